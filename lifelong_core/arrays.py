@@ -1,0 +1,137 @@
+"""Argument checks shared by every layer: each returns the checked array or says which field is wrong and why."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lifelong_core.errors import InvalidInputError
+
+Floats: TypeAlias = NDArray[np.float64]
+Logits: TypeAlias = NDArray[np.float32]
+Integers: TypeAlias = NDArray[np.int64]
+
+PREVALENCE_TOLERANCE = 1e-6
+
+
+def as_logits(values: ArrayLike, *, classes: int | None = None, field: str = "logits") -> Logits:
+    """Finite raw network outputs of shape (N, C), C >= 2, as contiguous float32, the precision that is logged.
+
+    Raises:
+        InvalidInputError: not numeric, not two-dimensional, fewer than two columns, a number of columns other
+            than `classes`, or a value that is not finite in float32.
+    """
+    array = _numeric(values, field)
+    if array.ndim != 2 or array.shape[1] < 2:
+        raise InvalidInputError(
+            f"expected shape (N, C) with at least two classes, got {array.shape}.",
+            field=field,
+            mend="Send one row per sample and one column per class.",
+        )
+    if classes is not None and array.shape[1] != classes:
+        raise InvalidInputError(
+            f"expected {classes} columns, one per class, got {array.shape[1]}.",
+            field=field,
+            mend="Check that the logits come from the model that is named.",
+        )
+    with np.errstate(over="ignore"):
+        logits = np.ascontiguousarray(array, dtype=np.float32)
+    finite = np.isfinite(logits).all(axis=1)
+    if not finite.all():
+        raise InvalidInputError(
+            f"row {int(np.argmin(finite))} holds a value that is not a finite float32.",
+            field=field,
+            mend="Leave out samples for which the model gave NaN or infinity.",
+        )
+    return logits
+
+
+def as_labels(values: ArrayLike, *, classes: int, field: str = "labels") -> Integers:
+    """Class indices of shape (N,) in 0..classes-1 as int64.
+
+    Raises:
+        InvalidInputError: not one-dimensional, not whole numbers, or outside the range.
+    """
+    array = _numeric(values, field)
+    if array.ndim != 1:
+        raise InvalidInputError(f"expected shape (N,), got {array.shape}.", field=field)
+    labels = array.astype(np.int64)
+    if not np.array_equal(labels, array):
+        raise InvalidInputError("expected whole numbers.", field=field, mend="Give class indices, starting at 0.")
+    if labels.size and (labels.min() < 0 or labels.max() >= classes):
+        raise InvalidInputError(
+            f"expected class indices in 0..{classes - 1}, got {labels.min()}..{labels.max()}.", field=field
+        )
+    return labels
+
+
+def as_prevalence(values: ArrayLike, *, classes: int | None = None, field: str = "prevalence") -> Floats:
+    """Class probabilities of shape (C,), not negative, that sum to 1, as float64 (renormalised exactly).
+
+    Raises:
+        InvalidInputError: another shape, a negative or non-finite entry, or a sum off 1 by more than 1e-6.
+    """
+    array = _numeric(values, field).astype(np.float64)
+    if array.ndim != 1 or array.size < 2 or (classes is not None and array.size != classes):
+        raise InvalidInputError(f"expected shape ({classes or 'C'},), got {array.shape}.", field=field)
+    if not np.isfinite(array).all() or array.min() < 0 or abs(array.sum() - 1) > PREVALENCE_TOLERANCE:
+        raise InvalidInputError(
+            f"expected class probabilities that are not negative and sum to 1, got {array.tolist()}.", field=field
+        )
+    return array / array.sum()
+
+
+def as_costs(values: ArrayLike, *, classes: int, field: str = "costs") -> Floats:
+    """Cost matrix of shape (C, C), or (C, C + 1) where the last decision is to abstain, as float64.
+
+    `costs[i, j]` is the cost of deciding j when i is true; finite, and any sign (a correct decision may pay).
+
+    Raises:
+        InvalidInputError: another shape or a value that is not finite.
+    """
+    array = _numeric(values, field).astype(np.float64)
+    if array.ndim != 2 or array.shape[0] != classes or array.shape[1] not in (classes, classes + 1):
+        raise InvalidInputError(
+            f"expected shape ({classes}, {classes}) or ({classes}, {classes + 1}), got {array.shape}.",
+            field=field,
+            mend="Rows are true classes, columns decisions; a last extra column is the decision to abstain.",
+        )
+    if not np.isfinite(array).all():
+        raise InvalidInputError("expected finite costs.", field=field)
+    return array
+
+
+def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") -> NDArray[np.generic] | None:
+    """Group keys of shape (N,), or None when every sample stands for itself.
+
+    Raises:
+        InvalidInputError: another shape than (samples,).
+    """
+    if values is None:
+        return None
+    array = np.asarray(values)
+    if array.shape != (samples,):
+        raise InvalidInputError(f"expected one group per sample, shape ({samples},), got {array.shape}.", field=field)
+    return array
+
+
+def centred(logits: Logits) -> Floats:
+    """Logits as float64 with zero mean per row: softmax, and so everything we compute, ignores a row's constant."""
+    rows = logits.astype(np.float64)
+    return rows - rows.mean(axis=1, keepdims=True)
+
+
+def frozen(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    """The same array, read-only from now on, for the fields of frozen value types."""
+    array.setflags(write=False)
+    return array
+
+
+def _numeric(values: ArrayLike, field: str) -> NDArray[np.generic]:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InvalidInputError("expected rows of equal length.", field=field) from error
+    if array.dtype.kind not in "biuf":
+        raise InvalidInputError(f"expected numbers, got values of type {array.dtype}.", field=field)
+    return array

@@ -1,0 +1,105 @@
+"""The one exception root. Errors are part of the API: each says what was wrong and how to mend it."""
+
+
+class LifelongError(Exception):
+    """Something that this product knows how to explain went wrong.
+
+    Attributes:
+        message: what was wrong and what was expected.
+        field: the argument, request field or setting at fault, if there is one.
+        mend: what the caller can do about it.
+    """
+
+    code = "error"
+
+    def __init__(self, message: str | None = None, *, field: str | None = None, mend: str | None = None) -> None:
+        self.message = message or (type(self).__doc__ or "").split("\n", 1)[0]
+        self.field = field
+        self.mend = mend
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        """The message with the field before it and the mend behind it."""
+        where = f"{self.field}: " if self.field else ""
+        return f"{where}{self.message}" + (f" {self.mend}" if self.mend else "")
+
+
+class InvalidInputError(LifelongError, ValueError):
+    """A value does not fit what was expected."""
+
+    code = "invalid_input"
+
+
+class UnidentifiableError(InvalidInputError):
+    """The calibration set cannot tell the classes' prevalences apart (thesis section 6.1.3, assumption ii)."""
+
+    code = "unidentifiable"
+
+
+class PayloadTooLargeError(InvalidInputError):
+    """The request is larger than the limits allow."""
+
+    code = "payload_too_large"
+
+
+class UnsupportedMediaTypeError(InvalidInputError):
+    """The content type of the request is not one that this call accepts."""
+
+    code = "unsupported_media_type"
+
+
+class NotFoundError(LifelongError):
+    """What was named does not exist."""
+
+    code = "not_found"
+
+
+class ConflictError(LifelongError):
+    """Somebody else changed this in the meantime, or the name is already taken."""
+
+    code = "conflict"
+
+
+class UnauthenticatedError(LifelongError):
+    """A valid bearer token is needed."""
+
+    code = "unauthenticated"
+
+
+class ForbiddenError(LifelongError):
+    """The token lacks the scope that this call needs."""
+
+    code = "forbidden"
+
+
+class UnavailableError(LifelongError):
+    """The service cannot answer at the moment.
+
+    Attributes:
+        retry_after_seconds: when to try again.
+    """
+
+    code = "unavailable"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        field: str | None = None,
+        mend: str | None = None,
+        retry_after_seconds: int = 1,
+    ) -> None:
+        super().__init__(message, field=field, mend=mend)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class ConfigurationError(LifelongError):
+    """A setting, a file or the database does not allow the process to start."""
+
+    code = "configuration"
+
+
+class SchemaError(ConfigurationError):
+    """The database has another schema than this version of the product."""
+
+    code = "schema"

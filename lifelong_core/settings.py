@@ -1,0 +1,149 @@
+"""The one typed settings class. Every setting is documented here and nowhere else.
+
+Sources, strongest first: environment variables `LIFELONG_*` (nested: `LIFELONG_POLICY__MINIMUM_SAMPLES`),
+the file `lifelong.toml` in the working directory (or the file that `LIFELONG_CONFIG` names), the defaults.
+"""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from lifelong_core.errors import ConfigurationError
+
+Positive = Annotated[int, Field(gt=0)]
+
+
+class PolicySettings(BaseModel):
+    """When a cycle swaps the head; the values of `lifelong_core.deploy.AdaptationPolicy`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    minimum_samples: Positive = Field(200, description="Below this window size a cycle always keeps the head.")
+    level: float = Field(
+        0.01, gt=0, lt=1, description="Significance level, over all classes, of 'the prevalence has shifted'."
+    )
+    confidence: float = Field(0.95, gt=0, lt=1, description="Confidence of every reported interval.")
+    minimum_gain: float = Field(
+        0.005,
+        ge=0,
+        description="Smallest drop of the expected cost worth a swap, as a fraction of the largest cost.",
+    )
+
+
+class Settings(BaseSettings):
+    """Everything that can be configured, with defaults that are safe and good on one machine."""
+
+    model_config = SettingsConfigDict(env_prefix="LIFELONG_", env_nested_delimiter="__", extra="forbid", frozen=True)
+
+    # State
+    data_directory: Path = Field(
+        Path("lifelong-data"), description="Folder of the embedded database, artifacts and secrets."
+    )
+    database_url: str = Field(
+        "", description="SQLAlchemy URL; empty: SQLite in data_directory. postgresql+psycopg://... for PostgreSQL."
+    )
+    artifacts_url: str = Field(
+        "", description="fsspec URL of the content-addressed artifacts; empty: a folder in data_directory."
+    )
+    group_key_file: Path | None = Field(
+        None, description="File with the secret key of the group hash; None: data_directory/group.key."
+    )
+
+    # Service
+    host: str = Field("127.0.0.1", description="Address that the service and the exporter listen on.")
+    port: int = Field(3000, ge=1, le=65535, description="Port of the service.")
+    workers: Positive = Field(2, description="Serving processes. With one, its death is an outage of 10 s.")
+    open_access: bool = Field(
+        False, description="True: predict, logits and feedback need no token (behind a gateway that checks)."
+    )
+    registry_poll_seconds: float = Field(
+        0.2, gt=0, le=1, description="How often a worker asks for new heads and models; a swap is seen within it."
+    )
+    maximum_batch_size: Positive = Field(64, description="Largest number of samples in one micro-batch.")
+    queue_capacity: Positive = Field(
+        512, description="Requests waiting in one worker; beyond it the answer is 503 with Retry-After."
+    )
+    maximum_body_bytes: Positive = Field(20_000_000, description="Larger request bodies get 413.")
+    maximum_image_pixels: Positive = Field(50_000_000, description="Images that would decode to more get 413.")
+    maximum_logits_rows: Positive = Field(10_000, description="Rows that one call of /v1/logits may send.")
+    maximum_environments: Positive = Field(100, description="Environments that are created on first use.")
+    intra_op_threads: int = Field(1, ge=0, description="ONNX Runtime threads per worker; 0: one per core.")
+    execution_providers: tuple[str, ...] = Field(
+        (), description="ONNX Runtime providers in order of preference; empty: CUDA when present, else CPU."
+    )
+
+    # Monitor
+    monitor_port: int = Field(9465, ge=1, le=65535, description="Port of the monitor's Prometheus exporter.")
+    cycle_interval_seconds: float = Field(
+        3600, gt=0, description="Time between two cycles of one (model, environment)."
+    )
+    window_samples: Positive = Field(5000, description="A window holds at most this many of the newest predictions.")
+    window_seconds: float = Field(
+        7 * 86400.0, gt=0, description="A window holds no prediction older than this when the cycle is due."
+    )
+    quantifier: str = Field("MLLS", description="Method that estimates the prevalence; one of QUANTIFIERS.")
+    validation_samples: Positive = Field(
+        5000, description="Realised accuracy and cost are taken over this many of the newest labelled predictions."
+    )
+    policy: PolicySettings = Field(default_factory=PolicySettings, description="When a cycle swaps the head.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, then environment variables, then the TOML file."""
+        file = Path(os.environ.get("LIFELONG_CONFIG", "lifelong.toml"))
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml_file=file)
+
+    @classmethod
+    def load(cls) -> Self:
+        """The settings of this process.
+
+        Raises:
+            ConfigurationError: a setting is unknown or has an illegal value; the message names it.
+        """
+        named = os.environ.get("LIFELONG_CONFIG")
+        if named and not Path(named).is_file():
+            raise ConfigurationError(f"the file {named} does not exist.", field="LIFELONG_CONFIG")
+        try:
+            return cls()
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = "__".join(str(part) for part in first["loc"])
+            raise ConfigurationError(
+                f"{first['msg']} (got {first['input']!r}).", field=f"LIFELONG_{name.upper()}"
+            ) from error
+
+    @property
+    def resolved_database_url(self) -> str:
+        """The database URL with the embedded default filled in."""
+        return self.database_url or f"sqlite:///{self.data_directory.resolve() / 'lifelong.db'}"
+
+    @property
+    def resolved_artifacts_url(self) -> str:
+        """The artifact URL with the embedded default filled in."""
+        return self.artifacts_url or f"file://{self.data_directory.resolve() / 'artifacts'}"
+
+    @property
+    def resolved_group_key_file(self) -> Path:
+        """The file of the secret key with which groups are hashed."""
+        return self.group_key_file or self.data_directory / "group.key"
+
+    @property
+    def window_age(self) -> timedelta:
+        """`window_seconds` as a time difference."""
+        return timedelta(seconds=self.window_seconds)

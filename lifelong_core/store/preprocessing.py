@@ -1,0 +1,59 @@
+"""What happens to an image before it becomes the model's input, as one typed document stored with the model.
+
+The service executes it (`lifelong_service.images`), once; nothing else does.
+"""
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Resize(BaseModel):
+    """Scale the image before the crop.
+
+    `exact` gives (height, width) and may distort; `shortest_edge` keeps the aspect ratio and brings the shorter
+    edge to `height` (then crop).
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mode: Literal["exact", "shortest_edge"] = "exact"
+    height: int = Field(gt=0, le=8192)
+    width: int = Field(gt=0, le=8192)
+    interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bilinear"
+
+
+class CentreCrop(BaseModel):
+    """Cut the central (height, width) out of the resized image."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    height: int = Field(gt=0, le=8192)
+    width: int = Field(gt=0, le=8192)
+
+
+class Preprocessing(BaseModel):
+    """Decode -> orient by EXIF -> convert to `colour` -> resize -> crop -> scale to 0..1 -> normalise -> `layout`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    colour: Literal["rgb", "grey"] = "rgb"
+    resize: Resize | None = None
+    centre_crop: CentreCrop | None = None
+    mean: tuple[float, ...] = Field((0.0, 0.0, 0.0), description="Per channel, on the 0..1 scale.")
+    standard_deviation: tuple[float, ...] = Field((1.0, 1.0, 1.0), description="Per channel, on the 0..1 scale.")
+    layout: Literal["NCHW", "NHWC"] = "NCHW"
+
+    @property
+    def channels(self) -> int:
+        """3 for rgb, 1 for grey."""
+        return 3 if self.colour == "rgb" else 1
+
+    @model_validator(mode="after")
+    def _fits_channels(self) -> Self:
+        for name in ("mean", "standard_deviation"):
+            if len(getattr(self, name)) != self.channels:
+                raise ValueError(f"{name} needs {self.channels} value(s), one per channel of {self.colour}")
+        if min(self.standard_deviation) <= 0:
+            raise ValueError("standard_deviation must be positive")
+        return self

@@ -1,0 +1,299 @@
+"""What the store gives and takes: frozen values, one for each kind of row, without any trace of SQL."""
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.arrays import Floats, Integers, Logits
+from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.store.preprocessing import Preprocessing
+
+NAME_PATTERN = r"[a-z0-9][a-z0-9._-]{0,63}"
+DEFAULT_ENVIRONMENT = "default"
+
+ModelKind: TypeAlias = Literal["onnx", "external"]
+Outcome: TypeAlias = Literal["keep", "swap", "refuse"]
+
+
+def check_name(value: str, *, field: str) -> str:
+    """A legal name of a task, model or environment.
+
+    Raises:
+        InvalidInputError: the name has other characters or is too long.
+    """
+    if not re.fullmatch(NAME_PATTERN, value):
+        raise InvalidInputError(
+            f"{value[:80]!r} is not a legal name.",
+            field=field,
+            mend="Use 1 to 64 lower-case letters, digits, '.', '_' or '-', starting with a letter or digit.",
+        )
+    return value
+
+
+class Scope(StrEnum):
+    """What a token may do. `operate` includes `read`; `admin` includes all."""
+
+    PREDICT = "predict"
+    FEEDBACK = "feedback"
+    READ = "read"
+    OPERATE = "operate"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A classification problem: class names and confusion costs (rows true class, columns decision)."""
+
+    id: int
+    name: str
+    class_names: tuple[str, ...]
+    costs: Floats
+    promoted_model_id: int | None
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Model:
+    """One version of a model. `artifact` is the digest of the ONNX file; None when `kind` is external."""
+
+    id: int
+    task_id: int
+    name: str
+    version: int
+    kind: ModelKind
+    artifact: str | None
+    preprocessing: Preprocessing | None
+    calibration_set_id: int | None
+    created_at: datetime
+
+    @property
+    def reference(self) -> str:
+        """`name@version`, by which every call can name exactly this model."""
+        return f"{self.name}@{self.version}"
+
+
+@dataclass(frozen=True)
+class CalibrationSet:
+    """Labelled logits of one model, immutable; the arrays are the artifact `digest`."""
+
+    id: int
+    model_id: int
+    digest: str
+    samples: int
+    prevalence: Floats
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class HeadRecord:
+    """One published head. Versions count up per model, over all its environments."""
+
+    model_id: int
+    version: int
+    head: PostProcessingHead
+    created_at: datetime
+    created_by: str
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A head became the active one of (model, environment); environment None is the model's default head."""
+
+    model_id: int
+    environment: str | None
+    sequence: int
+    head_version: int
+    activated_at: datetime
+    activated_by: str
+    reason: Literal["publish", "rollback", "swap"]
+
+
+@dataclass(frozen=True)
+class Registry:
+    """All that a serving worker needs to know, consistent as of one `revision`."""
+
+    revision: int
+    tasks: MappingProxyType[int, Task]
+    models: MappingProxyType[int, Model]
+    heads: MappingProxyType[tuple[int, str | None], HeadRecord]
+    environments: frozenset[str]
+
+    def resolve_model(self, reference: str | None, *, field: str = "model") -> Model:
+        """The model that a request means: `name@version`, `name`, or None for the only task's promoted model.
+
+        `name` alone means the promoted version, else the newest.
+
+        Raises:
+            NotFoundError: there is no such model.
+            InvalidInputError: no model was named although several tasks have one.
+        """
+        promoted = [self.models[t.promoted_model_id] for t in self.tasks.values() if t.promoted_model_id is not None]
+        if reference is None:
+            if len(promoted) == 1:
+                return promoted[0]
+            if promoted:
+                names = ", ".join(sorted(model.name for model in promoted))
+                raise InvalidInputError("several tasks are served here.", field=field, mend=f"Name one of: {names}.")
+            raise NotFoundError(
+                "no model is served yet.", field=field, mend="Add one with `lifelong models add` and calibrate it."
+            )
+        name, _, version = reference.partition("@")
+        versions = {str(model.version): model for model in self.models.values() if model.name == name}
+        if version and version in versions:
+            return versions[version]
+        if not version and versions:
+            chosen = [model for model in promoted if model.name == name]
+            return chosen[0] if chosen else max(versions.values(), key=lambda model: model.version)
+        raise NotFoundError(f"there is no model {reference[:80]!r}.", field=field, mend="List them: `lifelong models list`.")
+
+    def head_for(self, model: Model, environment: str) -> HeadRecord:
+        """The environment's own head, else the model's default head.
+
+        Raises:
+            NotFoundError: the model has no head yet, because it has no calibration set.
+        """
+        record = self.heads.get((model.id, environment)) or self.heads.get((model.id, None))
+        if record is None:
+            raise NotFoundError(
+                f"the model {model.reference} has no head yet.", field="model", mend="Give it a calibration set."
+            )
+        return record
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One row of the prediction log. `id` is a UUIDv7: it holds the time and orders the log by time."""
+
+    id: UUID
+    model_id: int
+    environment: str
+    head_version: int
+    decision: int
+    logits: Logits
+    """shape (C,)"""
+    group_hash: bytes | None = None
+
+
+@dataclass(frozen=True)
+class RequestKey:
+    """By what a repeated request is recognised."""
+
+    model_id: int
+    environment: str
+    request_id: str
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """The predictions of one request, logged together or not at all."""
+
+    predictions: tuple[Prediction, ...]
+    request: RequestKey | None = None
+    body_digest: bytes = b""
+
+
+@dataclass(frozen=True)
+class StoredRequest:
+    """What was answered to a request with this key, and to which body."""
+
+    key: RequestKey
+    body_digest: bytes
+    predictions: tuple[Prediction, ...]
+
+
+@dataclass(frozen=True, order=True)
+class LogPosition:
+    """A place in commit order: everything before it is committed for good, so nothing can appear behind a reader.
+
+    Commit order is not id order, because ids are made before the commit.
+    """
+
+    commit_order: int
+    id: UUID
+
+
+@dataclass(frozen=True)
+class Window:
+    """The newest predictions of one (model, environment), oldest first, as read up to `horizon`."""
+
+    ids: tuple[UUID, ...]
+    logits: Logits
+    groups: NDArray[np.generic] | None
+    """shape (N,): a key per sample, predictions without a group are their own; None if none has a group."""
+    horizon: int
+    """Rows committed at or after this commit order were left out: reading again up to it gives the same window."""
+
+
+@dataclass(frozen=True)
+class NewLabel:
+    """The true class of a logged prediction."""
+
+    prediction_id: UUID
+    label: int
+    source: str = ""
+
+
+LabelOutcome: TypeAlias = Literal["stored", "unchanged", "corrected", "unknown"]
+
+
+@dataclass(frozen=True)
+class LabelledPredictions:
+    """Predictions whose true class has become known, newest last; row i of every array is one prediction."""
+
+    ids: tuple[UUID, ...]
+    labels: Integers
+    decisions: Integers
+    head_versions: Integers
+    logits: Logits
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """One pass of the workflow over one window. `report` is the AdaptationReport as a JSON document."""
+
+    id: UUID
+    model_id: int
+    environment: str
+    due_at: datetime
+    started_at: datetime
+    finished_at: datetime
+    outcome: Outcome
+    report: dict[str, Any]
+    window_samples: int
+    horizon: int
+    head_version: int
+    """the head that served while the window was judged"""
+    published_version: int | None
+    """the head that the cycle published; None unless outcome is swap"""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A bearer token, without its secret: only a hash of that is stored."""
+
+    id: int
+    name: str
+    scopes: frozenset[Scope]
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """Who changed what, when."""
+
+    id: int
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    details: dict[str, Any] = field(default_factory=dict[str, Any])

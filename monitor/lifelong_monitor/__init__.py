@@ -1,0 +1,1 @@
+"""The monitoring process: schedule, cycles, Prometheus exporter."""

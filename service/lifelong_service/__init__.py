@@ -1,0 +1,1 @@
+"""The serving process: BentoML service, HTTP API, micro-batching."""
