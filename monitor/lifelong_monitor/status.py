@@ -1,0 +1,58 @@
+"""What the exporter shows of one population, as plain values."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from lifelong_core.arrays import Floats
+from lifelong_core.store.records import Outcome
+
+
+@dataclass(frozen=True)
+class ServingHead:
+    """The head that serves a population now."""
+
+    version: int
+    activated_at: datetime
+    assumed_prevalence: Floats
+    """shape (C,)"""
+
+
+@dataclass(frozen=True)
+class CycleFigures:
+    """What the last stored cycle of a population found. Without an estimate (window too small) the arrays are None."""
+
+    outcome: Outcome
+    window_samples: int
+    prevalence: Floats | None = None
+    """shape (C,), as are `low` and `high`, the bounds of its interval"""
+    low: Floats | None = None
+    high: Floats | None = None
+    shift_l1: float | None = None
+    """L1 distance in 0..2 between the estimate and what the judged head assumed"""
+
+
+@dataclass(frozen=True)
+class RealisedPerformance:
+    """How good the decisions were, as they were made, on predictions whose true class has become known."""
+
+    samples: int
+    accuracy: float
+    """share of correct decisions in 0..1"""
+    expected_cost: float
+    """mean cost per decision, in the units of the task's cost matrix"""
+
+
+@dataclass(frozen=True)
+class PopulationStatus:
+    """One (model, environment) as it stands after a tick."""
+
+    model: str
+    """reference, `name@version`"""
+    environment: str
+    class_names: tuple[str, ...]
+    first_seen: datetime
+    """when this process first found predictions of the population"""
+    last_success: datetime | None = None
+    head: ServingHead | None = None
+    cycle: CycleFigures | None = None
+    realised: RealisedPerformance | None = None
