@@ -1,4 +1,4 @@
-"""What the first dashboard shows: traffic, prevalence against what the head assumes, cycles, and realised quality."""
+"""What the first dashboard shows: prevalence against what heads assume, cycles, realised quality, traffic."""
 
 import json
 from typing import TypeAlias
@@ -6,7 +6,6 @@ from typing import TypeAlias
 from grafana.panels import (
     DATASOURCE,
     FULL,
-    HALF,
     THIRD,
     Query,
     colour,
@@ -24,7 +23,8 @@ Panel: TypeAlias = timeseries.Panel | stat.Panel
 UID = "lifelong"
 POPULATION = 'model="$model",environment="$environment"'
 
-# count_values turns the version into a label that the annotation can print; the product is the time of activation.
+# count_values turns the version into a label that the annotation can print; the product is the time of
+# activation.
 ACTIVATIONS = (
     f'(count_values by (model, environment) ("head", lifelong_head_version{{{POPULATION}}}) > bool 0)'
     " * on (model, environment) group_left"
@@ -65,27 +65,31 @@ def build() -> dashboard.Dashboard:
     board = board.with_row(dashboard_builders.Row("Traffic"))
     for panel in _traffic():
         board = board.with_panel(panel)
-    return _finished(board.build())
+    return _numbered(board.build())
 
 
 def to_json(board: dashboard.Dashboard) -> str:
     """The document that Grafana provisions, with stable formatting."""
-    return json.dumps(board, cls=JSONEncoder, indent=2, sort_keys=True) + "\n"
+    document = json.loads(json.dumps(board, cls=JSONEncoder))
+    for annotation in document["annotations"]["list"]:
+        # The SDK's default hides the annotation's switch in a menu.
+        annotation.pop("placement")
+    return json.dumps(document, indent=2, sort_keys=True) + "\n"
 
 
 def _variables() -> list[dashboard_builders.DatasourceVariable | dashboard_builders.QueryVariable]:
-    # The service knows a population from its first prediction on, the monitor from its first cycle on; the prevalence
-    # panels need the latter.
-    model = "label_values(lifelong_population_first_seen_timestamp_seconds, model)"
-    environment = (
-        'label_values(lifelong_population_first_seen_timestamp_seconds{model="$model"}, environment)'
-    )
+    population = "lifelong_population_first_seen_timestamp_seconds"
+    model = f"label_values({population}, model)"
+    environment = f'label_values({population}{{model="$model"}}, environment)'
     classes = f"label_values(lifelong_prevalence_assumed{{{POPULATION}}}, class)"
     return [
         dashboard_builders.DatasourceVariable("datasource").label("Prometheus").type("prometheus"),
         _variable("model", "Model", model),
         _variable("environment", "Environment", environment),
-        _variable("class", "Class", classes).multi(True).include_all(True).current(_everything()),
+        _variable("class", "Class", classes)
+        .multi(multi=True)
+        .include_all(include_all=True)
+        .current(_everything()),
     ]
 
 
@@ -98,8 +102,8 @@ def _variable(name: str, label: str, values: str) -> dashboard_builders.QueryVar
         .definition(values)
         .refresh(dashboard.VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(dashboard.VariableSort.NATURAL_ASC)
-        .multi(False)
-        .include_all(False)
+        .multi(multi=False)
+        .include_all(include_all=False)
     )
 
 
@@ -113,15 +117,15 @@ def _activations() -> dashboard_builders.AnnotationQuery:
         dashboard_builders.AnnotationQuery()
         .name("Head swaps")
         .datasource(DATASOURCE)
-        .enable(True)
-        .hide(False)
+        .enable(enable=True)
+        .hide(hide=False)
         .icon_color("purple")
         .target(query("Anno", source))
         .expr(ACTIVATIONS)
         .title_format("Head {{head}} became active")
         .text_format("{{model}} in {{environment}}")
         .tag_keys("environment")
-        .use_value_for_time(True)
+        .use_value_for_time(use_value_for_time=True)
     )
 
 
@@ -129,24 +133,24 @@ def _state() -> list[Panel]:
     return [
         number(
             "Processes",
-            "1: Prometheus reaches the process. 0: it is down or its port is wrong; see the alerts ServiceDown and"
-            " MonitorDown.",
+            "1: Prometheus reaches the process. 0: it is down or its port is wrong; see the alerts"
+            " ServiceDown and MonitorDown.",
             [Query('min by (job) (up{job=~"lifelong-.*"})', "{{job}}")],
             unit="short",
             thresholds=[(None, "red"), (1, "green")],
         ),
         number(
             "Active head",
-            "Version of the head that serves this population now. It is the environment's own head, or the model's"
-            " default head while the environment has none.",
+            "Version of the head that serves this population now. It is the environment's own head, or the"
+            " model's default head while the environment has none.",
             [Query(f"max by (model, environment) (lifelong_head_version{{{POPULATION}}})", "head")],
             unit="none",
             thresholds=[(None, "blue")],
         ),
         number(
             "Time since the last successful cycle",
-            "A cycle that found nothing new to judge counts as successful. Above two intervals an alert fires: look"
-            " into the monitor's log.",
+            "A cycle that found nothing new to judge counts as successful. Above two intervals an alert"
+            " fires: look into the monitor's log.",
             [
                 Query(
                     f"time() - max by (model, environment)"
@@ -166,9 +170,10 @@ def _prevalence() -> list[Panel]:
     band = (
         lines(
             "Prevalence of $class",
-            "Line and band: share of the class among the recent predictions, estimated without labels, with its"
-            " confidence interval. Dashed: what the active head assumes. A dashed line outside the band means that"
-            " the head decides for another class mix than the present one; the next swap should close the gap.",
+            "Line and band: share of the class among the recent predictions, estimated without labels, with"
+            " its confidence interval. Dashed: what the active head assumes. A dashed line outside the band"
+            " means that the head decides for another class mix than the present one; the next swap should"
+            " close the gap.",
             [
                 Query(f"max by (class) (lifelong_prevalence_estimate{selected})", "estimate"),
                 Query(f"min by (class) (lifelong_prevalence_low{selected})", "low"),
@@ -201,17 +206,17 @@ def _prevalence() -> list[Panel]:
     )
     shift = lines(
         "Shift size",
-        "L1 distance between the estimated prevalence and what the head judged by the cycle assumed: 0 is no shift,"
-        " 2 the largest possible. A peak that is followed by a swap is the loop at work; a plateau means that no swap"
-        " was worth it or that cycles refuse.",
+        "L1 distance between the estimated prevalence and what the head judged by the cycle assumed: 0 is"
+        " no shift, 2 the largest possible. A peak that is followed by a swap is the loop at work; a plateau"
+        " means that no swap was worth it or that cycles refuse.",
         [Query(f"max by (model, environment) (lifelong_prevalence_shift_l1{{{POPULATION}}})", "L1 distance")],
         unit="none",
         minimum=0,
     )
     window = lines(
         "Window size",
-        "Predictions that the last cycle looked at. Few samples give wide bands, and below the policy's minimum the"
-        " head is always kept.",
+        "Predictions that the last cycle looked at. Few samples give wide bands, and below the policy's"
+        " minimum the head is always kept.",
         [Query(f"max by (model, environment) (lifelong_window_samples{{{POPULATION}}})", "predictions")],
         unit="short",
         minimum=0,
@@ -222,9 +227,9 @@ def _prevalence() -> list[Panel]:
 def _cycles() -> list[Panel]:
     outcomes = lines(
         "Cycle outcomes",
-        "Cycles by outcome in each step of the time axis. keep: the head still fits, or a swap is not worth it. swap: a"
-        " refitted head was published. refuse: the assumptions do not hold and the log says why. skip: nothing new to"
-        " judge. error: see the monitor's log.",
+        "Cycles by outcome in each step of the time axis. keep: the head still fits, or a swap is not worth"
+        " it. swap: a refitted head was published. refuse: the assumptions do not hold and the log says why."
+        " skip: nothing new to judge. error: see the monitor's log.",
         [
             Query(
                 f"sum by (outcome) (increase(lifelong_cycles_total{{{POPULATION}}}[$__rate_interval]))",
@@ -237,8 +242,8 @@ def _cycles() -> list[Panel]:
     )
     version = lines(
         "Head version",
-        "Version of the head that serves this population. Every step is a swap, a publication or a roll-back; the"
-        " audit log names who did it.",
+        "Version of the head that serves this population. Every step is a swap, a publication or a"
+        " roll-back; the audit log names who did it.",
         [Query(f"max by (model, environment) (lifelong_head_version{{{POPULATION}}})", "head version")],
         unit="none",
         width=THIRD,
@@ -246,11 +251,12 @@ def _cycles() -> list[Panel]:
     )
     duration = lines(
         "Cycle duration",
-        "95 % of the cycles of all populations that judged a window took less than this. It grows with the window and"
-        " the calibration set.",
+        "95 % of the cycles of all populations that judged a window took less than this. It grows with the"
+        " window and the calibration set.",
         [
             Query(
-                "histogram_quantile(0.95, sum by (le) (rate(lifelong_cycle_seconds_bucket[$__rate_interval])))",
+                "histogram_quantile(0.95, sum by (le)"
+                " (rate(lifelong_cycle_seconds_bucket[$__rate_interval])))",
                 "p95",
             )
         ],
@@ -268,8 +274,8 @@ def _cycles() -> list[Panel]:
 def _quality() -> list[Panel]:
     accuracy = lines(
         "Realised accuracy",
-        "Share of correct decisions, as they were made, among the newest predictions with a known true class. Labels"
-        " come late and often not for all cases, so compare it with the number of labels.",
+        "Share of correct decisions, as they were made, among the newest predictions with a known true"
+        " class. Labels come late and often not for all cases, so compare it with the number of labels.",
         [Query(f"max by (model, environment) (lifelong_realised_accuracy{{{POPULATION}}})", "accuracy")],
         unit="percentunit",
         width=THIRD,
@@ -278,8 +284,8 @@ def _quality() -> list[Panel]:
     )
     cost = lines(
         "Realised expected cost",
-        "Mean cost per decision in the units of the task's cost matrix, over the same predictions. This is what a swap"
-        " is meant to lower.",
+        "Mean cost per decision in the units of the task's cost matrix, over the same predictions. This is"
+        " what a swap is meant to lower.",
         [
             Query(
                 f"max by (model, environment) (lifelong_realised_expected_cost{{{POPULATION}}})",
@@ -327,8 +333,8 @@ def _traffic() -> list[Panel]:
     rate = f"sum by (label) (rate(lifelong_predictions_total{{{POPULATION}}}[$__rate_interval]))"
     decisions = lines(
         "Decisions per class",
-        "Share of each decision among those made. It is not the prevalence: a classifier's mistakes bias it, which is"
-        " why the monitor estimates the prevalence instead of counting decisions.",
+        "Share of each decision among those made. It is not the prevalence: a classifier's mistakes bias"
+        " it, which is why the monitor estimates the prevalence instead of counting decisions.",
         [Query(f"{rate} / on () group_left sum({rate})", "{{label}}")],
         unit="percentunit",
         width=THIRD,
@@ -338,10 +344,7 @@ def _traffic() -> list[Panel]:
     return [stacked(requests), latency, stacked(decisions)]
 
 
-def _finished(board: dashboard.Dashboard) -> dashboard.Dashboard:
-    """Number the panels, and undo the SDK's default of hiding the annotation's switch in a menu."""
-    for number_, panel in enumerate(board.panels or [], start=1):
-        panel.id_val = number_
-    for annotation in (board.annotations and board.annotations.list_val) or []:
-        annotation.placement = None
+def _numbered(board: dashboard.Dashboard) -> dashboard.Dashboard:
+    for identifier, panel in enumerate(board.panels or [], start=1):
+        panel.id_val = identifier
     return board

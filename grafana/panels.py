@@ -1,4 +1,4 @@
-"""Panels with the defaults that every panel here needs: datasource, legend, tooltip, units, stable ids and refIds.
+"""Panels with the defaults that every panel here needs: datasource, legend, tooltip, units and refIds.
 
 The SDK's own defaults hide the legend, leave panel ids null and refIds empty.
 """
@@ -123,7 +123,7 @@ def colour(name: str) -> dict[str, str]:
 def _legend() -> common_builders.VizLegendOptions:
     return (
         common_builders.VizLegendOptions()
-        .show_legend(True)
+        .show_legend(show_legend=True)
         .display_mode(common.LegendDisplayMode.LIST)
         .placement(common.LegendPlacement.BOTTOM)
         .calcs([])

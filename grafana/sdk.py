@@ -1,7 +1,7 @@
 """The parts of grafana-foundation-sdk that are used here, imported without their deprecation warnings.
 
-The SDK warns, already on import, that there is a second dashboard schema; Grafana loads this one in every version
-since 9. Import the SDK from here only: whoever imports it first gets the warning.
+The SDK warns, already on import, that there is a second dashboard schema; Grafana goes on loading this one.
+Import the SDK from here only: whoever imports it first gets the warning.
 """
 
 import warnings

@@ -1,7 +1,7 @@
 """Prometheus exporter of the monitor: metric names, their meaning, and the HTTP server that shows them.
 
-Gauges are collected from immutable statuses that are replaced as a whole, so a scrape never sees the estimate of one
-cycle beside the head of another, and a population that is gone takes its series with it.
+Gauges are collected from immutable statuses that are replaced as a whole, so a scrape never sees the estimate
+of one cycle beside the head of another, and a population that is gone takes its series with it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,7 +42,8 @@ class Exporter:
         ProcessCollector(registry=self.registry)
         self._cycles = Counter(
             "lifelong_cycles_total",
-            "Cycles since this monitor started, by outcome: keep, swap, refuse, skip (nothing to judge) or error.",
+            "Cycles since this monitor started, by outcome: keep, swap, refuse, skip (nothing to judge) or"
+            " error.",
             (*POPULATION, "outcome"),
             registry=self.registry,
         )

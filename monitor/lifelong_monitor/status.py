@@ -19,7 +19,7 @@ class ServingHead:
 
 @dataclass(frozen=True)
 class CycleFigures:
-    """What the last stored cycle of a population found. Without an estimate (window too small) the arrays are None."""
+    """What the last stored cycle of a population found; the arrays are None when it made no estimate."""
 
     outcome: Outcome
     window_samples: int
