@@ -1,0 +1,5 @@
+"""`python -m lifelong`."""
+
+from lifelong.cli import main
+
+main()

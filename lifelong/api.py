@@ -1,0 +1,76 @@
+"""Talk to a running service: bearer token, and error bodies turned into the product's own errors."""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from lifelong_core.errors import LifelongError, UnavailableError
+
+TIMEOUT_SECONDS = 30.0
+
+
+def answer_of(response: httpx.Response) -> dict[str, Any]:
+    """The JSON document of a successful response.
+
+    Raises:
+        LifelongError: the service refused; message, field and mend are the service's own.
+    """
+    if response.is_success:
+        return response.json()
+    try:
+        error = response.json()["error"]
+        raise LifelongError(error["message"], field=error.get("field"), mend=error.get("mend"))
+    except (ValueError, KeyError, TypeError) as unreadable:
+        raise LifelongError(
+            f"{response.request.method} {response.request.url} answered {response.status_code}."
+        ) from unreadable
+
+
+class Api:
+    """A connection to one service; a context manager."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._client = httpx.Client(
+            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_SECONDS
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def get(self, path: str, **query: str | int) -> dict[str, Any]:
+        """GET a JSON document."""
+        return self._call("GET", path, params=query)
+
+    def post(self, path: str, document: dict[str, Any]) -> dict[str, Any]:
+        """POST a JSON document."""
+        return self._call("POST", path, json=document)
+
+    def logits_of(self, model: str, images: Sequence[bytes]) -> list[list[float]]:
+        """Raw logits of images, by the very path that serves predictions; nothing is logged."""
+        files = [("images", (f"{index}", image)) for index, image in enumerate(images)]
+        return self._call("POST", f"/v1/admin/models/{model}/logits", files=files)["logits"]
+
+    def add_calibration_set(self, model: str, archive: bytes) -> dict[str, Any]:
+        """Send labelled logits (npz); the service fits and publishes the model's first head on them."""
+        return self._call(
+            "POST",
+            f"/v1/admin/models/{model}/calibration-sets",
+            content=archive,
+            headers={"Content-Type": "application/x-npz"},
+        )
+
+    def _call(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
+        try:
+            return answer_of(self._client.request(method, path, **arguments))
+        except httpx.TransportError as error:
+            raise UnavailableError(
+                f"{self._client.base_url} does not answer ({error}).",
+                mend="Is `lifelong serve` running there?",
+            ) from error

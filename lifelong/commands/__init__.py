@@ -1,0 +1,1 @@
+"""One module per command. Heavy imports stand inside the functions: `lifelong --help` must answer at once."""

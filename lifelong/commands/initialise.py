@@ -1,0 +1,40 @@
+"""`lifelong init` and `lifelong upgrade`: prepare the database, the group key and the first token."""
+
+import click
+
+from lifelong.commands.common import actor
+
+
+@click.command()
+def init() -> None:
+    """Prepare database, artifacts and group key, and print the first admin token (once).
+
+    Safe to repeat: an existing installation is left as it is, and no second token is made.
+    """
+    from lifelong_core.settings import Settings
+    from lifelong_core.store import Scope, Store, load_group_key
+
+    settings = Settings.load()
+    settings.data_directory.mkdir(parents=True, exist_ok=True)
+    Store.migrate(settings.resolved_database_url)
+    load_group_key(settings.resolved_group_key_file, create=True)
+    with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
+        if store.tokens.list():
+            click.echo(
+                f"{settings.data_directory} is ready; its tokens stay as they are (`lifelong tokens list`)."
+            )
+            return
+        _, secret = store.tokens.create("first-admin", {Scope.ADMIN}, actor=actor())
+    click.echo(f"Ready: {settings.data_directory.resolve()}", err=True)
+    click.echo("The first admin token; it is shown only now, keep it safe:", err=True)
+    click.echo(secret)
+
+
+@click.command()
+def upgrade() -> None:
+    """Bring the database to the schema of this version (stop service and monitor first)."""
+    from lifelong_core.settings import Settings
+    from lifelong_core.store import Store
+
+    Store.migrate(Settings.load().resolved_database_url)
+    click.echo("The database has the schema of this version.")

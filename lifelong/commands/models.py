@@ -1,0 +1,101 @@
+"""`lifelong models`: register ONNX models and external ones."""
+
+from pathlib import Path
+
+import click
+
+from lifelong.commands.common import actor, as_json, open_store, print_rows
+
+existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group()
+def models() -> None:
+    """Models of a task: an ONNX graph that is served here, or an external one that sends logits."""
+
+
+@models.command()
+@click.argument("name")
+@click.option("--task", required=True, help="The task that the model solves (`lifelong tasks add`).")
+@click.option("--onnx", type=existing_file, help="ONNX graph: one image tensor in, logits (N, C) out.")
+@click.option(
+    "--preprocessing", type=existing_file, help="JSON document: colour, resize, crop, mean, layout."
+)
+@click.option("--external", is_flag=True, help="The model runs elsewhere and sends logits to /v1/logits.")
+@click.option(
+    "--calibration", type=existing_file, help="npz with logits (N, C), labels (N,) and perhaps groups (N,)."
+)
+def add(
+    name: str,
+    task: str,
+    onnx: Path | None,
+    preprocessing: Path | None,
+    *,
+    external: bool,
+    calibration: Path | None,
+) -> None:
+    """Add the next version of model NAME; with --calibration it is served at once."""
+    from pydantic import ValidationError
+
+    from lifelong_core.deploy import LabeledLogits
+    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.store import Preprocessing, register_calibration
+
+    if external == (onnx is not None):
+        raise InvalidInputError("give either the graph or --external.", field="--onnx")
+    document = None
+    if onnx is not None:
+        try:
+            document = (
+                Preprocessing.model_validate_json(preprocessing.read_bytes())
+                if preprocessing
+                else Preprocessing()
+            )
+        except ValidationError as error:
+            raise InvalidInputError(str(error), field="--preprocessing") from error
+    labelled = LabeledLogits.from_bytes(calibration.read_bytes()) if calibration else None
+    with open_store() as store:
+        model = store.models.add(
+            task,
+            name,
+            kind="onnx" if onnx else "external",
+            onnx=onnx.read_bytes() if onnx else None,
+            preprocessing=document,
+            actor=actor(),
+        )
+        click.echo(f"Added model {model.reference}.")
+        if labelled is not None:
+            head = register_calibration(store, model.reference, labelled, actor=actor())
+            click.echo(
+                f"Fitted head {head.version} on {labelled.samples} calibration cases; it is served now."
+            )
+        else:
+            click.echo("It is served once it has a calibration set: `lifelong calibrate`.")
+
+
+@models.command("list")
+@as_json
+def list_(*, as_json: bool) -> None:
+    """List all models, newest version last."""
+    with open_store() as store:
+        tasks = {task.id: task for task in store.tasks.list()}
+        rows = [
+            {
+                "model": model.reference,
+                "task": tasks[model.task_id].name,
+                "kind": model.kind,
+                "calibrated": model.calibration_set_id is not None,
+                "promoted": tasks[model.task_id].promoted_model_id == model.id,
+            }
+            for model in store.models.list()
+        ]
+    print_rows(rows, as_json=as_json, empty="No model yet: `lifelong models add`.")
+
+
+@models.command()
+@click.argument("model")
+def promote(model: str) -> None:
+    """Make MODEL (name@version) the one that answers requests which name no model."""
+    with open_store() as store:
+        promoted = store.models.promote(model, actor=actor())
+    click.echo(f"{promoted.reference} answers from now on.")

@@ -1,0 +1,22 @@
+"""`lifelong serve` and `lifelong monitor`: become the process; settings travel by environment and file."""
+
+import os
+import sys
+
+import click
+
+
+def _become(module: str) -> None:
+    os.execv(sys.executable, [sys.executable, "-m", module])  # noqa: S606 - our own module, no shell
+
+
+@click.command()
+def serve() -> None:
+    """Serve predictions: HTTP API, micro-batching, prediction log (LIFELONG_HOST, LIFELONG_PORT, LIFELONG_WORKERS)."""
+    _become("lifelong_service")
+
+
+@click.command()
+def monitor() -> None:
+    """Watch the prediction log and adapt heads on a schedule (LIFELONG_CYCLE_INTERVAL_SECONDS, LIFELONG_POLICY__*)."""
+    _become("lifelong_monitor")

@@ -1,0 +1,97 @@
+"""The demo's own installation: a fresh data directory, free ports, task, model and calibration set."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lifelong.api import Api
+from lifelong.demo.images import CLASS_NAMES, COSTS, Split, as_png, degrade
+from lifelong.demo.processes import free_ports
+from lifelong.demo.training import MEAN, STANDARD_DEVIATION
+from lifelong_core.deploy import LabeledLogits
+from lifelong_core.settings import Settings
+from lifelong_core.store import Preprocessing, Scope, Store, load_group_key
+
+TASK, MODEL = "triage", "digits-cnn"
+WINDOW_SAMPLES = 1000
+CYCLE_SECONDS = 10.0
+CALIBRATION_BATCH = 50
+ACTOR = "demo"
+
+
+@dataclass(frozen=True)
+class Installation:
+    """The demo's own folder, ports and secrets."""
+
+    directory: Path
+    settings: Settings
+    token: str
+
+    @property
+    def service_url(self) -> str:
+        """Where the service listens."""
+        return f"http://{self.settings.host}:{self.settings.port}"
+
+    @property
+    def monitor_url(self) -> str:
+        """Where the monitor exports its metrics."""
+        return f"http://{self.settings.host}:{self.settings.monitor_port}/metrics"
+
+    @property
+    def environment_variables(self) -> dict[str, str]:
+        """The settings as a user would give them to `lifelong serve` and `lifelong monitor`."""
+        settings = self.settings
+        return {
+            "LIFELONG_DATA_DIRECTORY": str(settings.data_directory),
+            "LIFELONG_PORT": str(settings.port),
+            "LIFELONG_MONITOR_PORT": str(settings.monitor_port),
+            "LIFELONG_CYCLE_INTERVAL_SECONDS": str(settings.cycle_interval_seconds),
+            "LIFELONG_WINDOW_SAMPLES": str(settings.window_samples),
+        }
+
+    def open_store(self) -> Store:
+        """The demo's own database."""
+        return Store.open(self.settings.resolved_database_url, self.settings.resolved_artifacts_url)
+
+
+def install(directory: Path) -> Installation:
+    """Initialise a data directory of the demo's own, as `lifelong init` does."""
+    service_port, monitor_port = free_ports(2)
+    settings = Settings(
+        data_directory=directory / "data",
+        database_url="",
+        artifacts_url="",
+        group_key_file=None,
+        host="127.0.0.1",
+        port=service_port,
+        monitor_port=monitor_port,
+        cycle_interval_seconds=CYCLE_SECONDS,
+        window_samples=WINDOW_SAMPLES,
+    )
+    settings.data_directory.mkdir(parents=True)
+    Store.migrate(settings.resolved_database_url)
+    load_group_key(settings.resolved_group_key_file, create=True)
+    with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
+        _, token = store.tokens.create("demo", {Scope.ADMIN}, actor=ACTOR)
+    return Installation(directory, settings, token)
+
+
+def register(installation: Installation, onnx: bytes) -> None:
+    """Register task and model; preprocessing travels with the model."""
+    preprocessing = Preprocessing(colour="grey", mean=(MEAN,), standard_deviation=(STANDARD_DEVIATION,))
+    with installation.open_store() as store:
+        store.tasks.add(TASK, CLASS_NAMES, COSTS, actor=ACTOR)
+        store.models.add(TASK, MODEL, kind="onnx", onnx=onnx, preprocessing=preprocessing, actor=ACTOR)
+
+
+def calibrate(api: Api, split: Split, rng: np.random.Generator, on_images: Callable[[int], None]) -> None:
+    """Let the service compute the calibration logits, so that they take the very path that predictions take."""
+    files = [as_png(image) for image in degrade(split.digits, rng)]
+    logits: list[list[float]] = []
+    for start in range(0, len(files), CALIBRATION_BATCH):
+        batch = files[start : start + CALIBRATION_BATCH]
+        logits += api.logits_of(MODEL, batch)
+        on_images(len(batch))
+    api.add_calibration_set(MODEL, LabeledLogits(np.array(logits), split.labels).to_bytes())

@@ -1,0 +1,107 @@
+"""Print what happened, for people."""
+
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.table import Table
+
+from lifelong.demo.figures import Figures, Story
+from lifelong.demo.installation import Installation
+
+
+def print_report(
+    story: Story, figures: Figures, installation: Installation, plot: str, *, running: bool
+) -> None:
+    """Tables of prevalence, heads and outcome, then a summary and where to look next."""
+    console = Console()
+    console.print()
+    console.print(_prevalence_table(figures))
+    console.print(_head_table(story, figures))
+    console.print(_outcome_table(figures))
+    console.print(Panel(Group(*_sentences(figures)), title="What happened", title_align="left"))
+    console.print(f"Plot: {plot}")
+    console.print(f"Folder with log, database and images of this run: {installation.directory}")
+    if running:
+        console.print("\nService and monitor are still running; Ctrl-C ends them.")
+        console.print(f"  API        {installation.service_url}/openapi.json")
+        console.print(f"  metrics    {installation.service_url}/metrics and {installation.monitor_url}")
+        console.print(f"  token      {installation.token}  (all scopes)", soft_wrap=True)
+    else:
+        console.print(
+            "Next: `lifelong demo --keep-running` to look around, the README to bring your own model."
+        )
+
+
+def _prevalence_table(figures: Figures) -> Table:
+    table = Table(title="Prevalence in the clinic, estimated without labels", title_justify="left")
+    for column in ("class", "estimated", "95 % interval", "true"):
+        table.add_column(column, justify="left" if column == "class" else "right")
+    rows = zip(
+        figures.classes,
+        figures.estimated_prevalence,
+        figures.estimated_low,
+        figures.estimated_high,
+        figures.true_prevalence,
+        strict=True,
+    )
+    for name, estimate, low, high, truth in rows:
+        table.add_row(name, f"{estimate:.3f}", f"{low:.3f} to {high:.3f}", f"{truth:.3f}")
+    return table
+
+
+def _head_table(story: Story, figures: Figures) -> Table:
+    table = Table(title="Post-processing head", title_justify="left")
+    for column in ("", f"before (version {figures.head_before})", f"after (version {figures.head_after})"):
+        table.add_column(column)
+    heads = (story.heads[figures.head_before], story.heads[figures.head_after])
+    for title, attribute in (
+        ("assumed prevalence", "assumed_prevalence"),
+        ("temperature", "temperature"),
+        ("bias", "bias"),
+    ):
+        table.add_row(title, *(_numbers(getattr(head, attribute)) for head in heads))
+    return table
+
+
+def _numbers(values: object) -> str:
+    import numpy as np
+
+    return "  ".join(f"{value:.3f}" for value in np.atleast_1d(np.asarray(values, dtype=float)))
+
+
+def _outcome_table(figures: Figures) -> Table:
+    title = f"The same {figures.compared_images} shifted images, sent twice"
+    table = Table(title=title, title_justify="left")
+    for column in ("", "plain argmax", "old head", "new head"):
+        table.add_column(column, justify="right" if column else "left")
+    table.add_row(
+        "accuracy",
+        f"{figures.accuracy_argmax:.3f}",
+        f"{figures.accuracy_before:.3f}",
+        f"[bold]{figures.accuracy_after:.3f}",
+    )
+    table.add_row(
+        "expected cost",
+        f"{figures.expected_cost_argmax:.3f}",
+        f"{figures.expected_cost_before:.3f}",
+        f"[bold]{figures.expected_cost_after:.3f}",
+    )
+    return table
+
+
+def _sentences(figures: Figures) -> list[str]:
+    saved = 1 - figures.expected_cost_after / figures.expected_cost_before
+    return [
+        f"The service was ready after {figures.seconds_to_ready:.1f} s. On the development mix it was right in "
+        f"{figures.accuracy_development:.0%}; the monitor looked {figures.cycles_before_shift} times and "
+        + (
+            "kept the head."
+            if figures.swaps_before_shift == 0
+            else f"swapped {figures.swaps_before_shift} times."
+        ),
+        f"Then the mix shifted. {figures.seconds_to_swap:.1f} s later the monitor had noticed it without a label "
+        f"(error of its estimate: {figures.prevalence_error_l1:.3f} L1), refitted the head and swapped it.",
+        f"On the same images the expected cost changed by {-saved:+.0%}, the accuracy by "
+        f"{100 * (figures.accuracy_after - figures.accuracy_before):+.1f} points.",
+        f"{figures.answered} predictions were answered, {figures.logged} of them are in the log, "
+        f"{figures.mixed_heads} answers mixed two heads. All in all: {figures.seconds_in_all:.0f} s.",
+    ]

@@ -1,0 +1,138 @@
+"""Tell the story: train, serve, stream, shift, wait for the swap, and compare."""
+
+import time
+from datetime import datetime
+
+import numpy as np
+
+from lifelong.api import Api
+from lifelong.demo.figures import CycleSeen, Story
+from lifelong.demo.images import CLINIC_PREVALENCE, DEVELOPMENT_PREVALENCE, Stream, draw_stream, split_digits
+from lifelong.demo.installation import CYCLE_SECONDS, MODEL, WINDOW_SAMPLES, Installation, calibrate, register
+from lifelong.demo.processes import Processes
+from lifelong.demo.progress import Steps
+from lifelong.demo.traffic import Answers, send
+from lifelong.demo.training import EPOCHS, export_onnx, train
+from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.errors import UnavailableError
+
+ENVIRONMENT = "clinic"
+DEVELOPMENT_IMAGES, SHIFTED_IMAGES = 700, 1500
+CYCLES_BEFORE_SHIFT = 2
+PATIENCE_SECONDS = 6 * CYCLE_SECONDS
+SWAP_SECONDS = 1.0
+"""The product's promise: a published head has reached every worker after this time."""
+
+
+class Observer:
+    """Watches cycles and heads through the admin API, as an operator would."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def cycles(self) -> tuple[CycleSeen, ...]:
+        """All cycles of the clinic, oldest first."""
+        answer = self._api.get("/v1/admin/cycles", model=MODEL, environment=ENVIRONMENT, limit=100)
+        seen = (CycleSeen.from_document(document) for document in answer["cycles"])
+        return tuple(sorted(seen, key=lambda cycle: cycle.started_at))
+
+    def cycles_after(self, moment: float, count: int) -> tuple[CycleSeen, ...]:
+        """Wait for the first `count` cycles that began after `moment` (seconds since the epoch).
+
+        Raises:
+            UnavailableError: they do not come within a minute.
+        """
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            later = [cycle for cycle in self.cycles() if cycle.started_at.timestamp() > moment]
+            if len(later) >= count:
+                return tuple(later[:count])
+            time.sleep(0.2)
+        raise UnavailableError(
+            f"the monitor did not finish {count} cycle(s) within {PATIENCE_SECONDS:.0f} s.",
+            mend="See monitor.log.",
+        )
+
+    def heads(self) -> dict[int, PostProcessingHead]:
+        """All heads of the demo's model by version."""
+        return {item["version"]: PostProcessingHead.from_document(item["head"]) for item in self._heads()}
+
+    def published_at(self, version: int) -> float:
+        """When a head was published, in seconds since the epoch."""
+        moments = {item["version"]: item["created_at"] for item in self._heads()}
+        return datetime.fromisoformat(moments[version]).timestamp()
+
+    def _heads(self) -> list[dict[str, str]]:
+        return self._api.get(f"/v1/admin/models/{MODEL}/heads")["heads"]
+
+
+def tell(installation: Installation, processes: Processes, seed: int, steps: Steps) -> Story:
+    """Run the whole demo; the processes are left running for whoever owns them."""
+    started = time.monotonic()
+    training, calibration, held_out = split_digits(np.random.default_rng(seed))
+    rng = np.random.default_rng(seed + 1)
+    with steps.step("Train a small network on degraded digits", EPOCHS) as advance:
+        model = train(training, seed=seed, on_epoch=advance)
+    with steps.step("Export ONNX, register task and model"):
+        register(installation, export_onnx(model))
+    with steps.step(f"Start the service with {installation.settings.workers} workers and the monitor"):
+        seconds_to_ready = start(installation, processes)
+
+    def clinic(title: str, images: Stream) -> Answers:
+        with steps.step(title, len(images.labels)) as advance:
+            return send(installation.service_url, installation.token, ENVIRONMENT, images, on_answer=advance)
+
+    with Api(installation.service_url, installation.token) as api:
+        with steps.step("Calibrate on held-out images", len(calibration.labels)) as advance:
+            calibrate(api, calibration, rng, advance)
+        observer = Observer(api)
+        expected = draw_stream(held_out, DEVELOPMENT_PREVALENCE, DEVELOPMENT_IMAGES, rng)
+        development = clinic("Stream images with the development mix", expected)
+        with steps.step("Let the monitor look: nothing should happen", CYCLES_BEFORE_SHIFT):
+            observer.cycles_after(time.time(), CYCLES_BEFORE_SHIFT)
+
+        shift_started_at = time.time()
+        images = draw_stream(held_out, CLINIC_PREVALENCE, SHIFTED_IMAGES, rng)
+        shifted = clinic("The mix shifts: ten harmless cases for each other", images)
+        with steps.step("Wait for the monitor's next cycle"):
+            (first_shifted_cycle,) = observer.cycles_after(shifted.received_at(WINDOW_SAMPLES), 1)
+            time.sleep(SWAP_SECONDS)
+        initial = development.answers[0].head_version
+        repeated = clinic(
+            "Send the same images again under the new head", images.select(shifted.by_head(initial))
+        )
+        return Story(
+            seed=seed,
+            initial_version=initial,
+            development=development,
+            shifted=shifted,
+            repeated=repeated,
+            shift_started_at=shift_started_at,
+            swapped_at=first_swap(observer, shift_started_at),
+            first_shifted_cycle=first_shifted_cycle,
+            cycles=observer.cycles(),
+            heads=observer.heads(),
+            seconds_to_ready=seconds_to_ready,
+            seconds_in_all=time.monotonic() - started,
+        )
+
+
+def start(installation: Installation, processes: Processes) -> float:
+    """Start service and monitor; returns the seconds until the service was ready."""
+    service, monitor = processes.start("serve"), processes.start("monitor")
+    seconds = processes.wait_until_ready(service, f"{installation.service_url}/readyz")
+    processes.wait_until_ready(monitor, installation.monitor_url)
+    return seconds
+
+
+def first_swap(observer: Observer, moment: float) -> float:
+    """When the first head after `moment` was published.
+
+    Raises:
+        UnavailableError: the monitor kept the head; the message holds its reasons.
+    """
+    seen = [cycle for cycle in observer.cycles() if cycle.started_at.timestamp() > moment]
+    for cycle in seen:
+        if cycle.published_version is not None:
+            return observer.published_at(cycle.published_version)
+    raise UnavailableError("the monitor did not swap the head: " + "; ".join(cycle.reason for cycle in seen))

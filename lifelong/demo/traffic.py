@@ -1,0 +1,114 @@
+"""Send image streams to the service over HTTP, as a clinic would, and keep every answer."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import time
+from typing import Any
+from uuid import UUID
+
+import httpx
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong.api import TIMEOUT_SECONDS, answer_of
+from lifelong.demo.images import CLASS_NAMES, COSTS, Stream
+
+CONNECTIONS = 8
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the service answered to one image."""
+
+    prediction_id: UUID
+    head_version: int
+    decision: int
+    probabilities: tuple[float, ...]
+    received_at: float
+    """seconds since the epoch"""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers to a stream, in its order, with the true classes (N,)."""
+
+    answers: tuple[Answer, ...]
+    labels: NDArray[np.int64]
+
+    @property
+    def decisions(self) -> NDArray[np.int64]:
+        """The decided classes, shape (N,)."""
+        return np.array([answer.decision for answer in self.answers], dtype=np.int64)
+
+    @property
+    def prevalence(self) -> NDArray[np.float64]:
+        """The true class shares, shape (3,)."""
+        return np.bincount(self.labels, minlength=len(CLASS_NAMES)) / len(self.labels)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right decisions."""
+        return float(np.mean(self.decisions == self.labels))
+
+    @property
+    def expected_cost(self) -> float:
+        """Mean cost of the decisions under the demo's cost matrix."""
+        return float(np.mean(np.asarray(COSTS)[self.labels, self.decisions]))
+
+    def received_at(self, count: int) -> float:
+        """When `count` answers had been received, in seconds since the epoch."""
+        return sorted(answer.received_at for answer in self.answers)[count - 1]
+
+    def select(self, chosen: NDArray[np.bool_]) -> "Answers":
+        """The answers where `chosen` (N,) is true."""
+        return Answers(
+            tuple(answer for answer, keep in zip(self.answers, chosen, strict=True) if keep),
+            self.labels[chosen],
+        )
+
+    def by_head(self, version: int) -> NDArray[np.bool_]:
+        """Which answers came from this head version, shape (N,)."""
+        return np.array([answer.head_version == version for answer in self.answers])
+
+
+def send(url: str, token: str, environment: str, stream: Stream, *, on_answer: Callable[[], None]) -> Answers:
+    """Send every image of the stream over a few parallel connections; `on_answer` after each answer.
+
+    Raises:
+        LifelongError: the service refused an image; nothing is retried, so nothing can be counted twice.
+    """
+    answers = asyncio.run(_send_all(url, token, environment, stream.files, on_answer))
+    return Answers(tuple(answers), stream.labels)
+
+
+async def _send_all(
+    url: str, token: str, environment: str, files: tuple[bytes, ...], on_answer: Callable[[], None]
+) -> list[Answer]:
+    answers: dict[int, Answer] = {}
+    waiting = iter(enumerate(files))
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "image/png"}
+
+    async def connection(client: httpx.AsyncClient) -> None:
+        for index, file in waiting:
+            response = await client.post("/v1/predict", params={"environment": environment}, content=file)
+            answers[index] = _answer(answer_of(response))
+            on_answer()
+
+    async with (
+        httpx.AsyncClient(base_url=url, headers=headers, timeout=TIMEOUT_SECONDS) as client,
+        asyncio.TaskGroup() as group,
+    ):
+        for _ in range(CONNECTIONS):
+            group.create_task(connection(client))
+    return [answers[index] for index in range(len(files))]
+
+
+def _answer(document: dict[str, Any]) -> Answer:
+    return Answer(
+        prediction_id=UUID(document["prediction_id"]),
+        head_version=document["head_version"],
+        decision=document["decision"],
+        probabilities=tuple(document["probabilities"][name] for name in CLASS_NAMES),
+        received_at=time(),
+    )
