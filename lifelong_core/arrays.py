@@ -1,6 +1,6 @@
-"""Argument checks shared by every layer: each returns the checked array or says which field is wrong and why."""
+"""Argument checks shared by every layer: each returns the checked array or says what is wrong with it."""
 
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,12 +10,16 @@ from lifelong_core.errors import InvalidInputError
 Floats: TypeAlias = NDArray[np.float64]
 Logits: TypeAlias = NDArray[np.float32]
 Integers: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
+AnyArray = TypeVar("AnyArray", bound=NDArray[np.generic])
 
 PREVALENCE_TOLERANCE = 1e-6
+PROBABILITY_TOLERANCE = 1e-4
+"""looser, because a softmax in float32 over many classes does not sum to 1 exactly"""
 
 
 def as_logits(values: ArrayLike, *, classes: int | None = None, field: str = "logits") -> Logits:
-    """Finite raw network outputs of shape (N, C), C >= 2, as contiguous float32, the precision that is logged.
+    """Finite raw network outputs of shape (N, C), C >= 2, as contiguous float32 (as logged).
 
     Raises:
         InvalidInputError: not numeric, not two-dimensional, fewer than two columns, a number of columns other
@@ -55,9 +59,12 @@ def as_labels(values: ArrayLike, *, classes: int, field: str = "labels") -> Inte
     array = _numeric(values, field)
     if array.ndim != 1:
         raise InvalidInputError(f"expected shape (N,), got {array.shape}.", field=field)
-    labels = array.astype(np.int64)
+    with np.errstate(invalid="ignore"):  # NaN becomes some number, which the comparison finds
+        labels = array.astype(np.int64)
     if not np.array_equal(labels, array):
-        raise InvalidInputError("expected whole numbers.", field=field, mend="Give class indices, starting at 0.")
+        raise InvalidInputError(
+            "expected whole numbers.", field=field, mend="Give class indices, starting at 0."
+        )
     if labels.size and (labels.min() < 0 or labels.max() >= classes):
         raise InvalidInputError(
             f"expected class indices in 0..{classes - 1}, got {labels.min()}..{labels.max()}.", field=field
@@ -76,9 +83,31 @@ def as_prevalence(values: ArrayLike, *, classes: int | None = None, field: str =
         raise InvalidInputError(f"expected shape ({classes or 'C'},), got {array.shape}.", field=field)
     if not np.isfinite(array).all() or array.min() < 0 or abs(array.sum() - 1) > PREVALENCE_TOLERANCE:
         raise InvalidInputError(
-            f"expected class probabilities that are not negative and sum to 1, got {array.tolist()}.", field=field
+            f"expected class probabilities that are not negative and sum to 1, got {array.tolist()}.",
+            field=field,
         )
     return array / array.sum()
+
+
+def as_probabilities(
+    values: ArrayLike, *, classes: int | None = None, field: str = "probabilities"
+) -> Floats:
+    """Class probabilities of shape (N, C), C >= 2, as float64; each row is not negative and sums to 1.
+
+    Raises:
+        InvalidInputError: another shape, a negative or non-finite entry, or a sum off 1 by more than 1e-4.
+    """
+    array = _numeric(values, field).astype(np.float64)
+    if array.ndim != 2 or array.shape[1] < 2 or (classes is not None and array.shape[1] != classes):
+        raise InvalidInputError(f"expected shape (N, {classes or 'C'}), got {array.shape}.", field=field)
+    legal = np.isfinite(array).all(axis=1) & (array >= 0).all(axis=1)
+    legal &= np.abs(array.sum(axis=1) - 1) <= PROBABILITY_TOLERANCE
+    if not legal.all():
+        raise InvalidInputError(
+            f"row {int(np.argmin(legal))} is not a set of probabilities that are not negative and sum to 1.",
+            field=field,
+        )
+    return array
 
 
 def as_costs(values: ArrayLike, *, classes: int, field: str = "costs") -> Floats:
@@ -101,6 +130,22 @@ def as_costs(values: ArrayLike, *, classes: int, field: str = "costs") -> Floats
     return array
 
 
+def as_confusion(values: ArrayLike, *, field: str = "confusion") -> Floats:
+    """Confusion matrix of shape (C, C), or (C, C + 1) where the last decision is to abstain, as float64.
+
+    Entries are counts or weights: finite and not negative.
+
+    Raises:
+        InvalidInputError: another shape, or an entry that is negative or not finite.
+    """
+    array = _numeric(values, field).astype(np.float64)
+    if array.ndim != 2 or array.shape[0] < 2 or array.shape[1] not in (array.shape[0], array.shape[0] + 1):
+        raise InvalidInputError(f"expected shape (C, C) or (C, C + 1), got {array.shape}.", field=field)
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise InvalidInputError("expected counts that are finite and not negative.", field=field)
+    return array
+
+
 def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") -> NDArray[np.generic] | None:
     """Group keys of shape (N,), or None when every sample stands for itself.
 
@@ -111,17 +156,19 @@ def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") 
         return None
     array = np.asarray(values)
     if array.shape != (samples,):
-        raise InvalidInputError(f"expected one group per sample, shape ({samples},), got {array.shape}.", field=field)
+        raise InvalidInputError(
+            f"expected one group per sample, shape ({samples},), got {array.shape}.", field=field
+        )
     return array
 
 
 def centred(logits: Logits) -> Floats:
-    """Logits as float64 with zero mean per row: softmax, and so everything we compute, ignores a row's constant."""
+    """Logits as float64 with zero mean per row: everything we compute ignores a row's constant."""
     rows = logits.astype(np.float64)
     return rows - rows.mean(axis=1, keepdims=True)
 
 
-def frozen(array: NDArray[np.generic]) -> NDArray[np.generic]:
+def frozen(array: AnyArray) -> AnyArray:
     """The same array, read-only from now on, for the fields of frozen value types."""
     array.setflags(write=False)
     return array

@@ -1,0 +1,219 @@
+"""Affine scaling of logits: temperature and bias that minimise the importance-weighted cross entropy."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats, Logits, as_logits, as_prevalence, centred, frozen
+from lifelong_core.deploy.crossentropy import AffineProblem
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.minimize import minimize_convex
+from lifelong_core.deploy.softmax import affine_scores, softmax
+from lifelong_core.deploy.values import ArrayValue
+from lifelong_core.errors import InvalidInputError, UnidentifiableError
+
+MINIMUM_SCALED_INVERSE = 1e-6
+MAXIMUM_SCALED_INVERSE = 1e3
+"""Bounds of (typical size of a centred logit) / temperature. Beyond the first the logits say nothing, beyond
+the second every probability is 0 or 1: data that some temperature separates perfectly have no optimum
+inside."""
+
+ABSENT_BIAS = 1e3
+"""How far below the others the score of a class with no weight is pushed: its probability is 0 in float64."""
+
+
+@dataclass(frozen=True, eq=False)
+class AffineCalibration(ArrayValue):
+    """softmax(logits / temperature + bias) (thesis Def. 6.8); with bias 0 this is temperature scaling (Def.
+    2.67).
+
+    Examples:
+        >>> AffineCalibration(2.0, [0.0, 0.0]).transform([[2.0, 0.0]]).round(4).tolist()
+        [[0.7311, 0.2689]]
+    """
+
+    temperature: float | Floats
+    """positive; one number, or shape (C,) for one per class"""
+    bias: Floats
+    """shape (C,), zero mean when fitted: a constant would change nothing"""
+
+    def __post_init__(self) -> None:
+        """Check and freeze the parameters.
+
+        Raises:
+            InvalidInputError: a value is not finite, the temperature not positive, or the shapes do not fit.
+        """
+        bias = as_parameter(self.bias, field="bias")
+        if bias.ndim != 1 or bias.size < 2:
+            raise InvalidInputError(f"expected shape (C,) with C >= 2, got {bias.shape}.", field="bias")
+        object.__setattr__(self, "temperature", as_temperature(self.temperature, classes=bias.size))
+        object.__setattr__(self, "bias", frozen(bias))
+
+    def transform(self, logits: ArrayLike) -> Floats:
+        """Calibrated class probabilities, shape (N, C).
+
+        Raises:
+            InvalidInputError: logits are not finite or have another number of classes.
+        """
+        rows = as_logits(logits, classes=self.bias.size)
+        return softmax(affine_scores(rows, self.temperature, self.bias))
+
+
+def fit_affine(
+    logits: ArrayLike,
+    labels: ArrayLike,
+    *,
+    target_prevalence: ArrayLike | None = None,
+    bias: bool = True,
+    per_class_temperature: bool = False,
+) -> AffineCalibration:
+    """Affine scaling that minimises the cross entropy, weighted by importance (thesis Def. 6.8, section
+    6.1.3).
+
+    The loss is sum_i w[y_i] * -log softmax(logits_i / temperature + bias)[y_i] / sum_i w[y_i] with weights
+    w_k = target_prevalence[k] / share of class k among the labels. It is convex in inverse temperature and
+    bias and is minimised to optimality. Bounds hold where there is no optimum: the temperature stays between
+    a thousandth and a million times the typical size of a centred logit, and a class without weight (target
+    prevalence 0, or no sample) gets a bias so low that its probability vanishes.
+
+    Args:
+        logits: shape (N, C).
+        labels: shape (N,), true classes.
+        target_prevalence: shape (C,), the prevalence to calibrate for; None: that of the labels.
+        bias: False fits the temperature alone.
+        per_class_temperature: one temperature per class instead of one for all.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+        UnidentifiableError: a class has a positive target prevalence but no sample (thesis section 6.1.3,
+            assumption i).
+
+    Examples:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> labels = rng.integers(3, size=600)
+        >>> logits = 6 * np.eye(3)[labels] + 4 * rng.normal(size=(600, 3))  # too confident
+        >>> fitted = fit_affine(logits, labels)
+        >>> round(fitted.temperature, 2), fitted.bias.round(2).tolist()
+        (2.74, [-0.13, -0.1, 0.23])
+    """
+    data = LabeledLogits(as_logits(logits), np.asarray(labels))
+    weights = class_weights(data, target_prevalence)
+    return fit_weighted(
+        data.logits, data.labels, weights[data.labels], bias=bias, per_class_temperature=per_class_temperature
+    )
+
+
+def class_weights(data: LabeledLogits, target_prevalence: ArrayLike | None) -> Floats:
+    """Importance weights of the classes, target prevalence / share in the data, shape (C,); 1 without a
+    target.
+
+    Raises:
+        UnidentifiableError: a class has a positive target prevalence but no sample.
+    """
+    if target_prevalence is None:
+        return np.ones(data.classes)
+    target = as_prevalence(target_prevalence, classes=data.classes, field="target_prevalence")
+    absent = (data.counts == 0) & (target > 0)
+    if absent.any():
+        raise UnidentifiableError(
+            f"class {int(np.argmax(absent))} has target prevalence {target[np.argmax(absent)]:.3g} "
+            "but no calibration sample.",
+            field="target_prevalence",
+            mend="Add labelled samples of this class, or set its target prevalence to 0.",
+        )
+    return np.divide(target, data.prevalence, out=np.zeros(data.classes), where=data.counts > 0)
+
+
+def fit_weighted(
+    logits: Logits,
+    labels: np.ndarray,
+    weights: Floats,
+    *,
+    bias: bool = True,
+    per_class_temperature: bool = False,
+) -> AffineCalibration:
+    """`fit_affine` with one weight per sample, shape (N,), not negative and not all zero."""
+    classes = logits.shape[1]
+    rows = centred(logits)
+    used = weights > 0
+    present = np.bincount(labels[used], minlength=classes) > 0
+    # Without a bias nothing can push a class without weight away: it stays in the softmax as it is.
+    kept = np.flatnonzero(present) if bias else np.arange(classes)
+    if kept.size == 1:
+        # One class has all the weight: whatever the temperature, the bias alone is optimal.
+        temperature: float | Floats = (
+            np.full(classes, _scale(rows)) if per_class_temperature else _scale(rows)
+        )
+        return AffineCalibration(temperature, _exclude(rows / temperature, np.zeros(classes), present))
+    position = np.searchsorted(kept, labels[used])
+    problem = AffineProblem(
+        rows[used][:, kept],
+        position,
+        weights[used],
+        bias=bias,
+        per_class_temperature=per_class_temperature,
+        scale=_scale(rows),
+    )
+    parameters = minimize_convex(
+        problem, problem.start(), *problem.bounds(MINIMUM_SCALED_INVERSE, MAXIMUM_SCALED_INVERSE)
+    )
+    inverse, offsets = problem.unpack(parameters)
+    all_inverse = np.full(classes, np.exp(np.mean(np.log(inverse))))
+    all_inverse[kept] = inverse
+    all_bias = np.zeros(classes)
+    all_bias[kept] = offsets
+    if bias:
+        all_bias = _exclude(rows * all_inverse, all_bias, present)
+    return AffineCalibration(
+        1 / all_inverse if per_class_temperature else float(1 / all_inverse[0]), all_bias
+    )
+
+
+def _scale(rows: Floats) -> float:
+    """The typical size of a centred logit: the median over rows of the largest, deaf to outliers."""
+    largest = np.abs(rows).max(axis=1)
+    return float(np.median(largest)) or float(largest.max()) or 1.0
+
+
+def _exclude(scores: Floats, bias: Floats, present: np.ndarray) -> Floats:
+    """The bias with absent classes pushed below all others on every row of `scores`, and zero mean."""
+    absent = np.flatnonzero(~present)
+    if absent.size:
+        best = (scores + bias)[:, present].max(axis=1)
+        lead = (scores[:, absent] - best[:, np.newaxis]).max(axis=0)
+        bias = bias.copy()
+        bias[absent] = -np.maximum(lead, 0) - ABSENT_BIAS
+    return bias - bias.mean()
+
+
+def as_parameter(values: ArrayLike, *, field: str) -> Floats:
+    """Finite numbers as a float64 array of their own.
+
+    Raises:
+        InvalidInputError: not numbers, or not finite.
+    """
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError("expected numbers.", field=field) from error
+    if not np.isfinite(array).all():
+        raise InvalidInputError("expected finite numbers.", field=field)
+    return array
+
+
+def as_temperature(values: float | ArrayLike, *, classes: int) -> float | Floats:
+    """A positive temperature: one number, or shape (C,), read-only.
+
+    Raises:
+        InvalidInputError: not finite, not positive, or another shape.
+    """
+    array = as_parameter(values, field="temperature")
+    if array.shape not in ((), (classes,)):
+        raise InvalidInputError(
+            f"expected one number or shape ({classes},), got {array.shape}.", field="temperature"
+        )
+    if not (array > 0).all():
+        raise InvalidInputError("expected a positive temperature.", field="temperature")
+    return float(array) if array.ndim == 0 else frozen(array)

@@ -1,0 +1,119 @@
+"""The weighted cross entropy of affine scaling with its derivatives, in coordinates of order one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Integers
+
+
+@dataclass(frozen=True)
+class AffineProblem:
+    """Loss, gradient and Hessian over the parameters (scaled inverse temperatures, bias).
+
+    The inverse temperature is one number (or one per class) in units of 1 / `scale`. A constant added to the
+    bias changes no probability; the Hessian gets a unit curvature in that direction, which leaves the optimum
+    with a bias of zero mean where the start has one.
+    """
+
+    rows: Floats
+    """centred logits, shape (N, C)"""
+    labels: Integers
+    """shape (N,)"""
+    weights: Floats
+    """shape (N,), positive"""
+    bias: bool
+    per_class_temperature: bool
+    scale: float
+    """typical size of a centred logit"""
+
+    def __post_init__(self) -> None:
+        """Scale rows and weights once."""
+        object.__setattr__(self, "rows", self.rows / self.scale)
+        object.__setattr__(self, "weights", self.weights / self.weights.sum())
+
+    @property
+    def classes(self) -> int:
+        """Number of classes C."""
+        return self.rows.shape[1]
+
+    @property
+    def temperatures(self) -> int:
+        """Number of inverse temperatures, 1 or C."""
+        return self.classes if self.per_class_temperature else 1
+
+    def start(self) -> Floats:
+        """Scores of order one, and a bias that fits the weighted class shares."""
+        inverse = np.ones(self.temperatures)
+        if not self.bias:
+            return inverse
+        shares = np.log(np.bincount(self.labels, self.weights, minlength=self.classes))
+        return np.concatenate([inverse, shares - shares.mean()])
+
+    def bounds(self, lower: float, upper: float) -> tuple[Floats, Floats]:
+        """Box of the parameters: the scaled inverse temperature in lower..upper, the bias free."""
+        free = np.full(self.classes if self.bias else 0, np.inf)
+        return (
+            np.concatenate([np.full(self.temperatures, lower), -free]),
+            np.concatenate([np.full(self.temperatures, upper), free]),
+        )
+
+    def unpack(self, parameters: Floats) -> tuple[Floats, Floats]:
+        """Inverse temperatures (C,) in the units of the logits, and the bias (C,) with zero mean."""
+        inverse = np.broadcast_to(parameters[: self.temperatures], self.classes) / self.scale
+        offsets = parameters[self.temperatures :] if self.bias else np.zeros(self.classes)
+        return inverse, offsets - offsets.mean()
+
+    def loss(self, parameters: Floats) -> float:
+        """The weighted mean of -log probability of the true class."""
+        scores = self._scores(parameters)
+        own = np.take_along_axis(scores, self.labels[:, np.newaxis], axis=1)
+        relative = scores - own
+        top = relative.max(axis=1)
+        return float(self.weights @ (top + np.log(np.exp(relative - top[:, np.newaxis]).sum(axis=1))))
+
+    def derivatives(self, parameters: Floats) -> tuple[Floats, Floats]:
+        """Gradient (P,) and Hessian (P, P)."""
+        scores = self._scores(parameters)
+        probabilities = np.exp(scores - scores.max(axis=1, keepdims=True))
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+        weighted = probabilities * self.weights[:, np.newaxis]
+        residuals = weighted.copy()
+        residuals[np.arange(self.labels.size), self.labels] -= self.weights
+        slopes, curvature, mixed = (
+            self._per_class(probabilities, weighted, residuals)
+            if self.per_class_temperature
+            else self._shared(probabilities, weighted, residuals)
+        )
+        if not self.bias:
+            return slopes, curvature
+        offsets = np.diag(weighted.sum(axis=0)) - weighted.T @ probabilities + 1 / self.classes
+        return (
+            np.concatenate([slopes, residuals.sum(axis=0)]),
+            np.block([[curvature, mixed], [mixed.T, offsets]]),
+        )
+
+    def _scores(self, parameters: Floats) -> Floats:
+        scores = self.rows * parameters[: self.temperatures]
+        return scores + parameters[self.temperatures :] if self.bias else scores
+
+    def _shared(
+        self, probabilities: Floats, weighted: Floats, residuals: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        mean = (probabilities * self.rows).sum(axis=1, keepdims=True)
+        spread = weighted * (self.rows - mean)
+        return (
+            np.array([(residuals * self.rows).sum()]),
+            np.array([[(spread * (self.rows - mean)).sum()]]),
+            spread.sum(axis=0)[np.newaxis, :],
+        )
+
+    def _per_class(
+        self, probabilities: Floats, weighted: Floats, residuals: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        inner = weighted * self.rows
+        return (
+            (residuals * self.rows).sum(axis=0),
+            np.diag((inner * self.rows).sum(axis=0)) - inner.T @ (probabilities * self.rows),
+            np.diag(inner.sum(axis=0)) - inner.T @ probabilities,
+        )

@@ -1,0 +1,53 @@
+"""Reading and writing the JSON documents of value types."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lifelong_core.errors import InvalidInputError
+
+
+def canonical(document: Mapping[str, Any]) -> str:
+    """JSON with sorted keys and no white space: equal documents give equal strings. Floats keep every bit."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def parse_document(text: str, *, field: str) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        InvalidInputError: not JSON, or not an object.
+    """
+    try:
+        document = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError("expected a JSON document.", field=field) from error
+    if not isinstance(document, dict):
+        raise InvalidInputError("expected a JSON object.", field=field)
+    return document
+
+
+def take_fields(
+    document: Mapping[str, Any], version: int, *, required: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The document without its `schema_version`, which must be `version`.
+
+    Raises:
+        InvalidInputError: another version, or a field is missing or unknown.
+    """
+    if not isinstance(document, Mapping):
+        raise InvalidInputError("expected an object.", field="document")
+    found = dict(document)
+    if found.pop("schema_version", None) != version:
+        raise InvalidInputError(
+            f"expected {version}, got {document.get('schema_version')!r}.",
+            field="schema_version",
+            mend="Write the document with this version of the product.",
+        )
+    for name in required:
+        if name not in found:
+            raise InvalidInputError("this field is missing.", field=name)
+    for name in found:
+        if name not in required and name not in optional:
+            raise InvalidInputError("this field is unknown.", field=str(name)[:80])
+    return found

@@ -1,0 +1,222 @@
+"""The post-processing head: from logits to probabilities, decisions and expected costs."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats, Integers, as_costs, as_logits, as_prevalence, frozen
+from lifelong_core.deploy.calibration import as_parameter, as_temperature, class_weights, fit_weighted
+from lifelong_core.deploy.decision import cheapest, expected_costs
+from lifelong_core.deploy.documents import canonical, parse_document, take_fields
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.softmax import affine_scores, softmax
+from lifelong_core.deploy.values import ArrayValue
+from lifelong_core.errors import InvalidInputError
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class HeadOutput(ArrayValue):
+    """What a head makes of N logits. A row depends on its own logits alone, to the last bit."""
+
+    probabilities: Floats
+    """shape (N, C), calibrated for the prevalence that the head assumes"""
+    decisions: Integers
+    """shape (N,), 0..D-1"""
+    expected_costs: Floats
+    """shape (N, D), cost to expect from each decision"""
+
+
+@dataclass(frozen=True, eq=False)
+class PostProcessingHead(ArrayValue):
+    """Affine scaling, softmax and the expected-cost rule (thesis Def. 6.8 and 6.9).
+
+    Examples:
+        >>> head = PostProcessingHead(2.0, [0.0, 0.0], [[0, 1], [5, 0]], [0.5, 0.5], ("benign", "malignant"))
+        >>> output = head.apply([[2.0, 0.0]])
+        >>> output.probabilities.round(3).tolist(), output.decisions.tolist()
+        ([[0.731, 0.269]], [1])
+        >>> PostProcessingHead.from_json(head.to_json()) == head
+        True
+    """
+
+    temperature: float | Floats
+    """positive; one number, or shape (C,)"""
+    bias: Floats
+    """shape (C,)"""
+    costs: Floats
+    """shape (C, D), D = C or C + 1 (abstain): cost of deciding k when j is true"""
+    assumed_prevalence: Floats
+    """shape (C,), the prevalence for which the probabilities are calibrated"""
+    class_names: tuple[str, ...]
+    """C different names"""
+    provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """JSON values that say where the head comes from; they compute nothing and do not enter the digest"""
+
+    def __post_init__(self) -> None:
+        """Check and freeze everything.
+
+        Raises:
+            InvalidInputError: a shape or a value does not fit; the message names the field.
+        """
+        names = _class_names(self.class_names)
+        classes = len(names)
+        bias = as_parameter(self.bias, field="bias")
+        if bias.shape != (classes,):
+            raise InvalidInputError(
+                f"expected shape ({classes},), one per class name, got {bias.shape}.", field="bias"
+            )
+        costs = as_costs(as_parameter(self.costs, field="costs"), classes=classes)
+        # Only here a digest could depend on rounding: dividing by a sum that is 1 already must change
+        # nothing.
+        assumed = as_parameter(self.assumed_prevalence, field="assumed_prevalence")
+        normalised = as_prevalence(assumed, classes=classes, field="assumed_prevalence")
+        if abs(assumed.sum() - 1) <= classes * np.finfo(np.float64).eps:
+            normalised = assumed
+        object.__setattr__(self, "temperature", as_temperature(self.temperature, classes=classes))
+        # Adding zero turns -0.0 into 0.0, which computes the same and so must have the same digest.
+        object.__setattr__(self, "bias", frozen(bias + 0.0))
+        object.__setattr__(self, "costs", frozen(costs + 0.0))
+        object.__setattr__(self, "assumed_prevalence", frozen(normalised + 0.0))
+        object.__setattr__(self, "class_names", names)
+        object.__setattr__(self, "provenance", _provenance(self.provenance))
+
+    @property
+    def classes(self) -> int:
+        """Number of classes C."""
+        return len(self.class_names)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) over all that the head computes with: everything but the provenance."""
+        document = self.to_document()
+        del document["provenance"]
+        return hashlib.sha256(canonical(document).encode()).hexdigest()
+
+    def apply(self, logits: ArrayLike) -> HeadOutput:
+        """Probabilities, decisions and expected costs of N samples.
+
+        Args:
+            logits: shape (N, C); taken as float32, the precision in which they are logged.
+
+        Raises:
+            InvalidInputError: logits are not finite or have another number of classes.
+        """
+        rows = as_logits(logits, classes=self.classes)
+        probabilities = softmax(affine_scores(rows, self.temperature, self.bias))
+        return HeadOutput(
+            probabilities=frozen(probabilities),
+            decisions=frozen(cheapest(probabilities, self.costs)),
+            expected_costs=frozen(expected_costs(probabilities, self.costs)),
+        )
+
+    def to_document(self) -> dict[str, Any]:
+        """The head as JSON values; every number survives the round trip exactly."""
+        temperature = self.temperature
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "temperature": temperature if isinstance(temperature, float) else temperature.tolist(),
+            "bias": self.bias.tolist(),
+            "costs": self.costs.tolist(),
+            "assumed_prevalence": self.assumed_prevalence.tolist(),
+            "class_names": list(self.class_names),
+            "provenance": json.loads(json.dumps(dict(self.provenance))),
+        }
+
+    def to_json(self) -> str:
+        """`to_document` as a string, equal for equal heads."""
+        return canonical(self.to_document())
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_document` wrote.
+
+        Raises:
+            InvalidInputError: a field is missing, unknown or has an illegal value; the message names it.
+        """
+        required = ("temperature", "bias", "costs", "assumed_prevalence", "class_names")
+        return cls(**take_fields(document, SCHEMA_VERSION, required=required, optional=("provenance",)))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote.
+
+        Raises:
+            InvalidInputError: not JSON, or a field is missing, unknown or has an illegal value.
+        """
+        return cls.from_document(parse_document(text, field="head"))
+
+
+def fit_head(
+    calibration: LabeledLogits,
+    costs: ArrayLike,
+    *,
+    target_prevalence: ArrayLike | None = None,
+    class_names: Sequence[str] | None = None,
+    provenance: Mapping[str, Any] | None = None,
+) -> PostProcessingHead:
+    """The head that is right for a population with the target prevalence (thesis section 6.1.3, steps 2 to
+    4).
+
+    Args:
+        calibration: labelled logits of the model.
+        costs: shape (C, D), D = C or C + 1 (abstain): cost of deciding k when j is true.
+        target_prevalence: shape (C,); None: that of the calibration set.
+        class_names: C names; None: "0", "1", ...
+        provenance: JSON values to keep with the head, beside the digest of the calibration set.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+        UnidentifiableError: a class has a positive target prevalence but no calibration sample.
+
+    Examples:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> labels = rng.integers(2, size=400)
+        >>> calibration = LabeledLogits(2 * np.eye(2)[labels] + rng.normal(size=(400, 2)), labels)
+        >>> head = fit_head(calibration, [[0, 1], [1, 0]], target_prevalence=[0.9, 0.1])
+        >>> head.apply([[1.0, 1.0]]).probabilities.round(2).tolist()  # the prevalence decides
+        [[0.89, 0.11]]
+    """
+    weights = class_weights(calibration, target_prevalence)
+    fitted = fit_weighted(calibration.logits, calibration.labels, weights[calibration.labels])
+    return PostProcessingHead(
+        temperature=fitted.temperature,
+        bias=fitted.bias,
+        costs=as_costs(costs, classes=calibration.classes),
+        assumed_prevalence=(
+            calibration.prevalence
+            if target_prevalence is None
+            else as_prevalence(target_prevalence, classes=calibration.classes, field="target_prevalence")
+        ),
+        class_names=tuple(class_names or (str(k) for k in range(calibration.classes))),
+        provenance={"calibration_digest": calibration.digest, **(provenance or {})},
+    )
+
+
+def _class_names(values: Any) -> tuple[str, ...]:
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise InvalidInputError("expected a list of names.", field="class_names")
+    names = tuple(values)
+    if (
+        len(names) < 2
+        or not all(isinstance(name, str) and name for name in names)
+        or len(set(names)) < len(names)
+    ):
+        raise InvalidInputError("expected at least two different, non-empty names.", field="class_names")
+    return names
+
+
+def _provenance(values: Any) -> Mapping[str, Any]:
+    try:
+        copied = json.loads(json.dumps(dict(values), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError("expected an object of JSON values.", field="provenance") from error
+    return MappingProxyType(copied)

@@ -1,0 +1,143 @@
+"""A calibration set: logits with their true classes."""
+
+import hashlib
+import io
+import zipfile
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.arrays import Floats, Integers, Logits, Mask, as_groups, as_labels, as_logits, frozen
+from lifelong_core.deploy.values import ArrayValue
+from lifelong_core.errors import InvalidInputError
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The oldest time a zip entry can have: equal arrays give equal bytes, whenever they are written."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabeledLogits(ArrayValue):
+    """Raw network outputs with their true classes, e.g. the calibration set held back at development.
+
+    Examples:
+        >>> data = LabeledLogits([[2.0, 0.0], [0.5, 1.0], [3.0, -1.0]], [0, 1, 0])
+        >>> data.samples, data.classes, data.prevalence.round(3).tolist()
+        (3, 2, [0.667, 0.333])
+        >>> LabeledLogits.from_bytes(data.to_bytes()) == data
+        True
+    """
+
+    logits: Logits
+    """shape (N, C), finite float32, N >= 1"""
+    labels: Integers
+    """shape (N,), classes 0..C-1"""
+    groups: NDArray[np.generic] | None = None
+    """shape (N,): samples of one group (patient, study) depend on each other; None: all independent"""
+
+    def __post_init__(self) -> None:
+        """Check and freeze the arrays.
+
+        Raises:
+            InvalidInputError: a shape or a value does not fit; the message names the field.
+        """
+        logits = as_logits(self.logits)
+        labels = as_labels(self.labels, classes=logits.shape[1])
+        if labels.shape[0] != logits.shape[0]:
+            raise InvalidInputError(
+                f"expected one label per row of logits ({logits.shape[0]}), got {labels.shape[0]}.",
+                field="labels",
+            )
+        if labels.size == 0:
+            raise InvalidInputError("expected at least one sample.", field="logits")
+        groups = as_groups(self.groups, samples=labels.size)
+        if groups is not None and groups.dtype.kind == "O":
+            raise InvalidInputError("expected numbers, strings or bytes as group keys.", field="groups")
+        object.__setattr__(self, "logits", frozen(logits.copy()))
+        object.__setattr__(self, "labels", frozen(labels.copy()))
+        object.__setattr__(self, "groups", None if groups is None else frozen(groups.copy()))
+
+    @property
+    def samples(self) -> int:
+        """Number of samples N."""
+        return self.logits.shape[0]
+
+    @property
+    def classes(self) -> int:
+        """Number of classes C."""
+        return self.logits.shape[1]
+
+    @property
+    def counts(self) -> Integers:
+        """Number of samples of each class, shape (C,)."""
+        return np.bincount(self.labels, minlength=self.classes).astype(np.int64)
+
+    @property
+    def prevalence(self) -> Floats:
+        """Share of each class, shape (C,)."""
+        return self.counts / self.samples
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) over logits, labels and groups."""
+        digest = hashlib.sha256()
+        for name, array in self._arrays().items():
+            digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def select(self, rows: Integers | Mask) -> Self:
+        """The samples at these indices (or where this mask is true)."""
+        groups = None if self.groups is None else self.groups[rows]
+        return type(self)(self.logits[rows], self.labels[rows], groups)
+
+    def to_bytes(self) -> bytes:
+        """The arrays as an npz file (`numpy.load` reads it); equal arrays give equal bytes."""
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, array in self._arrays().items():
+                content = io.BytesIO()
+                np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
+                entry = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
+                archive.writestr(entry, content.getvalue(), zipfile.ZIP_DEFLATED, 6)
+        return file.getvalue()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Self:
+        """Read what `to_bytes`, or `numpy.savez(logits=..., labels=..., groups=...)`, wrote.
+
+        Raises:
+            InvalidInputError: not an npz file, an array is missing or has an illegal value.
+        """
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                found = {name: arrays[name] for name in ("logits", "labels", "groups") if name in arrays}
+        except (
+            OSError,
+            EOFError,
+            ValueError,
+            TypeError,
+            zipfile.BadZipFile,
+            KeyError,
+            AttributeError,
+        ) as error:
+            raise InvalidInputError(
+                "expected an npz file without pickled objects.",
+                field="calibration_set",
+                mend="Write it with numpy.savez(file, logits=..., labels=...).",
+            ) from error
+        for name in ("logits", "labels"):
+            if name not in found:
+                raise InvalidInputError("the npz file lacks this array.", field=name)
+        return cls(found["logits"], found["labels"], found.get("groups"))
+
+    def _arrays(self) -> dict[str, NDArray[np.generic]]:
+        # Little-endian whatever the machine or the caller's arrays were: digests and bytes travel.
+        arrays: dict[str, NDArray[np.generic]] = {
+            "logits": self.logits.astype("<f4", copy=False),
+            "labels": self.labels.astype("<i8", copy=False),
+        }
+        if self.groups is not None:
+            arrays["groups"] = self.groups.astype(self.groups.dtype.newbyteorder("<"), copy=False)
+        return arrays

@@ -1,0 +1,38 @@
+"""Equality and hashing of frozen value types that hold arrays."""
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+
+class ArrayValue:
+    """Mixin for frozen dataclasses with array fields (declared with `eq=False`): equal when every field is
+    equal.
+
+    Arrays are equal when shape and every element are; the generated `__eq__` of a dataclass cannot compare
+    them.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        """Same class and equal fields."""
+        if type(self) is not type(other):
+            return NotImplemented
+        names = [item.name for item in fields(self)]  # type: ignore[arg-type] # only dataclasses mix this in
+        return all(_same(getattr(self, name), getattr(other, name)) for name in names)
+
+    def __hash__(self) -> int:
+        """Consistent with equality: arrays count by their numbers."""
+        return hash(tuple(_hashable(getattr(self, item.name)) for item in fields(self)))  # type: ignore[arg-type]
+
+
+def _same(left: Any, right: Any) -> bool:
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return np.array_equal(left, right)
+    return bool(left == right)
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return tuple(value.ravel().tolist())
+    return repr(value) if isinstance(value, (dict, list)) else value
