@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from lifelong.commands import calibrate, demo, heads, initialise, models, processes, tasks, tokens
+from lifelong.commands import calibrate, demo, heads, initialise, models, processes, settings, tasks, tokens
 from lifelong_core.errors import LifelongError
 
 
@@ -28,6 +28,7 @@ for command in (
     calibrate.calibrate,
     heads.heads,
     tokens.tokens,
+    settings.settings,
 ):
     cli.add_command(command)
 

@@ -4,6 +4,7 @@ Sources, strongest first: environment variables `LIFELONG_*` (nested: `LIFELONG_
 the file `lifelong.toml` in the working directory (or the file that `LIFELONG_CONFIG` names), the defaults.
 """
 
+import difflib
 import os
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +21,9 @@ from pydantic_settings import (
 from lifelong_core.errors import ConfigurationError
 
 Positive = Annotated[int, Field(gt=0)]
+
+OTHER_VARIABLES = frozenset({"LIFELONG_CONFIG", "LIFELONG_TOKEN", "LIFELONG_SHARED_DATA"})
+"""Variables with our prefix that are no settings: the file, a client's token, the data of the tests."""
 
 
 class PolicySettings(BaseModel):
@@ -73,6 +77,10 @@ class Settings(BaseSettings):
         512, description="Requests waiting in one worker; beyond it the answer is 503 with Retry-After."
     )
     maximum_body_bytes: Positive = Field(20_000_000, description="Larger request bodies get 413.")
+    maximum_model_bytes: Positive = Field(1_000_000_000, description="Larger ONNX uploads get 413.")
+    request_timeout_seconds: float = Field(
+        8, ge=1, le=60, description="A request that is not answered by then gets 503 with Retry-After."
+    )
     maximum_image_pixels: Positive = Field(50_000_000, description="Images that would decode to more get 413.")
     maximum_logits_rows: Positive = Field(10_000, description="Rows that one call of /v1/logits may send.")
     maximum_environments: Positive = Field(100, description="Environments that are created on first use.")
@@ -114,8 +122,9 @@ class Settings(BaseSettings):
         """The settings of this process.
 
         Raises:
-            ConfigurationError: a setting is unknown or has an illegal value; the message names it.
+            ConfigurationError: a setting is unknown (a misspelt name must not be ignored) or has an illegal value.
         """
+        _refuse_unknown_variables(cls)
         named = os.environ.get("LIFELONG_CONFIG")
         if named and not Path(named).is_file():
             raise ConfigurationError(f"the file {named} does not exist.", field="LIFELONG_CONFIG")
@@ -147,3 +156,13 @@ class Settings(BaseSettings):
     def window_age(self) -> timedelta:
         """`window_seconds` as a time difference."""
         return timedelta(seconds=self.window_seconds)
+
+
+def _refuse_unknown_variables(settings: type[BaseSettings]) -> None:
+    known = {f"LIFELONG_{name.upper()}" for name in settings.model_fields} | OTHER_VARIABLES
+    for variable in os.environ:
+        name = variable.upper().split("__", 1)[0]
+        if name.startswith("LIFELONG_") and name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            mend = f"Did you mean {close[0]}?" if close else "List them all with `lifelong settings`."
+            raise ConfigurationError("there is no such setting.", field=variable, mend=mend)

@@ -1,0 +1,28 @@
+"""`lifelong settings`: every setting, its value here and what it means."""
+
+from typing import Any
+
+import click
+
+from lifelong.commands.common import as_json, print_rows
+
+
+@click.command()
+@as_json
+def settings(*, as_json: bool) -> None:
+    """List every setting with its value here (set LIFELONG_<NAME> or write it to lifelong.toml)."""
+    from pydantic import BaseModel
+
+    from lifelong_core.settings import Settings
+
+    def rows(values: BaseModel, prefix: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for name, field in type(values).model_fields.items():
+            value = getattr(values, name)
+            if isinstance(value, BaseModel):
+                found += rows(value, f"{prefix}{name.upper()}__")
+            else:
+                found.append({"variable": prefix + name.upper(), "value": value, "meaning": field.description})
+        return found
+
+    print_rows(rows(Settings.load(), "LIFELONG_"), as_json=as_json, empty="")
