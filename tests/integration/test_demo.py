@@ -1,0 +1,96 @@
+"""`lifelong demo` as a user runs it: real processes, real images, real figures."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+START_SECONDS = 90
+
+
+def start_demo(folder, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "lifelong", "demo", *arguments],
+        cwd=folder,
+        env=os.environ | {"TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def processes_of(folder):
+    """Living processes whose working directory or environment belongs to this demo's folder."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if str(folder) in process.environ().get("LIFELONG_DATA_DIRECTORY", ""):
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            continue
+    return found
+
+
+@pytest.fixture(scope="module")
+def two_demos(tmp_path_factory):
+    """Two demos side by side with different seeds: (folder, figures, plot) of each."""
+    folders = [tmp_path_factory.mktemp(f"demo{seed}") for seed in (0, 1)]
+    running = [start_demo(folder, "--json", "--seed", str(seed)) for seed, folder in enumerate(folders)]
+    results = []
+    for folder, process in zip(folders, running, strict=True):
+        output, errors = process.communicate(timeout=280)
+        assert process.returncode == 0, errors
+        results.append((folder, json.loads(output.splitlines()[-1])))
+    return results
+
+
+def test_the_estimate_is_right_and_the_decisions_get_better(two_demos):
+    for _, figures in two_demos:
+        assert figures["prevalence_error_l1"] < 0.10
+        assert figures["expected_cost_after"] <= 0.75 * figures["expected_cost_before"]
+        assert figures["accuracy_after"] >= figures["accuracy_before"] + 0.02
+
+
+def test_no_swap_happens_before_the_shift(two_demos):
+    for _, figures in two_demos:
+        assert figures["cycles_before_shift"] >= 2
+        assert figures["swaps_before_shift"] == 0
+        assert figures["swaps"] >= 1
+        assert figures["head_after"] != figures["head_before"]
+
+
+def test_every_answer_is_in_the_log_and_comes_from_one_head(two_demos):
+    for _, figures in two_demos:
+        assert figures["answered"] == figures["logged"] >= 700 + 1500
+        assert figures["mixed_heads"] == 0
+
+
+def test_it_ends_in_time_and_leaves_a_plot_but_no_process(two_demos):
+    for folder, figures in two_demos:
+        assert figures["seconds_in_all"] < 180
+        assert len(list(folder.glob("lifelong-demo-*/demo.png"))) == 1
+        assert processes_of(folder) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_demo_leaves_no_process(tmp_path, number):
+    process = start_demo(tmp_path)
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while len(processes_of(tmp_path)) < 3 and time.monotonic() < deadline:
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.1)
+        assert len(processes_of(tmp_path)) >= 3, "service and monitor have not started"
+        process.send_signal(number)
+        process.communicate(timeout=30)
+        assert process.returncode != 0
+        assert processes_of(tmp_path) == []
+    finally:
+        process.kill()
+        for left in processes_of(tmp_path):
+            left.kill()
