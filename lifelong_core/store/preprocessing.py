@@ -41,7 +41,9 @@ class Preprocessing(BaseModel):
     resize: Resize | None = None
     centre_crop: CentreCrop | None = None
     mean: tuple[float, ...] = Field((0.0, 0.0, 0.0), description="Per channel, on the 0..1 scale.")
-    standard_deviation: tuple[float, ...] = Field((1.0, 1.0, 1.0), description="Per channel, on the 0..1 scale.")
+    standard_deviation: tuple[float, ...] = Field(
+        (1.0, 1.0, 1.0), description="Per channel, on the 0..1 scale."
+    )
     layout: Literal["NCHW", "NHWC"] = "NCHW"
 
     @property

@@ -114,6 +114,8 @@ class Activation:
     activated_at: datetime
     activated_by: str
     reason: Literal["publish", "rollback", "swap"]
+    inherits: bool = False
+    """True: a rollback took the environment back to the default head of its model, at the time `head_version`."""
 
 
 @dataclass(frozen=True)
@@ -135,15 +137,21 @@ class Registry:
             NotFoundError: there is no such model.
             InvalidInputError: no model was named although several tasks have one.
         """
-        promoted = [self.models[t.promoted_model_id] for t in self.tasks.values() if t.promoted_model_id is not None]
+        promoted = [
+            self.models[t.promoted_model_id] for t in self.tasks.values() if t.promoted_model_id is not None
+        ]
         if reference is None:
             if len(promoted) == 1:
                 return promoted[0]
             if promoted:
                 names = ", ".join(sorted(model.name for model in promoted))
-                raise InvalidInputError("several tasks are served here.", field=field, mend=f"Name one of: {names}.")
+                raise InvalidInputError(
+                    "several tasks are served here.", field=field, mend=f"Name one of: {names}."
+                )
             raise NotFoundError(
-                "no model is served yet.", field=field, mend="Add one with `lifelong models add` and calibrate it."
+                "no model is served yet.",
+                field=field,
+                mend="Add one with `lifelong models add` and calibrate it.",
             )
         name, _, version = reference.partition("@")
         versions = {str(model.version): model for model in self.models.values() if model.name == name}
@@ -152,7 +160,9 @@ class Registry:
         if not version and versions:
             chosen = [model for model in promoted if model.name == name]
             return chosen[0] if chosen else max(versions.values(), key=lambda model: model.version)
-        raise NotFoundError(f"there is no model {reference[:80]!r}.", field=field, mend="List them: `lifelong models list`.")
+        raise NotFoundError(
+            f"there is no model {reference[:80]!r}.", field=field, mend="List them: `lifelong models list`."
+        )
 
     def head_for(self, model: Model, environment: str) -> HeadRecord:
         """The environment's own head, else the model's default head.
@@ -163,7 +173,9 @@ class Registry:
         record = self.heads.get((model.id, environment)) or self.heads.get((model.id, None))
         if record is None:
             raise NotFoundError(
-                f"the model {model.reference} has no head yet.", field="model", mend="Give it a calibration set."
+                f"the model {model.reference} has no head yet.",
+                field="model",
+                mend="Give it a calibration set.",
             )
         return record
 
@@ -285,6 +297,11 @@ class Token:
     created_at: datetime
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
+
+    def allows(self, scope: Scope) -> bool:
+        """Whether the token may do what needs `scope`: `operate` includes `read`, `admin` includes all."""
+        granted = self.scopes | ({Scope.READ} if Scope.OPERATE in self.scopes else set())
+        return scope in granted or Scope.ADMIN in granted
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,129 @@
+"""Which head is in force where: an append-only history in which each step knows the one that it covers."""
+
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from lifelong_core.errors import ConflictError
+from lifelong_core.store import tables
+from lifelong_core.store.records import Activation, Model
+from lifelong_core.store.rows import Row, activation_of, environment_key, now
+
+_activations = tables.head_activations
+
+
+def history(connection: sa.Connection, model: Model, environment: str | None) -> list[Activation]:
+    """All activations of (model, environment), oldest first."""
+    query = sa.select(_activations).where(*_place(model.id, environment)).order_by(_activations.c.sequence)
+    return [activation_of(row) for row in connection.execute(query)]
+
+
+def activate(
+    connection: sa.Connection,
+    model: Model,
+    environment: str | None,
+    head_version: int,
+    *,
+    actor: str,
+    reason: Literal["publish", "swap"],
+) -> None:
+    """Put a head in force; a later rollback brings back what is in force now."""
+    covered = _newest(connection, model.id, environment)
+    values = {
+        "head_version": head_version,
+        "previous": None if covered is None else covered.sequence,
+        "inherits": False,
+        "reason": reason,
+    }
+    _append(connection, model, environment, covered, values, actor=actor)
+
+
+def step_back(connection: sa.Connection, model: Model, environment: str | None, *, actor: str) -> int:
+    """Put in force again what the present activation covers; returns the version of the head that serves now.
+
+    Raises:
+        ConflictError: it covers nothing.
+    """
+    current = _newest(connection, model.id, environment)
+    values: dict[str, Any] | None = None
+    if current is not None and current.previous is not None:
+        restored = _activation(connection, model.id, environment, current.previous)
+        values = {
+            "head_version": restored.head_version,
+            "previous": restored.previous,
+            "inherits": restored.inherits,
+        }
+        if restored.inherits:
+            values["head_version"] = serving_version(connection, model.id, None)
+    elif current is not None and environment is not None and not current.inherits:
+        default = serving_version(connection, model.id, None)
+        if default is not None:
+            values = {"head_version": default, "previous": None, "inherits": True}
+    if values is None:
+        raise ConflictError(
+            "no head was in force before the present one.",
+            field="environment",
+            mend="Publish the head that you want.",
+        )
+    _append(connection, model, environment, current, {**values, "reason": "rollback"}, actor=actor)
+    return values["head_version"]
+
+
+def serving_version(connection: sa.Connection, model_id: int, environment: str | None) -> int | None:
+    """The version of the head that (model, environment) uses: its own, else the model's default; None: neither."""
+    own = _newest(connection, model_id, environment)
+    if own is not None and not own.inherits:
+        return own.head_version
+    return None if environment is None else serving_version(connection, model_id, None)
+
+
+def expect_sequence(connection: sa.Connection, model: Model, environment: str | None, expected: int) -> None:
+    """Make sure that the newest activation is the one that the caller saw (0: there was none).
+
+    Raises:
+        ConflictError: it is another one.
+    """
+    newest = _newest(connection, model.id, environment)
+    sequence = 0 if newest is None else newest.sequence
+    if sequence != expected:
+        raise ConflictError(
+            f"the head of {model.reference} changed meanwhile (activation {sequence}, expected {expected}).",
+            field="expected_sequence",
+            mend="Look at the present head and decide again.",
+        )
+
+
+def _append(
+    connection: sa.Connection,
+    model: Model,
+    environment: str | None,
+    covered: Row | None,
+    values: dict[str, Any],
+    *,
+    actor: str,
+) -> None:
+    row = {
+        "model_id": model.id,
+        "environment": environment_key(environment),
+        "sequence": 1 if covered is None else covered.sequence + 1,
+        "activated_at": now(),
+        "activated_by": actor,
+        **values,
+    }
+    connection.execute(sa.insert(_activations), row)
+
+
+def _newest(connection: sa.Connection, model_id: int, environment: str | None) -> Row | None:
+    query = sa.select(_activations).where(*_place(model_id, environment))
+    return connection.execute(query.order_by(_activations.c.sequence.desc()).limit(1)).one_or_none()
+
+
+def _activation(connection: sa.Connection, model_id: int, environment: str | None, sequence: int) -> Row:
+    place = _place(model_id, environment)
+    return connection.execute(
+        sa.select(_activations).where(*place, _activations.c.sequence == sequence)
+    ).one()
+
+
+def _place(model_id: int, environment: str | None) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+    return _activations.c.model_id == model_id, _activations.c.environment == environment_key(environment)

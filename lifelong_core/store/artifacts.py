@@ -1,0 +1,129 @@
+"""Content-addressed files (ONNX graphs, calibration sets) in a folder or in object storage, behind fsspec."""
+
+import hashlib
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Any
+
+import fsspec
+
+from lifelong_core.errors import ConfigurationError, InvalidInputError, NotFoundError, UnavailableError
+
+_FIELD = "LIFELONG_ARTIFACTS_URL"
+
+
+class Artifacts:
+    """Puts and gets bytes by their SHA-256; what was put never changes.
+
+    Args:
+        url: `file:///folder`, or any URL that fsspec knows (`s3://bucket/folder`).
+        cache: folder for local copies of remote artifacts; None: the user's cache folder.
+
+    Raises:
+        ConfigurationError: fsspec does not know the URL, or the package for it is not installed.
+    """
+
+    def __init__(self, url: str, *, cache: Path | None = None) -> None:
+        try:
+            filesystem, root = fsspec.core.url_to_fs(url)
+        except (ImportError, ValueError) as error:
+            raise ConfigurationError(
+                f"artifacts cannot be kept at {url!r}: {error}.",
+                field=_FIELD,
+                mend="Use file:///folder or s3://...",
+            ) from error
+        self._files: Any = filesystem
+        self._root = str(root).rstrip("/")
+        self._is_local = "file" in _protocols(filesystem)
+        self._cache = cache or _default_cache()
+
+    def put(self, content: bytes) -> str:
+        """Keep the bytes; returns their digest (SHA-256, hex). Putting them again changes nothing.
+
+        Raises:
+            UnavailableError: the storage cannot be written.
+        """
+        digest = hashlib.sha256(content).hexdigest()
+        place = self._place(digest)
+        # Written under another name and then renamed: a reader finds the whole artifact or none.
+        draft = f"{place}.{secrets.token_hex(8)}"
+        try:
+            if not self._files.exists(place):
+                self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
+                self._files.pipe_file(draft, content)
+                self._files.mv(draft, place)
+        except OSError as error:
+            raise UnavailableError(
+                f"the artifact storage {self._root} cannot be written: {error}.", field=_FIELD
+            ) from error
+        return digest
+
+    def get(self, digest: str) -> bytes:
+        """The bytes of that digest.
+
+        Raises:
+            NotFoundError: there are none.
+            UnavailableError: the storage cannot be read, or gives other bytes than were put.
+        """
+        place = self._place(digest)
+        try:
+            content: bytes = self._files.cat_file(place)
+        except FileNotFoundError as error:
+            raise NotFoundError(
+                f"the artifact {digest} is not in {self._root}.", mend="Bring it back from the backup."
+            ) from error
+        except OSError as error:
+            raise UnavailableError(
+                f"the artifact storage {self._root} cannot be read: {error}.", field=_FIELD
+            ) from error
+        return _verified(content, digest, place)
+
+    def path(self, digest: str) -> Path:
+        """A local file with the bytes of that digest; remote ones are downloaded once.
+
+        Raises:
+            NotFoundError: there are none.
+            UnavailableError: the storage cannot be read, or gives other bytes than were put.
+        """
+        if self._is_local:
+            self.get(digest)
+            return Path(self._place(digest))
+        copy = self._cache / digest
+        if not (copy.is_file() and hashlib.sha256(copy.read_bytes()).hexdigest() == digest):
+            _write_whole(copy, self.get(digest))
+        return copy
+
+    def _place(self, digest: str) -> str:
+        if not re.fullmatch(r"[0-9a-f]{64}", digest):
+            raise InvalidInputError(f"{digest[:80]!r} is not a SHA-256 in hexadecimal.", field="digest")
+        return f"{self._root}/{digest[:2]}/{digest}"
+
+
+def _protocols(filesystem: Any) -> tuple[str, ...]:
+    protocol: str | tuple[str, ...] = filesystem.protocol
+    return (protocol,) if isinstance(protocol, str) else protocol
+
+
+def _default_cache() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "lifelong" / "artifacts"
+
+
+def _verified(content: bytes, digest: str, place: str) -> bytes:
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise UnavailableError(
+            f"the artifact {place} has other bytes than were put.", mend="Bring it back from the backup."
+        )
+    return content
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_bytes(content)
+        draft.replace(path)
+    except OSError as error:
+        raise UnavailableError(f"the artifact cache {path.parent} cannot be written: {error}.") from error

@@ -1,0 +1,84 @@
+"""Column types that mean the same on both databases."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.types import TypeDecorator
+
+from lifelong_core.arrays import Logits
+from lifelong_core.errors import InvalidInputError
+
+_FLOAT32 = np.dtype("<f4")
+
+
+class Moment(TypeDecorator[datetime]):
+    """A point in time, aware and in UTC; SQLite, which has no zones, holds it as UTC text that sorts by time."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:  # noqa: ARG002
+        """Refuse a naive time: it would mean another moment on another machine."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise InvalidInputError(f"expected a time with its zone, got {value!r}.", field="time")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> datetime | None:  # noqa: ARG002
+        """An aware time in UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class OrderedUuid(TypeDecorator[UUID]):
+    """16 bytes that sort as the id does: `uuid` on PostgreSQL, a blob on SQLite."""
+
+    impl = sa.LargeBinary(16)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
+        """The native type where there is one."""
+        native = postgresql.UUID(as_uuid=True) if dialect.name == "postgresql" else sa.LargeBinary(16)
+        return dialect.type_descriptor(native)
+
+    def process_bind_param(self, value: UUID | None, dialect: sa.Dialect) -> Any:
+        """UUID to what the driver takes."""
+        return value if value is None or dialect.name == "postgresql" else value.bytes
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> UUID | None:
+        """What the driver gives to UUID."""
+        return value if value is None or dialect.name == "postgresql" else UUID(bytes=bytes(value))
+
+
+def pack_logits(logits: Logits) -> bytes:
+    """One row of logits, shape (C,), as little-endian float32: 4 C bytes, exact."""
+    return np.ascontiguousarray(logits, dtype=_FLOAT32).tobytes()
+
+
+def unpack_logits(blob: bytes) -> Logits:
+    """One row of logits, read-only."""
+    return np.frombuffer(blob, dtype=_FLOAT32).astype(np.float32, copy=False)
+
+
+def unpack_logit_rows(blobs: list[bytes], *, classes: int) -> Logits:
+    """Rows of logits as one array (N, classes).
+
+    Raises:
+        InvalidInputError: a row has another length, so the log holds something that this model did not give.
+    """
+    for blob in blobs:
+        if len(blob) != 4 * classes:
+            raise InvalidInputError(
+                f"a logged prediction has {len(blob) / 4:g} logits, expected {classes}.", field="logits"
+            )
+    return (
+        np.frombuffer(b"".join(blobs), dtype=_FLOAT32)
+        .reshape(len(blobs), classes)
+        .astype(np.float32, copy=False)
+    )

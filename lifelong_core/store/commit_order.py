@@ -1,0 +1,50 @@
+"""The order in which transactions wrote to the log, such that a reader knows what is settled.
+
+Ids are made before the commit, so their order is not that of the commits: a reader that remembers the last id it saw
+would skip whatever commits late with a smaller one. Therefore every row of the log has a `commit_order`:
+
+- SQLite has one writer at a time, so a counter raised within the transaction is the order of the commits.
+- On PostgreSQL it is the id of the inserting transaction. A reader stops at the oldest transaction that is still
+  running (the horizon): all rows below are visible to it, and no more can appear there, because every transaction that
+  starts later gets a larger id.
+
+`commit_clock.value` is added to transaction ids. It is 0 until a log is restored on a new server, whose transaction ids
+start low again; `align_clock` then lifts it.
+"""
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from lifelong_core.store import tables
+
+_value = tables.commit_clock.c.value
+_OFFSET = sa.select(_value).scalar_subquery()
+_TRANSACTION = sa.literal_column("pg_current_xact_id()::text::bigint", sa.BigInteger)
+_OLDEST_RUNNING = sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())::text::bigint", sa.BigInteger)
+
+
+def commit_order_value(connection: sa.Connection) -> Any:
+    """The commit order of the rows that this writing transaction inserts: a number, or SQL that gives it."""
+    if connection.dialect.name == "postgresql":
+        return _TRANSACTION + _OFFSET
+    return connection.execute(
+        sa.update(tables.commit_clock).values(value=_value + 1).returning(_value)
+    ).scalar_one()
+
+
+def read_horizon(connection: sa.Connection) -> int:
+    """Rows of a smaller commit order are all visible to this transaction, and no more will appear."""
+    if connection.dialect.name == "postgresql":
+        return connection.execute(sa.select(_OLDEST_RUNNING + _OFFSET)).scalar_one()
+    return connection.execute(sa.select(_value + 1)).scalar_one()
+
+
+def align_clock(connection: sa.Connection) -> None:
+    """Lift the offset of a restored PostgreSQL log, so that what is written now comes after all that is there."""
+    if connection.dialect.name != "postgresql":
+        return
+    newest = connection.execute(sa.select(sa.func.max(tables.predictions.c.commit_order))).scalar_one()
+    present = connection.execute(sa.select(_TRANSACTION + _OFFSET)).scalar_one()
+    if newest is not None and newest > present:
+        connection.execute(sa.update(tables.commit_clock).values(value=_value + newest - present))

@@ -1,0 +1,203 @@
+"""One engine with the same transactions on both databases: `read` sees one state, `write` is all or nothing."""
+
+import random
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
+
+WRITER_PATIENCE_SECONDS = 10.0
+"""A writer that got no turn within this time gives up (SQLite)."""
+_READER_PATIENCE_MILLISECONDS = 10_000
+_RETRY_SECONDS = (0.0001, 0.0005)
+"""SQLite's own busy handler sleeps ever longer, and one of two busy writers starves for seconds. Short waits of random
+length keep the longest wait at a few milliseconds."""
+
+
+class Database:
+    """A SQLite file or a PostgreSQL database; threads may share it.
+
+    Raises:
+        ConfigurationError: the URL names no such database, or its driver is not installed.
+    """
+
+    def __init__(self, url: str, *, writer_patience_seconds: float = WRITER_PATIENCE_SECONDS) -> None:
+        self.url = parse_url(url)
+        self._patience = writer_patience_seconds
+        self.is_postgresql = self.url.get_backend_name() == "postgresql"
+        self.engine = self._postgresql_engine() if self.is_postgresql else self._sqlite_engine()
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """A transaction that sees one state of the database, however many queries it makes.
+
+        Raises:
+            UnavailableError: the database does not answer.
+        """
+        with self._explained(), self.engine.connect() as connection:
+            if self.is_postgresql:
+                connection = connection.execution_options(
+                    isolation_level="REPEATABLE READ", postgresql_readonly=True
+                )
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """A transaction that is committed at the end of the block, or rolled back by any exception.
+
+        Raises:
+            ConflictError: somebody else wrote the same key first.
+            UnavailableError: the database does not answer, or other writers left no turn.
+        """
+        with (
+            self._explained(),
+            self.engine.connect().execution_options(lifelong_writes=True) as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.engine.dispose()
+
+    def _sqlite_engine(self) -> sa.Engine:
+        engine = sa.create_engine(self.url, pool_size=8, max_overflow=56, pool_timeout=10)
+        sa.event.listen(engine, "connect", _prepare_sqlite)
+        sa.event.listen(engine, "begin", self._begin_sqlite)
+        return engine
+
+    def _postgresql_engine(self) -> sa.Engine:
+        try:
+            return sa.create_engine(
+                self.url,
+                pool_size=8,
+                max_overflow=24,
+                pool_timeout=10,
+                # After a restart of the server no request meets a dead connection.
+                pool_pre_ping=True,
+                connect_args={"connect_timeout": 5, "application_name": "lifelong"},
+            )
+        except ModuleNotFoundError as error:
+            raise ConfigurationError(
+                f"the driver of {self.url.drivername} is not installed.",
+                field="LIFELONG_DATABASE_URL",
+                mend="Install the extra: pip install 'lifelong[postgres]'.",
+            ) from error
+
+    def _begin_sqlite(self, connection: sa.Connection) -> None:
+        driver: Any = connection.connection.dbapi_connection
+        if connection.get_execution_options().get("lifelong_writes"):
+            _begin_writing(driver, self._patience)
+        else:
+            driver.execute("BEGIN")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except exc.IntegrityError as error:
+            raise ConflictError(
+                f"somebody else wrote this first ({error.orig}).",
+                mend="Read the present state and try again.",
+            ) from error
+        except exc.DataError as error:
+            raise InvalidInputError(f"the database refuses a value: {error.orig}.") from error
+        except exc.TimeoutError as error:
+            raise UnavailableError("all connections to the database are in use.") from error
+        except (exc.OperationalError, exc.InterfaceError, sqlite3.OperationalError) as error:
+            raise _explain(getattr(error, "orig", error), self.url) from error
+
+
+def parse_url(url: str) -> sa.URL:
+    """The URL with our driver filled in.
+
+    Raises:
+        ConfigurationError: not a URL of a SQLite file or of PostgreSQL, or the folder of the file does not exist.
+    """
+    field = "LIFELONG_DATABASE_URL"
+    mend = "Use sqlite:////absolute/path/lifelong.db or postgresql+psycopg://user@host/database."
+    try:
+        parsed = sa.make_url(url)
+    except exc.ArgumentError as error:
+        raise ConfigurationError("this is not a database URL.", field=field, mend=mend) from error
+    backend = parsed.get_backend_name()
+    if backend == "postgresql":
+        return parsed.set(drivername="postgresql+psycopg")
+    if backend != "sqlite":
+        raise ConfigurationError(f"the database {backend!r} is not supported.", field=field, mend=mend)
+    if not parsed.database or parsed.database == ":memory:":
+        raise ConfigurationError(
+            "a database in memory cannot be shared by the processes.", field=field, mend="Name a file."
+        )
+    return parsed
+
+
+def sqlite_file(url: sa.URL) -> Path | None:
+    """The file of a SQLite URL; None for PostgreSQL."""
+    if url.get_backend_name() != "sqlite" or url.database is None:
+        return None
+    return Path(url.database.removeprefix("file:").partition("?")[0])
+
+
+def _prepare_sqlite(driver: Any, record: object) -> None:  # noqa: ARG001 - the signature is SQLAlchemy's
+    """Transactions are begun by us alone; a commit survives the death of any process (WAL, NORMAL)."""
+    driver.isolation_level = None
+    driver.execute(f"PRAGMA busy_timeout = {_READER_PATIENCE_MILLISECONDS}")
+    driver.execute("PRAGMA journal_mode = WAL")
+    driver.execute("PRAGMA synchronous = NORMAL")
+    driver.execute("PRAGMA foreign_keys = ON")
+
+
+def _begin_writing(driver: Any, patience_seconds: float) -> None:
+    deadline = time.monotonic() + patience_seconds
+    driver.execute("PRAGMA busy_timeout = 0")
+    try:
+        while True:
+            try:
+                driver.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(random.uniform(*_RETRY_SECONDS))  # noqa: S311 - jitter, not a secret
+            else:
+                return
+    finally:
+        driver.execute(f"PRAGMA busy_timeout = {_READER_PATIENCE_MILLISECONDS}")
+
+
+def _explain(error: BaseException | None, url: sa.URL) -> ConfigurationError | UnavailableError:
+    """What a driver's error means to the person who runs the product."""
+    if not isinstance(error, sqlite3.Error):
+        place = f"{url.host or 'the local socket'}/{url.database}"
+        return UnavailableError(f"the database {place} does not answer: {_first_line(error)}.")
+    # Errors that Python's module raises itself carry no code.
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return UnavailableError(
+            f"the database file {url.database} is locked by another process.",
+            mend="Try again; if it stays, find who holds it (a backup, a shell).",
+        )
+    if code in (
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_CORRUPT,
+    ):
+        return ConfigurationError(
+            f"the database file {url.database} cannot be used: {error}.",
+            field="LIFELONG_DATABASE_URL",
+            mend="Check that the file and its folder exist and can be written by this user.",
+        )
+    return UnavailableError(f"the database file {url.database} does not answer: {error}.")
+
+
+def _first_line(error: BaseException | None) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")

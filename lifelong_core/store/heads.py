@@ -1,0 +1,148 @@
+"""Heads: immutable, versioned per model; which one is in force is an append-only history of activations."""
+
+from typing import Literal
+
+import sqlalchemy as sa
+
+from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.errors import NotFoundError
+from lifelong_core.store import activations, tables
+from lifelong_core.store.audit import write_audit
+from lifelong_core.store.engine import Database
+from lifelong_core.store.environments import ensure_environment
+from lifelong_core.store.models import model_referenced
+from lifelong_core.store.records import Activation, HeadRecord, Model
+from lifelong_core.store.registry import changing_registry
+from lifelong_core.store.rows import Row, head_of, now
+from lifelong_core.store.tasks import check_fit
+
+
+class Heads:
+    """Publishes, rolls back and finds heads."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def publish(
+        self,
+        reference: str,
+        head: PostProcessingHead,
+        *,
+        environment: str | None,
+        actor: str,
+        expected_sequence: int | None = None,
+    ) -> HeadRecord:
+        """Add a head and put it in force.
+
+        Args:
+            reference: the model.
+            head: what to publish; it must fit the model's task.
+            environment: where it comes in force (created if it is new); None: the model's default head.
+            actor: who publishes it.
+            expected_sequence: the sequence of the newest activation that the caller saw there (0: none); None: any.
+
+        Raises:
+            NotFoundError: there is no such model.
+            InvalidInputError: the head has other classes, or costs of another shape, than the task.
+            ConflictError: another head came in force since the caller looked.
+        """
+        with changing_registry(self._database) as connection:
+            model = model_referenced(connection, reference)
+            if expected_sequence is not None:
+                activations.expect_sequence(connection, model, environment, expected_sequence)
+            return publish_head(
+                connection, model, head, environment=environment, actor=actor, reason="publish"
+            )
+
+    def rollback(self, reference: str, *, environment: str | None, actor: str) -> HeadRecord:
+        """Put the head in force that was in force before the present one; returns the head that serves now.
+
+        Each further rollback walks one step further back, never forth again; a publication starts a new step. An
+        environment whose first own head is rolled back uses the model's default head again.
+
+        Raises:
+            NotFoundError: there is no such model.
+            ConflictError: nothing was in force before.
+        """
+        with changing_registry(self._database) as connection:
+            model = model_referenced(connection, reference)
+            version = activations.step_back(connection, model, environment, actor=actor)
+            subject = subject_of(model, environment)
+            details = {"version": version}
+            write_audit(connection, actor=actor, action="heads.rollback", subject=subject, details=details)
+            return _head(connection, model, version)
+
+    def get(self, reference: str, version: int) -> HeadRecord:
+        """One head of a model.
+
+        Raises:
+            NotFoundError: there is no such model or head.
+        """
+        with self._database.read() as connection:
+            return _head(connection, model_referenced(connection, reference), version)
+
+    def activations(self, reference: str, *, environment: str | None = None) -> list[Activation]:
+        """The history of (model, environment), oldest first; environment None: of the model's default head.
+
+        Raises:
+            NotFoundError: there is no such model.
+        """
+        with self._database.read() as connection:
+            return activations.history(connection, model_referenced(connection, reference), environment)
+
+    def list(self, reference: str) -> list[HeadRecord]:
+        """All heads of a model, oldest first.
+
+        Raises:
+            NotFoundError: there is no such model.
+        """
+        heads = tables.heads
+        with self._database.read() as connection:
+            model = model_referenced(connection, reference)
+            query = sa.select(heads).where(heads.c.model_id == model.id).order_by(heads.c.version)
+            return [head_of(row) for row in connection.execute(query)]
+
+
+def publish_head(
+    connection: sa.Connection,
+    model: Model,
+    head: PostProcessingHead,
+    *,
+    environment: str | None,
+    actor: str,
+    reason: Literal["publish", "swap"],
+) -> HeadRecord:
+    """Add a head and put it in force, within a transaction that changes the registry."""
+    check_fit(connection, model, head)
+    if environment is not None:
+        ensure_environment(connection, environment)
+    heads = tables.heads
+    newest = sa.select(sa.func.coalesce(sa.func.max(heads.c.version), 0)).where(heads.c.model_id == model.id)
+    values = {
+        "model_id": model.id,
+        "version": connection.execute(newest).scalar_one() + 1,
+        "document": head.to_json(),
+        "digest": head.digest,
+        "created_at": now(),
+        "created_by": actor,
+    }
+    record = head_of(connection.execute(sa.insert(heads).values(values).returning(heads)).one())
+    activations.activate(connection, model, environment, record.version, actor=actor, reason=reason)
+    details = {"version": record.version, "digest": head.digest}
+    subject = subject_of(model, environment)
+    write_audit(connection, actor=actor, action=f"heads.{reason}", subject=subject, details=details)
+    return record
+
+
+def subject_of(model: Model, environment: str | None) -> str:
+    """How the audit log names where a head is in force."""
+    return f"{model.reference}/{environment or '(default head)'}"
+
+
+def _head(connection: sa.Connection, model: Model, version: int) -> HeadRecord:
+    heads = tables.heads
+    query = sa.select(heads).where(heads.c.model_id == model.id, heads.c.version == version)
+    row: Row | None = connection.execute(query).one_or_none()
+    if row is None:
+        raise NotFoundError(f"the model {model.reference} has no head {version}.", field="version")
+    return head_of(row)

@@ -1,0 +1,136 @@
+"""Labels: true classes of logged predictions; late, repeated and corrected ones are normal."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.store import tables
+from lifelong_core.store.columns import unpack_logit_rows
+from lifelong_core.store.engine import Database
+from lifelong_core.store.identifiers import logged_on
+from lifelong_core.store.records import LabelledPredictions, LabelOutcome, NewLabel
+from lifelong_core.store.rows import Row, now
+
+_log = tables.predictions
+_labels = tables.labels
+_QUERY_SIZE = 500
+
+
+class Labels:
+    """Records labels and reads labelled predictions."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, labels: Sequence[NewLabel]) -> tuple[LabelOutcome, ...]:
+        """Record the true classes of logged predictions, all in one transaction.
+
+        Returns:
+            For each label: `stored`, `unchanged` (it was known), `corrected` (another was known; the new one
+            replaces it), or `unknown` (there is no such prediction; nothing is recorded).
+
+        Raises:
+            InvalidInputError: a label is not one of the model's classes; nothing is recorded.
+        """
+        outcomes: list[LabelOutcome] = []
+        changed: dict[UUID, dict[str, Any]] = {}
+        with self._database.write() as connection:
+            predictions = _predictions(connection, [label.prediction_id for label in labels])
+            known = {one: row.label for one, row in predictions.items()}
+            for label in labels:
+                row = predictions.get(label.prediction_id)
+                if row is None:
+                    outcomes.append("unknown")
+                    continue
+                _check(label, row.bytes // 4)
+                before = known[label.prediction_id]
+                if before == label.label:
+                    outcomes.append("unchanged")
+                    continue
+                outcomes.append("stored" if before is None else "corrected")
+                known[label.prediction_id] = label.label
+                changed[label.prediction_id] = _row(label, row)
+            _upsert(connection, list(changed.values()))
+        return tuple(outcomes)
+
+    def labelled(self, model_id: int, environment: str, *, limit: int) -> LabelledPredictions:
+        """The newest predictions of (model, environment) that have a label, at most `limit`, oldest first."""
+        newest = (
+            sa.select(_labels.c.logged_on, _labels.c.prediction_id, _labels.c.label)
+            .where(_labels.c.model_id == model_id, _labels.c.environment == environment)
+            .order_by(_labels.c.prediction_id.desc())
+            .limit(limit)
+            .subquery()
+        )
+        query = (
+            sa.select(_log.c.id, newest.c.label, _log.c.decision, _log.c.head_version, _log.c.logits)
+            .join(newest, (newest.c.logged_on == _log.c.logged_on) & (newest.c.prediction_id == _log.c.id))
+            .order_by(_log.c.id)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        classes = len(rows[0].logits) // 4 if rows else 0
+        return LabelledPredictions(
+            ids=tuple(row.id for row in rows),
+            labels=np.array([row.label for row in rows], dtype=np.int64),
+            decisions=np.array([row.decision for row in rows], dtype=np.int64),
+            head_versions=np.array([row.head_version for row in rows], dtype=np.int64),
+            logits=unpack_logit_rows([row.logits for row in rows], classes=classes),
+        )
+
+
+def _predictions(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, Row]:
+    """What is known of these predictions, with the label that they have by now."""
+    found: dict[UUID, Row] = {}
+    joined = _log.outerjoin(
+        _labels, (_labels.c.logged_on == _log.c.logged_on) & (_labels.c.prediction_id == _log.c.id)
+    )
+    columns = (_log.c.id, _log.c.model_id, _log.c.environment, sa.func.length(_log.c.logits).label("bytes"))
+    for start in range(0, len(ids), _QUERY_SIZE):
+        some = ids[start : start + _QUERY_SIZE]
+        query = (
+            sa.select(*columns, _labels.c.label)
+            .select_from(joined)
+            .where(_log.c.logged_on.in_({logged_on(one) for one in some}), _log.c.id.in_(some))
+        )
+        found |= {row.id: row for row in connection.execute(query)}
+    return found
+
+
+def _check(label: NewLabel, classes: int) -> None:
+    if not 0 <= label.label < classes:
+        raise InvalidInputError(
+            f"expected a class index in 0..{classes - 1}, got {label.label}.",
+            field="label",
+            mend="Send the index or the name of one of the task's classes.",
+        )
+
+
+def _row(label: NewLabel, prediction: Row) -> dict[str, Any]:
+    return {
+        "logged_on": logged_on(label.prediction_id),
+        "prediction_id": label.prediction_id,
+        "model_id": prediction.model_id,
+        "environment": prediction.environment,
+        "label": label.label,
+        "source": label.source,
+        "recorded_at": now(),
+    }
+
+
+def _upsert(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        return
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    statement = insert(_labels)
+    statement = statement.on_conflict_do_update(
+        index_elements=[_labels.c.logged_on, _labels.c.prediction_id],
+        set_={name: statement.excluded[name] for name in ("label", "source", "recorded_at")},
+    )
+    # In one order everywhere, so that two batches of the same labels never wait for each other in a circle.
+    connection.execute(statement, sorted(rows, key=lambda row: row["prediction_id"]))

@@ -1,0 +1,9 @@
+"""Run by Alembic: migrate over the connection, and within the transaction, that `schema` opened."""
+
+from alembic import context
+
+from lifelong_core.store.tables import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+with context.begin_transaction():
+    context.run_migrations()

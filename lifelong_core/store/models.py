@@ -1,0 +1,164 @@
+"""Models: versions of a classifier for one task, served here (onnx) or elsewhere (external)."""
+
+import sqlalchemy as sa
+
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.store import tables
+from lifelong_core.store.artifacts import Artifacts
+from lifelong_core.store.audit import write_audit
+from lifelong_core.store.engine import Database
+from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.store.records import Model, ModelKind, check_name
+from lifelong_core.store.registry import changing_registry
+from lifelong_core.store.rows import Row, model_of, now
+from lifelong_core.store.tasks import task_named
+
+
+class Models:
+    """Adds, finds and promotes models."""
+
+    def __init__(self, database: Database, artifacts: Artifacts) -> None:
+        self._database = database
+        self._artifacts = artifacts
+
+    def add(
+        self,
+        task: str,
+        name: str,
+        *,
+        kind: ModelKind,
+        onnx: bytes | None = None,
+        preprocessing: Preprocessing | None = None,
+        actor: str,
+    ) -> Model:
+        """The next version of the model `name`; it is not served before it is calibrated.
+
+        Args:
+            task: name of its task.
+            name: of the model; all its versions belong to one task.
+            kind: onnx needs both of the next two, external takes neither.
+            onnx: the graph.
+            preprocessing: what happens to an image before the graph.
+            actor: who adds it.
+
+        Raises:
+            InvalidInputError: an argument does not fit the kind.
+            NotFoundError: there is no such task.
+            ConflictError: the name belongs to another task.
+        """
+        check_name(name, field="name")
+        _check_kind(kind, onnx, preprocessing)
+        artifact = None if onnx is None else self._artifacts.put(onnx)
+        with changing_registry(self._database) as connection:
+            task_id = task_named(connection, task).id
+            versions = _versions(connection, name)
+            if versions and versions[-1].task_id != task_id:
+                raise ConflictError(
+                    f"the model {name!r} belongs to another task.", field="name", mend="Choose another name."
+                )
+            row = {
+                "task_id": task_id,
+                "name": name,
+                "version": versions[-1].version + 1 if versions else 1,
+                "kind": kind,
+                "artifact": artifact,
+                "preprocessing": None if preprocessing is None else preprocessing.model_dump(mode="json"),
+                "created_at": now(),
+            }
+            model = model_of(
+                connection.execute(sa.insert(tables.models).values(row).returning(tables.models)).one()
+            )
+            details = {"task": task, "kind": kind, "artifact": artifact}
+            write_audit(
+                connection, actor=actor, action="models.add", subject=model.reference, details=details
+            )
+        return model
+
+    def get(self, reference: str) -> Model:
+        """The model `name@version`, or the promoted (else the newest) version of `name`.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        with self._database.read() as connection:
+            return model_referenced(connection, reference)
+
+    def promote(self, reference: str, *, actor: str) -> Model:
+        """Make a model the one that its task serves when a request names none.
+
+        Raises:
+            NotFoundError: there is no such model.
+        """
+        with changing_registry(self._database) as connection:
+            model = model_referenced(connection, reference)
+            promote_model(connection, model, actor=actor)
+        return model
+
+    def list(self) -> list[Model]:
+        """All models, oldest first."""
+        with self._database.read() as connection:
+            return [
+                model_of(row)
+                for row in connection.execute(sa.select(tables.models).order_by(tables.models.c.id))
+            ]
+
+
+def model_referenced(connection: sa.Connection, reference: str) -> Model:
+    """The model `name@version`, or the promoted (else the newest) version of `name`.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    name, _, version = reference.partition("@")
+    versions = _versions(connection, name)
+    promoted = tables.tasks.c.promoted_model_id
+    if version:
+        chosen = [row for row in versions if str(row.version) == version]
+    else:
+        served = set(connection.execute(sa.select(promoted).where(promoted.is_not(None))).scalars())
+        chosen = [row for row in versions if row.id in served] or versions
+    if not chosen:
+        raise NotFoundError(
+            f"there is no model {reference[:80]!r}.", field="model", mend="List them: `lifelong models list`."
+        )
+    return model_of(chosen[-1])
+
+
+def model_with_id(connection: sa.Connection, model_id: int) -> Model:
+    """The model with that id.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    row = connection.execute(sa.select(tables.models).where(tables.models.c.id == model_id)).one_or_none()
+    if row is None:
+        raise NotFoundError(f"there is no model with the id {model_id}.", field="model")
+    return model_of(row)
+
+
+def promote_model(connection: sa.Connection, model: Model, *, actor: str) -> None:
+    """Let the task serve this model by default, within a transaction that changes the registry."""
+    tasks = tables.tasks
+    connection.execute(sa.update(tasks).where(tasks.c.id == model.task_id).values(promoted_model_id=model.id))
+    write_audit(connection, actor=actor, action="models.promote", subject=model.reference)
+
+
+def _versions(connection: sa.Connection, name: str) -> list[Row]:
+    query = sa.select(tables.models).where(tables.models.c.name == name).order_by(tables.models.c.version)
+    return list(connection.execute(query))
+
+
+def _check_kind(kind: str, onnx: bytes | None, preprocessing: Preprocessing | None) -> None:
+    if kind == "onnx":
+        if not onnx:
+            raise InvalidInputError("a model of kind onnx needs its ONNX file.", field="onnx")
+        if preprocessing is None:
+            raise InvalidInputError("a model of kind onnx needs its preprocessing.", field="preprocessing")
+    elif kind == "external":
+        if onnx is not None or preprocessing is not None:
+            raise InvalidInputError(
+                "an external model runs elsewhere: it has neither an ONNX file nor preprocessing here.",
+                field="kind",
+            )
+    else:
+        raise InvalidInputError(f"expected onnx or external, got {kind!r}.", field="kind")

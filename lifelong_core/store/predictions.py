@@ -1,0 +1,194 @@
+"""The prediction log: written once per micro-batch, before the answers leave; read in commit order or as windows."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from uuid import UUID
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from lifelong_core.store import tables
+from lifelong_core.store.columns import unpack_logit_rows
+from lifelong_core.store.commit_order import read_horizon
+from lifelong_core.store.engine import Database
+from lifelong_core.store.identifiers import first_id_at, logged_on
+from lifelong_core.store.log_writing import insert_entries
+from lifelong_core.store.partitions import ensure_partitions
+from lifelong_core.store.records import LogEntry, LogPosition, Prediction, RequestKey, StoredRequest, Window
+from lifelong_core.store.rows import Row, prediction_of, split_ids
+
+_log = tables.predictions
+_requests = tables.requests
+_QUERY_SIZE = 500
+"""Ids looked up by one query: databases limit the number of parameters."""
+
+
+class Predictions:
+    """Appends to and reads from the log."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def append(self, entries: Sequence[LogEntry]) -> tuple[bool, ...]:
+        """Write the predictions of a micro-batch; they are on disk when this returns.
+
+        Returns:
+            For each entry whether it was written. False: a request with its key is in the log, or came earlier in
+            `entries`; nothing of the entry was written, and `request(key)` tells what was answered to the first.
+
+        Raises:
+            InvalidInputError: an entry has no predictions, its logits are not one row of finite numbers, or its
+                request id is longer than 200 characters.
+            ConflictError: a prediction id is in the log already.
+            UnavailableError: the database does not answer; whether the batch was written is then unknown.
+        """
+        if not entries:
+            return ()
+        with self._database.write() as connection:
+            return insert_entries(connection, entries)
+
+    def get(self, prediction_id: UUID) -> Prediction | None:
+        """The prediction with that id; None if it is not in the log."""
+        with self._database.read() as connection:
+            return _by_ids(connection, [prediction_id]).get(prediction_id)
+
+    def request(self, key: RequestKey) -> StoredRequest | None:
+        """What was answered to the request with that key; None if there was none."""
+        query = sa.select(_requests).where(
+            _requests.c.model_id == key.model_id,
+            _requests.c.request_id == key.request_id,
+            _requests.c.environment == key.environment,
+        )
+        with self._database.read() as connection:
+            found = [_stored_request(connection, row) for row in connection.execute(query).all()]
+        return found[0] if found else None
+
+    def find_request(self, model_id: int, request_id: str) -> list[StoredRequest]:
+        """The requests with that id in any environment, for a caller that does not name it; sorted by environment."""
+        query = sa.select(_requests).where(
+            _requests.c.model_id == model_id, _requests.c.request_id == request_id
+        )
+        with self._database.read() as connection:
+            found = [_stored_request(connection, row) for row in connection.execute(query).all()]
+        return sorted(found, key=lambda request: request.key.environment)
+
+    def horizon(self) -> int:
+        """Rows with a commit order below it are all visible, and no more will appear there."""
+        with self._database.read() as connection:
+            return read_horizon(connection)
+
+    def window(
+        self, model_id: int, environment: str, *, limit: int, since: datetime, horizon: int | None = None
+    ) -> Window:
+        """The newest predictions of (model, environment) made at or after `since`, at most `limit`, oldest first.
+
+        Args:
+            model_id: of the model.
+            environment: its name.
+            limit: largest number of predictions.
+            since: aware; predictions made before are left out.
+            horizon: that of an earlier window, to read exactly that window again; None: the present one.
+        """
+        first = first_id_at(since)
+        with self._database.read() as connection:
+            until = read_horizon(connection) if horizon is None else horizon
+            query = (
+                sa.select(_log.c.id, _log.c.logits, _log.c.group_hash)
+                .where(_log.c.model_id == model_id, _log.c.environment == environment, _log.c.id >= first)
+                .where(_log.c.logged_on >= logged_on(first), _log.c.commit_order < until)
+                .order_by(_log.c.id.desc())
+                .limit(limit)
+            )
+            rows = connection.execute(query).all()[::-1]
+        ids = tuple(row.id for row in rows)
+        classes = len(rows[0].logits) // 4 if rows else 0
+        logits = unpack_logit_rows([row.logits for row in rows], classes=classes)
+        return Window(ids, logits, _groups(rows), until)
+
+    def read_since(
+        self, position: LogPosition | None, *, limit: int
+    ) -> tuple[list[Prediction], LogPosition | None]:
+        """The next rows of the log in commit order, over all models, and the position behind them.
+
+        Whoever starts at None and goes on from each returned position sees every row exactly once, whenever it was
+        committed.
+
+        Args:
+            position: as returned by the call before; None: the beginning.
+            limit: largest number of rows.
+
+        Returns:
+            No rows and the same position when there is nothing new yet.
+        """
+        order = sa.tuple_(_log.c.commit_order, _log.c.id)
+        with self._database.read() as connection:
+            query = sa.select(_log).where(_log.c.commit_order < read_horizon(connection))
+            if position is not None:
+                reached = sa.tuple_(
+                    sa.literal(position.commit_order, _log.c.commit_order.type),
+                    sa.literal(position.id, _log.c.id.type),
+                )
+                query = query.where(order > reached)
+            rows = connection.execute(query.order_by(_log.c.commit_order, _log.c.id).limit(limit)).all()
+        if rows:
+            position = LogPosition(rows[-1].commit_order, rows[-1].id)
+        return [prediction_of(row) for row in rows], position
+
+    def count_between(self, model_id: int, environment: str, horizon_from: int, horizon_to: int) -> int:
+        """How many predictions of (model, environment) appeared between two horizons."""
+        query = sa.select(sa.func.count()).where(
+            _log.c.model_id == model_id,
+            _log.c.environment == environment,
+            _log.c.commit_order >= horizon_from,
+            _log.c.commit_order < horizon_to,
+        )
+        with self._database.read() as connection:
+            return connection.execute(query).scalar_one()
+
+    def populations(self, since: datetime) -> list[tuple[int, str]]:
+        """Every (model id, environment) with a prediction made at or after `since`, sorted."""
+        first = first_id_at(since)
+        models, environments = tables.models.c.id, tables.environments.c.name
+        # One look into the index for each pair, where DISTINCT would read the whole log.
+        logged = (
+            sa.select(sa.literal(1))
+            .where(_log.c.model_id == models, _log.c.environment == environments, _log.c.id >= first)
+            .where(_log.c.logged_on >= logged_on(first))
+            .correlate(tables.models, tables.environments)
+            .exists()
+        )
+        query = sa.select(models, environments).select_from(
+            tables.models.join(tables.environments, sa.true())
+        )
+        with self._database.read() as connection:
+            return sorted((row[0], row[1]) for row in connection.execute(query.where(logged)))
+
+    def ensure_partitions(self, today: date) -> tuple[date, ...]:
+        """Prepare the log for today and the week ahead; returns the days that were missing. SQLite needs nothing."""
+        return ensure_partitions(self._database, today)
+
+
+def _stored_request(connection: sa.Connection, row: Row) -> StoredRequest:
+    ids = split_ids(row.prediction_ids)
+    found = _by_ids(connection, ids)
+    key = RequestKey(row.model_id, row.environment, row.request_id)
+    return StoredRequest(key, row.body_digest, tuple(found[one] for one in ids if one in found))
+
+
+def _by_ids(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, Prediction]:
+    found: dict[UUID, Prediction] = {}
+    for start in range(0, len(ids), _QUERY_SIZE):
+        some = ids[start : start + _QUERY_SIZE]
+        query = sa.select(_log).where(
+            _log.c.logged_on.in_({logged_on(one) for one in some}), _log.c.id.in_(some)
+        )
+        found |= {row.id: prediction_of(row) for row in connection.execute(query)}
+    return found
+
+
+def _groups(rows: Sequence[Row]) -> NDArray[np.generic] | None:
+    """A key for each row in hexadecimal: that of its group, else its own id."""
+    if all(row.group_hash is None for row in rows):
+        return None
+    return np.array([row.id.hex if row.group_hash is None else bytes(row.group_hash).hex() for row in rows])

@@ -1,0 +1,132 @@
+"""The one place where rows become records, and where the few values that both directions need are written."""
+
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import numpy as np
+import sqlalchemy as sa
+
+from lifelong_core.arrays import Floats, frozen
+from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.store.columns import unpack_logits
+from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.store.records import (
+    Activation,
+    AuditEntry,
+    CalibrationSet,
+    Cycle,
+    HeadRecord,
+    Model,
+    Prediction,
+    Scope,
+    Task,
+    Token,
+)
+from lifelong_core.store.tables import DEFAULT_HEAD
+
+Row: TypeAlias = sa.Row[Any]
+
+
+def now() -> datetime:
+    """The present time in UTC; only the store's own rows use it."""
+    return datetime.now(UTC)
+
+
+def environment_key(environment: str | None) -> str:
+    """How the table names an environment; None is the model's default head."""
+    return DEFAULT_HEAD if environment is None else environment
+
+
+def _floats(values: Any) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    frozen(array)
+    return array
+
+
+def task_of(row: Row) -> Task:
+    """A row of `tasks`."""
+    return Task(
+        row.id, row.name, tuple(row.class_names), _floats(row.costs), row.promoted_model_id, row.created_at
+    )
+
+
+def model_of(row: Row) -> Model:
+    """A row of `models`."""
+    return Model(
+        id=row.id,
+        task_id=row.task_id,
+        name=row.name,
+        version=row.version,
+        kind=row.kind,
+        artifact=row.artifact,
+        preprocessing=None if row.preprocessing is None else Preprocessing.model_validate(row.preprocessing),
+        calibration_set_id=row.calibration_set_id,
+        created_at=row.created_at,
+    )
+
+
+def calibration_set_of(row: Row) -> CalibrationSet:
+    """A row of `calibration_sets`."""
+    return CalibrationSet(
+        row.id, row.model_id, row.digest, row.samples, _floats(row.prevalence), row.created_at
+    )
+
+
+def head_of(row: Row) -> HeadRecord:
+    """A row of `heads`."""
+    head = PostProcessingHead.from_json(row.document)
+    return HeadRecord(row.model_id, row.version, head, row.created_at, row.created_by)
+
+
+def activation_of(row: Row) -> Activation:
+    """A row of `head_activations`."""
+    return Activation(
+        model_id=row.model_id,
+        environment=None if row.environment == DEFAULT_HEAD else row.environment,
+        sequence=row.sequence,
+        head_version=row.head_version,
+        activated_at=row.activated_at,
+        activated_by=row.activated_by,
+        reason=row.reason,
+        inherits=row.inherits,
+    )
+
+
+def prediction_of(row: Row) -> Prediction:
+    """A row of `predictions`."""
+    return Prediction(
+        id=row.id,
+        model_id=row.model_id,
+        environment=row.environment,
+        head_version=row.head_version,
+        decision=row.decision,
+        logits=unpack_logits(row.logits),
+        group_hash=row.group_hash,
+    )
+
+
+def cycle_of(row: Row) -> Cycle:
+    """A row of `cycles`."""
+    return Cycle(**row._mapping)
+
+
+def token_of(row: Row) -> Token:
+    """A row of `tokens`, without the hash of its secret."""
+    scopes = frozenset(Scope(scope) for scope in row.scopes)
+    return Token(row.id, row.name, scopes, row.created_at, row.expires_at, row.revoked_at)
+
+
+def audit_entry_of(row: Row) -> AuditEntry:
+    """A row of `audit`."""
+    return AuditEntry(row.id, row.at, row.actor, row.action, row.subject, row.details)
+
+
+def join_ids(ids: list[UUID]) -> bytes:
+    """Prediction ids, 16 bytes each."""
+    return b"".join(prediction_id.bytes for prediction_id in ids)
+
+
+def split_ids(blob: bytes) -> list[UUID]:
+    """The ids of `join_ids`."""
+    return [UUID(bytes=blob[start : start + 16]) for start in range(0, len(blob), 16)]

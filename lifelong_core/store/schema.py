@@ -1,0 +1,83 @@
+"""The database's schema: bring it up to date, or say why it does not fit this version of the product."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from lifelong_core.errors import ConfigurationError, SchemaError
+from lifelong_core.store.engine import Database, sqlite_file
+
+_SCRIPTS = Path(__file__).parent / "migrations"
+_MIGRATION_LOCK = 0x6C6C_0001
+"""Key of the PostgreSQL advisory lock that lets one process migrate at a time."""
+
+
+def upgrade(database: Database, revision: str = "head") -> None:
+    """Bring the schema up to `revision`; doing it twice, or from two processes at once, is harmless.
+
+    Raises:
+        ConfigurationError: the folder or the file cannot be written.
+        UnavailableError: the database does not answer.
+    """
+    file = sqlite_file(database.url)
+    if file is not None:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigurationError(
+                f"the folder {file.parent} cannot be made: {error}.", field="LIFELONG_DATA_DIRECTORY"
+            ) from error
+    with _migrating(database) as config:
+        command.upgrade(config, revision)
+
+
+def downgrade(database: Database, revision: str) -> None:
+    """Take the schema back to `revision` ("base": nothing is left)."""
+    with _migrating(database) as config:
+        command.downgrade(config, revision)
+
+
+def check_schema(database: Database) -> None:
+    """Say whether the database has the schema of this version.
+
+    Raises:
+        SchemaError: there is none, or it is older or newer than this version's.
+        UnavailableError: the database does not answer.
+    """
+    file = sqlite_file(database.url)
+    if file is not None and not file.exists():
+        raise SchemaError(f"there is no database {file}.", mend="Make it with `lifelong init`.")
+    with database.read() as connection:
+        current = MigrationContext.configure(connection).get_current_heads()
+    scripts = ScriptDirectory(str(_SCRIPTS))
+    if set(current) == set(scripts.get_heads()):
+        return
+    if not current:
+        raise SchemaError("the database is empty.", mend="Make its tables with `lifelong init`.")
+    known = {script.revision for script in scripts.walk_revisions()}
+    if set(current) <= known:
+        raise SchemaError(
+            f"the database has the older schema {current[0]}.",
+            mend="Bring it up to date with `lifelong upgrade`.",
+        )
+    raise SchemaError(
+        f"the database has the schema {current[0]}, which a newer version of the product made.",
+        mend="Run that version, or restore the backup made before its upgrade.",
+    )
+
+
+@contextmanager
+def _migrating(database: Database) -> Iterator[Config]:
+    config = Config()
+    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
+    with database.write() as connection:
+        if database.is_postgresql:
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+        config.attributes["connection"] = connection
+        yield config

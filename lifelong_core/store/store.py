@@ -1,0 +1,124 @@
+"""The store: one door to the database and the artifacts."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import sqlalchemy as sa
+
+from lifelong_core.store import schema
+from lifelong_core.store.artifacts import Artifacts
+from lifelong_core.store.audit import AuditLog
+from lifelong_core.store.calibration_sets import CalibrationSets
+from lifelong_core.store.commit_order import align_clock
+from lifelong_core.store.cycles import Cycles
+from lifelong_core.store.engine import Database
+from lifelong_core.store.environments import Environments
+from lifelong_core.store.heads import Heads
+from lifelong_core.store.labels import Labels
+from lifelong_core.store.models import Models
+from lifelong_core.store.partitions import ensure_partitions
+from lifelong_core.store.predictions import Predictions
+from lifelong_core.store.records import Registry
+from lifelong_core.store.registry import load_registry
+from lifelong_core.store.tasks import Tasks
+from lifelong_core.store.tokens import Tokens
+
+
+class Store:
+    """All state of the product; threads may share one store. Every call is one transaction of its own.
+
+    Attributes:
+        database: the engine; only the store's own modules use it.
+        artifacts: content-addressed files.
+    """
+
+    def __init__(self, database: Database, artifacts: Artifacts) -> None:
+        self.database = database
+        self.artifacts = artifacts
+        self.tasks = Tasks(database)
+        self.models = Models(database, artifacts)
+        self.calibration_sets = CalibrationSets(database, artifacts)
+        self.environments = Environments(database)
+        self.heads = Heads(database)
+        self.predictions = Predictions(database)
+        self.labels = Labels(database)
+        self.cycles = Cycles(database)
+        self.tokens = Tokens(database)
+        self.audit = AuditLog(database)
+
+    @classmethod
+    def open(cls, database_url: str, artifacts_url: str, *, artifact_cache: Path | None = None) -> Self:
+        """Open the store of a database that `migrate` has made.
+
+        Args:
+            database_url: `sqlite:////absolute/file.db` or `postgresql+psycopg://user@host/database`.
+            artifacts_url: an fsspec URL, e.g. `file:///folder`.
+            artifact_cache: folder for local copies of remote artifacts; None: the user's cache folder.
+
+        Raises:
+            ConfigurationError: a URL is not usable, or the file cannot be opened.
+            SchemaError: the database has no schema, an older or a newer one than this version.
+            UnavailableError: the database does not answer.
+        """
+        artifacts = Artifacts(artifacts_url, cache=artifact_cache)
+        database = Database(database_url)
+        try:
+            schema.check_schema(database)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database, artifacts)
+
+    @staticmethod
+    def migrate(database_url: str) -> None:
+        """Make the database's schema, or bring it up to date; harmless to repeat. Makes the folder of a SQLite file.
+
+        Raises:
+            ConfigurationError: the URL is not usable, or folder or file cannot be written.
+            SchemaError: a newer version of the product made the database.
+            UnavailableError: the database does not answer.
+        """
+        database = Database(database_url)
+        try:
+            schema.upgrade(database)
+            with database.write() as connection:
+                align_clock(connection)
+            ensure_partitions(database, datetime.now(UTC).date())
+        finally:
+            database.close()
+
+    def check(self) -> None:
+        """Ask the database for an answer.
+
+        Raises:
+            UnavailableError: it gives none.
+        """
+        with self.database.read() as connection:
+            connection.execute(sa.select(1))
+
+    def registry(self, known_revision: int | None = None) -> Registry | None:
+        """All that a serving worker needs to know, consistent as of one revision.
+
+        Args:
+            known_revision: of the registry that the caller has; None: it has none.
+
+        Returns:
+            None if nothing has changed since `known_revision`; that takes one cheap query.
+        """
+        return load_registry(self.database, known_revision)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        """The store itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close all connections."""
+        self.close()

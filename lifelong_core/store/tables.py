@@ -1,0 +1,202 @@
+"""All tables, as declared. The migrations must build exactly these (a test compares them on both databases)."""
+
+import sqlalchemy as sa
+
+from lifelong_core.store.columns import Moment, OrderedUuid
+
+DEFAULT_HEAD = ""
+"""`head_activations.environment` of the model's default head: a part of the key cannot be null."""
+
+metadata = sa.MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+registry_revision = sa.Table(
+    "registry_revision",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("revision", sa.BigInteger, nullable=False),
+)
+"""One row. Every change of what a serving worker must know adds one, so a worker asks for one number only."""
+
+commit_clock = sa.Table(
+    "commit_clock",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("value", sa.BigInteger, nullable=False),
+)
+"""One row. On SQLite the commit order of the last transaction that wrote to the log; on PostgreSQL an offset that is
+added to transaction ids, so that a log restored on a new server goes on in order."""
+
+tasks = sa.Table(
+    "tasks",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String(64), nullable=False),
+    sa.Column("class_names", sa.JSON, nullable=False),
+    sa.Column("costs", sa.JSON, nullable=False),
+    # No foreign key: the two tables point at each other, and SQLite cannot add a constraint later.
+    sa.Column("promoted_model_id", sa.Integer),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.UniqueConstraint("name"),
+)
+
+models = sa.Table(
+    "models",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("task_id", sa.ForeignKey("tasks.id"), nullable=False),
+    sa.Column("name", sa.String(64), nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("artifact", sa.String(64)),
+    sa.Column("preprocessing", sa.JSON(none_as_null=True)),
+    # No foreign key, for the same reason as above.
+    sa.Column("calibration_set_id", sa.Integer),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.UniqueConstraint("name", "version"),
+)
+
+calibration_sets = sa.Table(
+    "calibration_sets",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("model_id", sa.ForeignKey("models.id"), nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("samples", sa.Integer, nullable=False),
+    sa.Column("prevalence", sa.JSON, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.UniqueConstraint("model_id", "digest"),
+)
+
+environments = sa.Table(
+    "environments",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("created_at", Moment, nullable=False),
+)
+
+heads = sa.Table(
+    "heads",
+    metadata,
+    sa.Column("model_id", sa.ForeignKey("models.id"), primary_key=True),
+    sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
+    # Text, not a JSON type: the document is kept to the letter.
+    sa.Column("document", sa.Text, nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("created_by", sa.String(128), nullable=False),
+)
+
+head_activations = sa.Table(
+    "head_activations",
+    metadata,
+    sa.Column("model_id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("environment", sa.String(64), primary_key=True),
+    # Counts up from 1 within (model, environment): of two who saw the same state, one fails.
+    sa.Column("sequence", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("head_version", sa.Integer, nullable=False),
+    # The activation that a rollback brings back; null: what served before this environment had a head of its own.
+    sa.Column("previous", sa.Integer),
+    # True: the environment uses the model's default head again.
+    sa.Column("inherits", sa.Boolean, nullable=False),
+    sa.Column("activated_at", Moment, nullable=False),
+    sa.Column("activated_by", sa.String(128), nullable=False),
+    sa.Column("reason", sa.String(16), nullable=False),
+    sa.ForeignKeyConstraint(["model_id", "head_version"], ["heads.model_id", "heads.version"]),
+)
+
+predictions = sa.Table(
+    "predictions",
+    metadata,
+    sa.Column("logged_on", sa.Date, primary_key=True),
+    sa.Column("id", OrderedUuid, primary_key=True),
+    sa.Column("commit_order", sa.BigInteger, nullable=False),
+    sa.Column("model_id", sa.Integer, nullable=False),
+    sa.Column("environment", sa.String(64), nullable=False),
+    sa.Column("head_version", sa.Integer, nullable=False),
+    sa.Column("decision", sa.Integer, nullable=False),
+    sa.Column("logits", sa.LargeBinary, nullable=False),
+    sa.Column("group_hash", sa.LargeBinary),
+    sa.Index("ix_predictions_window", "model_id", "environment", "id"),
+    sa.Index("ix_predictions_commit_order", "commit_order", "id"),
+    postgresql_partition_by="RANGE (logged_on)",
+)
+"""The log. On PostgreSQL one partition for each UTC day, and a default one so that no row is ever refused."""
+
+requests = sa.Table(
+    "requests",
+    metadata,
+    # The environment comes last, so that one index also finds a request whose environment is not known.
+    sa.Column("model_id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("request_id", sa.String, primary_key=True),
+    sa.Column("environment", sa.String(64), primary_key=True),
+    sa.Column("body_digest", sa.LargeBinary, nullable=False),
+    # 16 bytes for each prediction, in the order of the answer.
+    sa.Column("prediction_ids", sa.LargeBinary, nullable=False),
+    sa.Column("logged_on", sa.Date, nullable=False),
+)
+
+labels = sa.Table(
+    "labels",
+    metadata,
+    # No foreign key to the log: it is partitioned, and its old days are dropped as a whole.
+    sa.Column("logged_on", sa.Date, primary_key=True),
+    sa.Column("prediction_id", OrderedUuid, primary_key=True),
+    # As in the log, repeated here so that the newest labelled predictions are found by one index.
+    sa.Column("model_id", sa.Integer, nullable=False),
+    sa.Column("environment", sa.String(64), nullable=False),
+    sa.Column("label", sa.Integer, nullable=False),
+    sa.Column("source", sa.String(128), nullable=False),
+    sa.Column("recorded_at", Moment, nullable=False),
+    sa.Index("ix_labels_newest", "model_id", "environment", "prediction_id"),
+)
+
+cycles = sa.Table(
+    "cycles",
+    metadata,
+    sa.Column("id", OrderedUuid, primary_key=True),
+    sa.Column("model_id", sa.ForeignKey("models.id"), nullable=False),
+    sa.Column("environment", sa.String(64), nullable=False),
+    sa.Column("due_at", Moment, nullable=False),
+    sa.Column("started_at", Moment, nullable=False),
+    sa.Column("finished_at", Moment, nullable=False),
+    sa.Column("outcome", sa.String(16), nullable=False),
+    sa.Column("report", sa.JSON, nullable=False),
+    sa.Column("window_samples", sa.Integer, nullable=False),
+    sa.Column("horizon", sa.BigInteger, nullable=False),
+    sa.Column("head_version", sa.Integer, nullable=False),
+    sa.Column("published_version", sa.Integer),
+    # A cycle that is due runs once, however many monitors try.
+    sa.UniqueConstraint("model_id", "environment", "due_at"),
+)
+
+tokens = sa.Table(
+    "tokens",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String(64), nullable=False),
+    sa.Column("secret_hash", sa.LargeBinary(32), nullable=False),
+    sa.Column("scopes", sa.JSON, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("expires_at", Moment),
+    sa.Column("revoked_at", Moment),
+    sa.UniqueConstraint("name"),
+    sa.UniqueConstraint("secret_hash"),
+)
+
+audit = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("at", Moment, nullable=False),
+    sa.Column("actor", sa.String(128), nullable=False),
+    sa.Column("action", sa.String(64), nullable=False),
+    sa.Column("subject", sa.String(256), nullable=False),
+    sa.Column("details", sa.JSON, nullable=False),
+)

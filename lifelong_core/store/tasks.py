@@ -1,0 +1,126 @@
+"""Tasks: classification problems with their class names and confusion costs."""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import as_costs
+from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.store import tables
+from lifelong_core.store.audit import write_audit
+from lifelong_core.store.engine import Database
+from lifelong_core.store.records import Model, Task, check_name
+from lifelong_core.store.registry import changing_registry
+from lifelong_core.store.rows import now, task_of
+
+
+class Tasks:
+    """Adds and finds tasks. A task never changes but for the model that it promotes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, name: str, class_names: Sequence[str], costs: ArrayLike, *, actor: str) -> Task:
+        """A new task.
+
+        Args:
+            name: by which calls name it.
+            class_names: (C,) different names, C >= 2; their order is that of the logits.
+            costs: (C, D), cost of deciding the column when the row is true; D = C, or C + 1 to abstain.
+            actor: who adds it.
+
+        Raises:
+            InvalidInputError: an argument does not fit.
+            ConflictError: there is a task of that name.
+        """
+        check_name(name, field="name")
+        names = _check_class_names(class_names)
+        matrix = as_costs(costs, classes=len(names))
+        row = {"name": name, "class_names": list(names), "costs": matrix.tolist(), "created_at": now()}
+        with changing_registry(self._database) as connection:
+            if _find(connection, name) is not None:
+                raise ConflictError(
+                    f"there is a task {name!r} already.",
+                    field="name",
+                    mend="Choose another name: tasks never change.",
+                )
+            created = connection.execute(sa.insert(tables.tasks).values(row).returning(tables.tasks)).one()
+            write_audit(
+                connection, actor=actor, action="tasks.add", subject=name, details={"classes": list(names)}
+            )
+        return task_of(created)
+
+    def get(self, name: str) -> Task:
+        """The task of that name.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        with self._database.read() as connection:
+            return task_named(connection, name)
+
+    def list(self) -> list[Task]:
+        """All tasks, oldest first."""
+        with self._database.read() as connection:
+            return [
+                task_of(row)
+                for row in connection.execute(sa.select(tables.tasks).order_by(tables.tasks.c.id))
+            ]
+
+
+def task_named(connection: sa.Connection, name: str) -> Task:
+    """The task of that name.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    task = _find(connection, name)
+    if task is None:
+        raise NotFoundError(
+            f"there is no task {name[:80]!r}.", field="task", mend="List them: GET /v1/admin/tasks."
+        )
+    return task
+
+
+def task_with_id(connection: sa.Connection, task_id: int) -> Task:
+    """The task of a model, by the model's `task_id`."""
+    return task_of(connection.execute(sa.select(tables.tasks).where(tables.tasks.c.id == task_id)).one())
+
+
+def _find(connection: sa.Connection, name: str) -> Task | None:
+    row = connection.execute(sa.select(tables.tasks).where(tables.tasks.c.name == name)).one_or_none()
+    return None if row is None else task_of(row)
+
+
+def _check_class_names(values: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(values)
+    if isinstance(values, str) or len(names) < 2 or len(set(names)) < len(names) or not all(names):
+        raise InvalidInputError(
+            f"expected at least two different class names, got {list(names)}.",
+            field="class_names",
+            mend="Name every class once, in the order of the logits.",
+        )
+    return names
+
+
+def check_fit(connection: sa.Connection, model: Model, head: PostProcessingHead) -> None:
+    """Make sure that a head is one for the model's task.
+
+    Raises:
+        InvalidInputError: it has other class names or costs of another shape.
+    """
+    task = task_with_id(connection, model.task_id)
+    if head.class_names != task.class_names:
+        raise InvalidInputError(
+            f"the head has the classes {list(head.class_names)}, the task {task.name} has {list(task.class_names)}.",
+            field="head",
+            mend="Fit the head on a calibration set of this model, with the task's class names.",
+        )
+    if head.costs.shape != task.costs.shape:
+        raise InvalidInputError(
+            f"the head has costs of shape {head.costs.shape}, the task {task.name} {task.costs.shape}.",
+            field="head",
+            mend="Use a cost matrix with the task's decisions.",
+        )
