@@ -1,0 +1,48 @@
+"""`python -m lifelong_monitor`: run the daemon with the settings of the environment."""
+
+import logging
+import sys
+import time
+
+from lifelong_core.errors import ConfigurationError
+from lifelong_core.settings import Settings
+from lifelong_monitor.daemon import Daemon
+from lifelong_monitor.exporter import Exporter
+
+
+def main() -> int:
+    """Run until stopped by a signal. 0: stopped; 1: it could not start, and standard error says why."""
+    _configure_logging()
+    log = logging.getLogger("lifelong_monitor")
+    try:
+        settings = Settings.load()
+        with Exporter(cycle_interval_seconds=settings.cycle_interval_seconds) as exporter:
+            daemon = Daemon(settings, exporter)
+            daemon.stop_on_signals()
+            exporter.listen(settings.host, settings.monitor_port)
+            log.info(
+                "watching; metrics at http://%s:%d/metrics, a tick every %g s",
+                settings.host,
+                settings.monitor_port,
+                settings.cycle_interval_seconds,
+            )
+            daemon.run()
+    except ConfigurationError as error:
+        log.error("%s", error)  # noqa: TRY400 - the message says what to do; a traceback would bury it
+        return 1
+    log.info("stopped")
+    return 0
+
+
+def _configure_logging() -> None:
+    formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+    formatter.converter = time.gmtime
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter)
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    # It would report every tick.
+    logging.getLogger("apscheduler").setLevel(logging.WARNING)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

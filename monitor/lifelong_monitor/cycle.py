@@ -1,0 +1,210 @@
+"""One cycle of one (model, environment): read the window, judge it, record what came of it; and replay that later."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias
+from uuid import UUID
+
+from lifelong_core.deploy import AdaptationPolicy, AdaptationReport, PostProcessingHead, adapt
+from lifelong_core.errors import ConflictError, NotFoundError
+from lifelong_core.settings import Settings
+from lifelong_core.store import Store, new_prediction_id
+from lifelong_core.store.records import Cycle, HeadRecord, Model, Outcome, Window
+from lifelong_monitor.quantifiers import FittedQuantifiers
+from lifelong_monitor.schedule import EPOCH
+
+CycleOutcome: TypeAlias = Outcome | Literal["skip"]
+_INPUTS = "inputs"
+"""Key, within the stored report, of what `adapt` was given beside window and head: all that a replay needs."""
+
+
+@dataclass(frozen=True)
+class CycleResult:
+    """What came of one call of `run_cycle`."""
+
+    outcome: CycleOutcome
+    reason: str
+    last: Cycle | None
+    """the newest recorded cycle of the population: this one, unless it was skipped"""
+    succeeded_at: datetime | None
+    """when the population was last known to be watched; None: it could not be judged now"""
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What a cycle judges, read in an order in which no change of the head goes unnoticed."""
+
+    model: Model
+    calibration_set_id: int
+    head: HeadRecord
+    sequence: int
+    """newest activation in (model, environment); 0: none"""
+
+
+def run_cycle(
+    store: Store,
+    settings: Settings,
+    model: Model,
+    environment: str,
+    due_at: datetime,
+    *,
+    quantifiers: FittedQuantifiers | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+) -> CycleResult:
+    """Judge the newest window and, if it is worth it, publish a refitted head for this environment.
+
+    Calling it again with the same `due_at` does nothing. Everything it writes, it writes in one transaction.
+
+    Args:
+        store: log, heads and cycles.
+        settings: window, method and policy.
+        model: whose predictions.
+        environment: from where; the only place whose head may change.
+        due_at: multiple of the interval (UTC) for which this cycle runs.
+        quantifiers: kept between calls so that a quantifier is fitted once.
+        stopping: asked before the transaction; True abandons the cycle.
+
+    Raises:
+        UnavailableError: the database does not answer.
+        InvalidInputError: the window or the calibration set cannot be judged.
+        NotFoundError: an artifact is gone.
+    """
+    last = store.cycles.last(model.id, environment)
+    if last is not None and last.due_at >= due_at:
+        return CycleResult("skip", "the cycle that was due has run", last, last.finished_at)
+    horizon = store.predictions.horizon()
+    if last is not None and not store.predictions.count_between(model.id, environment, last.horizon, horizon):
+        return CycleResult("skip", "no new prediction", last, datetime.now(UTC))
+    subject = _subject(store, model, environment)
+    if isinstance(subject, str):
+        return CycleResult("skip", subject, last, None)
+    started_at = datetime.now(UTC)
+    window = store.predictions.window(
+        model.id,
+        environment,
+        limit=settings.window_samples,
+        since=due_at - settings.window_age,
+        horizon=horizon,
+    )
+    if not window.ids:
+        return CycleResult("skip", "no prediction within the window's age", last, datetime.now(UTC))
+    inputs = {
+        "calibration_set": subject.calibration_set_id,
+        "quantifier": settings.quantifier,
+        "policy": settings.policy.model_dump(),
+        "seed": _seed(model, environment, due_at),
+    }
+    report = _judge(store, subject.model, subject.head, window, inputs, quantifiers or FittedQuantifiers())
+    if stopping():
+        return CycleResult("skip", "the monitor is stopping", last, None)
+    cycle = Cycle(
+        id=new_prediction_id(),
+        model_id=model.id,
+        environment=environment,
+        due_at=due_at,
+        started_at=started_at,
+        finished_at=datetime.now(UTC),
+        outcome=report.outcome,
+        report={**report.to_document(), _INPUTS: inputs},
+        window_samples=len(window.ids),
+        horizon=window.horizon,
+        head_version=subject.head.version,
+        published_version=None,
+    )
+    candidate = _to_publish(report, cycle, window)
+    try:
+        recorded = store.cycles.finish(cycle, candidate=candidate, expected_sequence=subject.sequence)
+    except ConflictError as error:
+        newest = store.cycles.last(model.id, environment)
+        ran_elsewhere = newest is not None and newest.due_at >= due_at
+        return CycleResult(
+            "skip", str(error), newest, newest.finished_at if newest and ran_elsewhere else None
+        )
+    reason = " ".join(reason.text for reason in report.reasons)
+    return CycleResult(report.outcome, reason, recorded, recorded.finished_at)
+
+
+def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
+    """Judge the window of a past cycle again from what is stored; equal to the report that the cycle recorded.
+
+    Raises:
+        NotFoundError: there is no such cycle, or what it looked at is not stored any more.
+    """
+    cycle = store.cycles.get(cycle_id)
+    registry = store.registry()
+    if registry is None or cycle.model_id not in registry.models:
+        raise NotFoundError("the model of this cycle is gone.", field="cycle")
+    model = registry.models[cycle.model_id]
+    window = store.predictions.window(
+        model.id, cycle.environment, limit=cycle.window_samples, since=EPOCH, horizon=cycle.horizon
+    )
+    if len(window.ids) != cycle.window_samples:
+        raise NotFoundError(
+            f"the log holds only {len(window.ids)} of the {cycle.window_samples} predictions of this cycle.",
+            field="cycle",
+            mend="Predictions older than the retention time are deleted; newer cycles can be replayed.",
+        )
+    head = store.heads.get(model.reference, cycle.head_version)
+    return _judge(store, model, head, window, cycle.report[_INPUTS], FittedQuantifiers())
+
+
+def report_of(cycle: Cycle) -> AdaptationReport:
+    """The report that a cycle recorded.
+
+    Raises:
+        InvalidInputError: another version of the product wrote it, in a form that this one cannot read.
+    """
+    return AdaptationReport.from_document(
+        {key: value for key, value in cycle.report.items() if key != _INPUTS}
+    )
+
+
+def _subject(store: Store, model: Model, environment: str) -> _Subject | str:
+    # The sequence before the head: if the head changes in between, the sequence is old and finishing fails.
+    activations = store.heads.activations(model.reference, environment=environment)
+    registry = store.registry()
+    if registry is None or model.id not in registry.models:
+        return "the model is gone"
+    current = registry.models[model.id]
+    if current.calibration_set_id is None:
+        return "the model has no calibration set, so its prevalence cannot be estimated"
+    try:
+        head = registry.head_for(current, environment)
+    except NotFoundError as error:
+        return str(error)
+    return _Subject(current, current.calibration_set_id, head, activations[-1].sequence if activations else 0)
+
+
+def _judge(
+    store: Store,
+    model: Model,
+    head: HeadRecord,
+    window: Window,
+    inputs: dict[str, Any],
+    quantifiers: FittedQuantifiers,
+) -> AdaptationReport:
+    fitted = quantifiers.get(store, model, inputs["calibration_set"], inputs["quantifier"])
+    policy = AdaptationPolicy(**inputs["policy"])
+    return adapt(fitted, window.logits, head.head, policy, groups=window.groups, rng=inputs["seed"])
+
+
+def _seed(model: Model, environment: str, due_at: datetime) -> int:
+    """The same for the same cycle, whoever runs it."""
+    key = f"{model.reference}\n{environment}\n{due_at.astimezone(UTC).isoformat()}"
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest())
+
+
+def _to_publish(report: AdaptationReport, cycle: Cycle, window: Window) -> PostProcessingHead | None:
+    if report.outcome != "swap" or report.candidate is None:
+        return None
+    provenance = {
+        **report.candidate.provenance,
+        "cycle": str(cycle.id),
+        "environment": cycle.environment,
+        "window": {"first": str(window.ids[0]), "last": str(window.ids[-1]), "samples": len(window.ids)},
+        "quantifier": cycle.report[_INPUTS]["quantifier"],
+        "calibration_set": cycle.report[_INPUTS]["calibration_set"],
+    }
+    return replace(report.candidate, provenance=provenance)

@@ -1,0 +1,119 @@
+"""The long-running process: opens the store, ticks on schedule, stops on a signal."""
+
+import logging
+import os
+import signal
+import threading
+from datetime import UTC, datetime, timedelta
+from types import FrameType
+
+from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from lifelong_core.errors import ConfigurationError, LifelongError
+from lifelong_core.settings import Settings
+from lifelong_core.store import Store
+from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.schedule import AlignedTrigger, due_before, interval_of
+from lifelong_monitor.tick import Ticker
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 5.0
+"""A tick that failed as a whole is tried again after this time, or at the next tick if that is sooner."""
+GRACE_SECONDS = 5.0
+"""A running cycle gets this long to reach a place where it can be left; what is not committed never happened."""
+_TICK = "tick"
+
+
+class Daemon:
+    """Runs ticks until a signal or `stop`."""
+
+    def __init__(self, settings: Settings, exporter: Exporter) -> None:
+        self._settings = settings
+        self._exporter = exporter
+        self._interval = interval_of(settings.cycle_interval_seconds)
+        self._stopping = threading.Event()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._ticker: Ticker | None = None
+        self._failure: ConfigurationError | None = None
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC, executors={"default": ThreadPoolExecutor(max_workers=1)}
+        )
+
+    def run(self) -> None:
+        """Tick until stopped.
+
+        Raises:
+            ConfigurationError: the database has no schema, or that of another version, or cannot be used at all.
+        """
+        self._scheduler.add_listener(self._after_unexpected_error, EVENT_JOB_ERROR)
+        self._scheduler.add_job(
+            self._tick,
+            AlignedTrigger(self._interval),
+            id=_TICK,
+            coalesce=True,
+            max_instances=1,
+            # A tick that comes late judges the newest window all the same: better late than never.
+            misfire_grace_time=None,
+        )
+        self._scheduler.start()
+        self._stopping.wait()
+        self._shut_down()
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self, signal_number: int = 0, frame: FrameType | None = None) -> None:  # noqa: ARG002 - signal handler
+        """Leave the running cycle at the next safe place and return from `run`."""
+        self._stopping.set()
+
+    def stop_on_signals(self) -> None:
+        """Let SIGTERM and SIGINT stop the daemon; to be called in the main thread."""
+        signal.signal(signal.SIGTERM, self.stop)
+        signal.signal(signal.SIGINT, self.stop)
+
+    def _tick(self) -> None:
+        self._idle.clear()
+        try:
+            ticker = self._ticker or self._open()
+            if ticker is not None and not self._stopping.is_set():
+                now = datetime.now(UTC)
+                ticker.tick(now, due_before(now, self._interval))
+        except LifelongError as error:
+            log.warning("this tick failed, trying again soon: %s", error)
+            self._after_failed_tick()
+        finally:
+            self._idle.set()
+
+    def _open(self) -> Ticker | None:
+        """The ticker on the opened store; None when the daemon has to stop, because retrying cannot help."""
+        try:
+            store = Store.open(self._settings.resolved_database_url, self._settings.resolved_artifacts_url)
+        except ConfigurationError as error:
+            self._failure = error
+            self._stopping.set()
+            return None
+        self._ticker = Ticker(store, self._settings, self._exporter, stopping=self._stopping.is_set)
+        return self._ticker
+
+    def _after_unexpected_error(self, event: JobExecutionEvent) -> None:  # noqa: ARG002 - a listener
+        # The scheduler has logged the traceback already.
+        self._after_failed_tick()
+
+    def _after_failed_tick(self) -> None:
+        self._exporter.count_tick_error()
+        if not self._stopping.is_set():
+            soon = datetime.now(UTC) + min(self._interval, timedelta(seconds=RETRY_SECONDS))
+            self._scheduler.modify_job(_TICK, next_run_time=soon)
+
+    def _shut_down(self) -> None:
+        self._scheduler.shutdown(wait=False)
+        if not self._idle.wait(GRACE_SECONDS):
+            log.warning("stopping in the middle of a cycle; it had written nothing")
+            logging.shutdown()
+            # The thread of the cycle cannot be stopped otherwise, and would keep the process alive.
+            os._exit(0)
+        if self._ticker is not None:
+            self._ticker.close()

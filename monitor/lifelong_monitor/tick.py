@@ -1,0 +1,166 @@
+"""One tick: a cycle for every population that has predictions, each on its own, and what the exporter then shows."""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+import numpy as np
+
+from lifelong_core.errors import LifelongError, UnavailableError
+from lifelong_core.settings import Settings
+from lifelong_core.store import Store
+from lifelong_core.store.records import Cycle, Model, Registry
+from lifelong_monitor.cycle import CycleResult, report_of, run_cycle
+from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.quantifiers import FittedQuantifiers
+from lifelong_monitor.status import CycleFigures, PopulationStatus, ServingHead
+from lifelong_monitor.validation import realised_performance
+from lifelong_monitor.words import describe
+
+log = logging.getLogger(__name__)
+
+
+class Ticker:
+    """Runs the cycles of all populations; remembers what must survive from one tick to the next."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        exporter: Exporter,
+        *,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._exporter = exporter
+        self._stopping = stopping
+        self._quantifiers = FittedQuantifiers()
+        self._registry: Registry | None = None
+        self._first_seen: dict[tuple[int, str], datetime] = {}
+        self._last_success: dict[tuple[int, str], datetime] = {}
+        self._skip_reasons: dict[tuple[int, str], str] = {}
+
+    def tick(self, now: datetime, due_at: datetime) -> None:
+        """Run the cycles that are due.
+
+        Raises:
+            UnavailableError: the database does not answer.
+        """
+        registry = self._current_registry()
+        populations = [
+            (registry.models[model_id], environment)
+            for model_id, environment in sorted(
+                self._store.predictions.populations(now - self._settings.window_age)
+            )
+            if model_id in registry.models
+        ]
+        self._exporter.forget_all_but((model.reference, environment) for model, environment in populations)
+        for model, environment in populations:
+            if (model.id, environment) not in self._first_seen:
+                self._first_seen[model.id, environment] = now
+                self._isolated(self._restore, model, environment)
+        for model, environment in populations:
+            if self._stopping():
+                return
+            self._isolated(lambda m, e: self._visit(m, e, due_at), model, environment)
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+    def _isolated(self, step: Callable[[Model, str], None], model: Model, environment: str) -> None:
+        try:
+            step(model, environment)
+        except Exception as error:  # whatever is wrong with one population, the others go on
+            unexpected = None if isinstance(error, LifelongError) else error
+            log.error("%s in %s: error. %s", model.reference, environment, error, exc_info=unexpected)  # noqa: TRY400
+            self._exporter.count_cycle(model.reference, environment, "error")
+
+    def _visit(self, model: Model, environment: str, due_at: datetime) -> None:
+        started = time.perf_counter()
+        result = run_cycle(
+            self._store,
+            self._settings,
+            model,
+            environment,
+            due_at,
+            quantifiers=self._quantifiers,
+            stopping=self._stopping,
+        )
+        if result.outcome != "skip":
+            self._exporter.observe_duration(time.perf_counter() - started)
+        self._exporter.count_cycle(model.reference, environment, result.outcome)
+        if result.succeeded_at is not None:
+            self._last_success[model.id, environment] = result.succeeded_at
+        self._log(model, environment, result)
+        self._show(model, environment, result.last)
+
+    def _restore(self, model: Model, environment: str) -> None:
+        """Show what the last recorded cycle found, so that a restart does not blank the dashboard."""
+        last = self._store.cycles.last(model.id, environment)
+        if last is not None:
+            self._last_success[model.id, environment] = last.finished_at
+        self._show(model, environment, last)
+
+    def _show(self, model: Model, environment: str, last: Cycle | None) -> None:
+        registry = self._current_registry()
+        task = registry.tasks[model.task_id]
+        self._exporter.show(
+            PopulationStatus(
+                model=model.reference,
+                environment=environment,
+                class_names=task.class_names,
+                first_seen=self._first_seen[model.id, environment],
+                last_success=self._last_success.get((model.id, environment)),
+                head=self._serving_head(registry, model, environment),
+                cycle=None if last is None else self._figures(model, last),
+                realised=realised_performance(
+                    self._store, task, model, environment, limit=self._settings.validation_samples
+                ),
+            )
+        )
+
+    def _serving_head(self, registry: Registry, model: Model, environment: str) -> ServingHead | None:
+        own = registry.heads.get((model.id, environment))
+        record = own or registry.heads.get((model.id, None))
+        if record is None:
+            return None
+        # An environment may have come back to the default head: the later of the two changes counts.
+        changes = self._store.heads.activations(model.reference, environment=environment)[-1:]
+        if own is None:
+            changes += self._store.heads.activations(model.reference, environment=None)[-1:]
+        activated_at = max(change.activated_at for change in changes)
+        return ServingHead(record.version, activated_at, record.head.assumed_prevalence)
+
+    def _figures(self, model: Model, cycle: Cycle) -> CycleFigures:
+        estimate = report_of(cycle).prevalence
+        if estimate is None:
+            return CycleFigures(cycle.outcome, cycle.window_samples)
+        judged = self._store.heads.get(model.reference, cycle.head_version).head
+        return CycleFigures(
+            outcome=cycle.outcome,
+            window_samples=cycle.window_samples,
+            prevalence=estimate.prevalence,
+            low=estimate.low,
+            high=estimate.high,
+            shift_l1=float(np.abs(estimate.prevalence - judged.assumed_prevalence).sum()),
+        )
+
+    def _log(self, model: Model, environment: str, result: CycleResult) -> None:
+        key = (model.id, environment)
+        if result.outcome != "skip":
+            class_names = self._current_registry().tasks[model.task_id].class_names
+            log.info("%s in %s: %s", model.reference, environment, describe(result, class_names))
+        elif self._skip_reasons.get(key) != result.reason:
+            # A reason that stays is said once, not at every tick.
+            log.info("%s in %s: skip. %s", model.reference, environment, result.reason)
+        self._skip_reasons[key] = result.reason if result.outcome == "skip" else ""
+
+    def _current_registry(self) -> Registry:
+        known = None if self._registry is None else self._registry.revision
+        self._registry = self._store.registry(known) or self._registry
+        if self._registry is None:
+            raise UnavailableError("the database has no registry.")
+        return self._registry
