@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class Ticker:
         self._stopping = stopping
         self._quantifiers = FittedQuantifiers()
         self._registry: Registry | None = None
+        self._partitioned_on: date | None = None
         self._first_seen: dict[tuple[int, str], datetime] = {}
         self._last_success: dict[tuple[int, str], datetime] = {}
         self._skip_reasons: dict[tuple[int, str], str] = {}
@@ -48,6 +49,10 @@ class Ticker:
         Raises:
             UnavailableError: the database does not answer.
         """
+        if self._partitioned_on != now.date():
+            # The log of a PostgreSQL server needs a partition for every day; this process is always there to ask.
+            self._store.predictions.ensure_partitions(now.date())
+            self._partitioned_on = now.date()
         registry = self._current_registry()
         populations = [
             (registry.models[model_id], environment)

@@ -1,0 +1,119 @@
+import json
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from grafana.dashboard import build, to_json
+from grafana.generate import DASHBOARD_FILE
+from grafana.sdk import dashboard
+
+DOCUMENT: dict[str, Any] = json.loads(DASHBOARD_FILE.read_text(encoding="utf-8"))
+PANELS: list[dict[str, Any]] = [panel for panel in DOCUMENT["panels"] if panel["type"] != "row"]
+BY_TITLE = {panel["title"]: panel for panel in PANELS}
+each_panel = pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+
+
+def test_the_committed_dashboard_is_up_to_date() -> None:
+    assert to_json(build()) == DASHBOARD_FILE.read_text(encoding="utf-8"), "run: python -m grafana.generate"
+
+
+def test_the_sdk_reads_its_own_schema_back() -> None:
+    again = dashboard.Dashboard.from_json(DOCUMENT)
+    assert [panel.id_val for panel in again.panels or []] == [panel["id"] for panel in DOCUMENT["panels"]]
+    assert json.loads(to_json(again)) == DOCUMENT
+
+
+def test_every_panel_has_its_own_number() -> None:
+    numbers = [panel["id"] for panel in DOCUMENT["panels"]]
+    assert all(isinstance(number, int) and number > 0 for number in numbers)
+    assert len(set(numbers)) == len(numbers)
+
+
+def cells(panel: dict[str, Any]) -> set[tuple[int, int]]:
+    place = panel["gridPos"]
+    return {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
+
+
+def test_no_two_panels_overlap_and_none_leaves_the_grid() -> None:
+    for first, second in combinations(DOCUMENT["panels"], 2):
+        assert not cells(first) & cells(second), f"{first['title']} and {second['title']}"
+    assert all(place["x"] + place["w"] <= 24 for place in (panel["gridPos"] for panel in DOCUMENT["panels"]))
+
+
+@each_panel
+def test_a_panel_explains_itself(panel: dict[str, Any]) -> None:
+    assert len(panel["description"]) > 40
+    assert panel["fieldConfig"]["defaults"]["unit"]
+    if panel["type"] == "timeseries":
+        assert panel["options"]["legend"]["showLegend"] is True
+        assert panel["options"]["legend"]["displayMode"] == "list"
+
+
+@each_panel
+def test_a_panel_asks_the_chosen_datasource_with_named_queries(panel: dict[str, Any]) -> None:
+    assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+    references = [target["refId"] for target in panel["targets"]]
+    assert references == list("ABCDEFGH")[: len(references)]
+    for target in panel["targets"]:
+        assert target["datasource"] == panel["datasource"]
+        assert target["expr"]
+        assert target["legendFormat"]
+        assert target["range"] is not target["instant"]
+
+
+def expressions(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if isinstance(value, str) and key in ("expr", "query", "definition", "title"):
+                yield value
+            yield from expressions(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from expressions(value)
+
+
+def test_every_variable_that_is_used_is_declared() -> None:
+    declared = {variable["name"] for variable in DOCUMENT["templating"]["list"]}
+    used = {name for text in expressions(DOCUMENT) for name in re.findall(r"\$(?!__)\{?(\w+)", text)}
+    assert used == {"model", "environment", "class"}
+    assert declared == used | {"datasource"}
+
+
+def test_each_class_gets_a_panel_with_band_and_assumption() -> None:
+    panel = BY_TITLE["Prevalence of $class"]
+    assert panel["repeat"] == "class"
+    names = [target["legendFormat"] for target in panel["targets"]]
+    overrides = {item["matcher"]["options"]: item["properties"] for item in panel["fieldConfig"]["overrides"]}
+    assert set(overrides) == set(names)
+    properties = {item["id"]: item["value"] for item in overrides["high"]}
+    assert properties["custom.fillBelowTo"] == "low"
+
+
+def test_swaps_are_annotations_by_range_query_and_can_be_switched_off() -> None:
+    (swaps,) = DOCUMENT["annotations"]["list"]
+    assert swaps["target"]["range"] is True
+    assert swaps["target"]["expr"] == swaps["expr"]
+    assert swaps["useValueForTime"] is True
+    assert swaps["enable"] is True
+    assert "placement" not in swaps
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        "lifelong_requests_total",
+        "lifelong_request_seconds_bucket",
+        "lifelong_predictions_total",
+        "lifelong_prevalence_shift_l1",
+        "lifelong_cycles_total",
+        "lifelong_head_version",
+        "lifelong_realised_accuracy",
+        "lifelong_realised_expected_cost",
+        "lifelong_window_samples",
+    ],
+)
+def test_what_was_asked_for_is_shown(metric: str) -> None:
+    assert any(metric in text for text in expressions(DOCUMENT))

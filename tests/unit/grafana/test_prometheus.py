@@ -1,0 +1,81 @@
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lifelong_core.settings import Settings
+
+GRAFANA = Path(__file__).parents[3] / "grafana"
+PROMETHEUS = GRAFANA / "prometheus"
+RULES: list[dict[str, Any]] = [
+    rule
+    for group in yaml.safe_load((PROMETHEUS / "rules.yml").read_text(encoding="utf-8"))["groups"]
+    for rule in group["rules"]
+]
+
+
+def promtool(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    program = shutil.which("promtool")
+    assert program, "promtool is missing: install the system package prometheus"
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_configuration_and_the_rules_it_names_are_valid() -> None:
+    checked = promtool("check", "config", PROMETHEUS / "prometheus.yml")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert f"{len(RULES)} rules found" in checked.stdout
+
+
+def test_every_alert_fires_and_stays_silent_as_it_should() -> None:
+    tested = promtool("test", "rules", PROMETHEUS / "rules_test.yml")
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_the_tests_notice_an_alert_that_can_never_fire(rule: dict[str, Any], tmp_path: Path) -> None:
+    document = yaml.safe_load((PROMETHEUS / "rules.yml").read_text(encoding="utf-8"))
+    for group in document["groups"]:
+        for one in group["rules"]:
+            if one["alert"] == rule["alert"]:
+                one["expr"] = f"({one['expr']}) and on () vector(1) > 2"
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    shutil.copy(PROMETHEUS / "rules_test.yml", tmp_path)
+    tested = promtool("test", "rules", tmp_path / "rules_test.yml")
+    assert tested.returncode == 1
+    assert rule["alert"] in tested.stdout + tested.stderr
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_an_alert_says_what_is_wrong_and_what_to_do(rule: dict[str, Any]) -> None:
+    assert set(rule["annotations"]) == {"summary", "description", "action"}
+    assert all(len(text) > 20 for text in rule["annotations"].values())
+    assert rule["labels"]["severity"] in ("info", "warning", "critical")
+
+
+def test_every_alert_has_a_place_in_the_documentation() -> None:
+    text = (GRAFANA.parent / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    assert {rule["alert"] for rule in RULES} == set(re.findall(r"`(Lifelong\w+)`", text))
+
+
+def test_prometheus_scrapes_the_default_ports_of_service_and_monitor() -> None:
+    document = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text(encoding="utf-8"))
+    targets = {job["job_name"]: job["static_configs"][0]["targets"] for job in document["scrape_configs"]}
+    defaults = {name: field.default for name, field in Settings.model_fields.items()}
+    assert targets == {
+        "lifelong-service": [f"{defaults['host']}:{defaults['port']}"],
+        "lifelong-monitor": [f"{defaults['host']}:{defaults['monitor_port']}"],
+    }
+
+
+def test_grafana_is_given_a_prometheus_and_a_folder_of_dashboards() -> None:
+    provisioning = GRAFANA / "provisioning"
+    sources = yaml.safe_load((provisioning / "datasources" / "prometheus.yml").read_text(encoding="utf-8"))
+    providers = yaml.safe_load((provisioning / "dashboards" / "lifelong.yml").read_text(encoding="utf-8"))
+    scraped = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text(encoding="utf-8"))["global"]
+    assert [source["type"] for source in sources["datasources"]] == ["prometheus"]
+    assert sources["datasources"][0]["jsonData"]["timeInterval"] == scraped["scrape_interval"]
+    assert providers["providers"][0]["options"]["path"]

@@ -1,0 +1,151 @@
+import shutil
+import socket
+import subprocess
+import urllib.request
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from prometheus_client import generate_latest
+
+from lifelong_core.errors import ConfigurationError
+from lifelong_monitor.exporter import CYCLE_OUTCOMES, Exporter
+from lifelong_monitor.status import CycleFigures, PopulationStatus, RealisedPerformance, ServingHead
+
+NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
+SEEN = PopulationStatus("m@1", "clinic", ("benign", "malignant"), first_seen=NOON)
+JUDGED = replace(
+    SEEN,
+    last_success=NOON,
+    head=ServingHead(3, NOON, np.array([0.5, 0.5])),
+    cycle=CycleFigures(
+        "refuse", 800, np.array([0.9, 0.1]), np.array([0.85, 0.05]), np.array([0.95, 0.15]), shift_l1=0.8
+    ),
+    realised=RealisedPerformance(40, 0.75, 1.25),
+)
+
+
+@pytest.fixture
+def exporter() -> Exporter:
+    return Exporter(cycle_interval_seconds=3600)
+
+
+def value(exporter: Exporter, name: str, **labels: str) -> float | None:
+    return exporter.registry.get_sample_value(name, {"model": "m@1", "environment": "clinic"} | labels)
+
+
+def exported(exporter: Exporter) -> str:
+    return generate_latest(exporter.registry).decode()
+
+
+def test_a_judged_population_shows_every_figure(exporter: Exporter) -> None:
+    exporter.show(JUDGED)
+    assert value(exporter, "lifelong_prevalence_estimate", **{"class": "malignant"}) == 0.1
+    assert value(exporter, "lifelong_prevalence_low", **{"class": "malignant"}) == 0.05
+    assert value(exporter, "lifelong_prevalence_high", **{"class": "malignant"}) == 0.15
+    assert value(exporter, "lifelong_prevalence_assumed", **{"class": "malignant"}) == 0.5
+    assert value(exporter, "lifelong_prevalence_shift_l1") == 0.8
+    assert value(exporter, "lifelong_window_samples") == 800
+    assert value(exporter, "lifelong_cycle_last_success_timestamp_seconds") == NOON.timestamp()
+    assert value(exporter, "lifelong_population_first_seen_timestamp_seconds") == NOON.timestamp()
+    assert value(exporter, "lifelong_head_version") == 3
+    assert value(exporter, "lifelong_head_activated_timestamp_seconds") == NOON.timestamp()
+    assert value(exporter, "lifelong_realised_accuracy") == 0.75
+    assert value(exporter, "lifelong_realised_expected_cost") == 1.25
+    assert value(exporter, "lifelong_labelled_samples") == 40
+    assert exporter.registry.get_sample_value("lifelong_cycle_interval_seconds") == 3600
+
+
+def test_the_last_outcome_is_one_of_three(exporter: Exporter) -> None:
+    exporter.show(JUDGED)
+    outcomes = {
+        name: value(exporter, "lifelong_cycle_last_outcome", outcome=name)
+        for name in ("keep", "swap", "refuse")
+    }
+    assert outcomes == {"keep": 0, "swap": 0, "refuse": 1}
+
+
+def test_what_is_not_known_has_no_series(exporter: Exporter) -> None:
+    exporter.show(SEEN)
+    shown = {line.split("{")[0] for line in exported(exporter).splitlines() if 'environment="clinic"' in line}
+    assert shown == {"lifelong_cycles_total", "lifelong_population_first_seen_timestamp_seconds"}
+
+
+def test_zero_is_a_value_and_not_missing(exporter: Exporter) -> None:
+    exporter.show(
+        replace(
+            JUDGED, cycle=CycleFigures("keep", 0, shift_l1=0.0), realised=RealisedPerformance(1, 0.0, 0.0)
+        )
+    )
+    for name in ("window_samples", "prevalence_shift_l1", "realised_accuracy", "realised_expected_cost"):
+        assert value(exporter, f"lifelong_{name}") == 0
+
+
+def test_counters_exist_before_their_first_event(exporter: Exporter) -> None:
+    exporter.show(SEEN)
+    assert {value(exporter, "lifelong_cycles_total", outcome=name) for name in CYCLE_OUTCOMES} == {0}
+    exporter.count_cycle("m@1", "clinic", "swap")
+    assert value(exporter, "lifelong_cycles_total", outcome="swap") == 1
+
+
+def test_a_population_that_is_gone_takes_its_gauges_with_it(exporter: Exporter) -> None:
+    exporter.show(JUDGED)
+    exporter.show(replace(JUDGED, environment="other"))
+    exporter.forget_all_but([("m@1", "other")])
+    assert value(exporter, "lifelong_head_version") is None
+    assert value(exporter, "lifelong_head_version", environment="other") == 3
+
+
+def test_names_of_people_cannot_break_the_format(exporter: Exporter) -> None:
+    strange = 'a "quoted"\nname\\'
+    exporter.show(replace(JUDGED, class_names=("benign", strange)))
+    assert value(exporter, "lifelong_prevalence_estimate", **{"class": strange}) == 0.1
+
+
+def test_nothing_is_exported_as_an_age(exporter: Exporter) -> None:
+    exporter.show(JUDGED)
+    assert not [line for line in exported(exporter).splitlines() if "_age" in line.split("{")[0]]
+
+
+def test_metrics_are_served_and_the_port_is_free_again_afterwards(exporter: Exporter) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    for _ in range(2):
+        with exporter:
+            exporter.listen("127.0.0.1", port)
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+                assert b"lifelong_cycle_interval_seconds 3600.0" in answer.read()
+
+
+def test_a_taken_port_is_explained(exporter: Exporter) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(ConfigurationError, match="cannot listen on") as raised:
+            exporter.listen("127.0.0.1", taken.getsockname()[1])
+    assert raised.value.field == "LIFELONG_MONITOR_PORT"
+    assert raised.value.mend
+
+
+def test_promtool_finds_nothing_wrong_with_the_names(exporter: Exporter) -> None:
+    exporter.show(JUDGED)
+    exporter.observe_duration(0.3)
+    checked = promtool_check_metrics(exported(exporter))
+    assert (checked.returncode, checked.stdout) == (0, ""), checked.stdout + checked.stderr
+
+
+def test_promtool_would_find_a_bad_name() -> None:
+    checked = promtool_check_metrics(
+        "# HELP Bad_name_total Bad.\n# TYPE Bad_name_total gauge\nBad_name_total 1\n"
+    )
+    assert checked.returncode == 3
+
+
+def promtool_check_metrics(metrics: str) -> subprocess.CompletedProcess[str]:
+    promtool = shutil.which("promtool")
+    assert promtool, "promtool is missing: install the system package prometheus"
+    return subprocess.run(
+        [promtool, "check", "metrics"], input=metrics, capture_output=True, text=True, check=False, timeout=30
+    )
