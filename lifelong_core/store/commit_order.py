@@ -12,8 +12,6 @@ would skip whatever commits late with a smaller one. Therefore every row of the 
 start low again; `align_clock` then lifts it.
 """
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from lifelong_core.store import tables
@@ -22,15 +20,6 @@ _value = tables.commit_clock.c.value
 _OFFSET = sa.select(_value).scalar_subquery()
 _TRANSACTION = sa.literal_column("pg_current_xact_id()::text::bigint", sa.BigInteger)
 _OLDEST_RUNNING = sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())::text::bigint", sa.BigInteger)
-
-
-def commit_order_value(connection: sa.Connection) -> Any:
-    """The commit order of the rows that this writing transaction inserts: a number, or SQL that gives it."""
-    if connection.dialect.name == "postgresql":
-        return _TRANSACTION + _OFFSET
-    return connection.execute(
-        sa.update(tables.commit_clock).values(value=_value + 1).returning(_value)
-    ).scalar_one()
 
 
 def read_horizon(connection: sa.Connection) -> int:
