@@ -1,0 +1,82 @@
+"""The JSON answers to predictions, made from what is in the log, so that a repetition gets the same bytes."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
+from lifelong_core.store.records import HeadRecord, Model, Prediction, Task
+
+ABSTAIN = "abstain"
+"""Name of the decision beyond the classes, where the costs have one."""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The predictions of one request and what their head makes of their logits (row i belongs to prediction i)."""
+
+    task: Task
+    model: Model
+    head: HeadRecord
+    environment: str
+    request_id: str | None
+    predictions: Sequence[Prediction]
+    output: HeadOutput
+
+
+def decision_names(head: PostProcessingHead) -> list[str]:
+    """Names of the decisions, by index: the classes, and `abstain` where the costs have one column more."""
+    extra = head.costs.shape[1] - head.classes
+    return [*head.class_names, *[ABSTAIN] * extra]
+
+
+def image_answer(decided: Decided) -> bytes:
+    """The answer of /v1/predict: one decision, with names as keys."""
+    names = decision_names(decided.head.head)
+    prediction = decided.predictions[0]
+    body = {
+        "prediction_id": str(prediction.id),
+        "request_id": decided.request_id,
+        **_provenance(decided),
+        "decision": prediction.decision,
+        "label": names[prediction.decision],
+        "probabilities": dict(
+            zip(decided.task.class_names, decided.output.probabilities[0].tolist(), strict=True)
+        ),
+        "expected_costs": dict(zip(names, decided.output.expected_costs[0].tolist(), strict=True)),
+    }
+    return json.dumps(body).encode()
+
+
+def logits_answer(decided: Decided) -> bytes:
+    """The answer of /v1/logits: one decision per row, with the names of the columns once."""
+    names = decision_names(decided.head.head)
+    probabilities = decided.output.probabilities.tolist()
+    costs = decided.output.expected_costs.tolist()
+    body = {
+        **_provenance(decided),
+        "request_id": decided.request_id,
+        "classes": list(decided.task.class_names),
+        "decisions": names,
+        "predictions": [
+            {
+                "prediction_id": str(prediction.id),
+                "decision": prediction.decision,
+                "label": names[prediction.decision],
+                "probabilities": probabilities[row],
+                "expected_costs": costs[row],
+            }
+            for row, prediction in enumerate(decided.predictions)
+        ],
+    }
+    return json.dumps(body).encode()
+
+
+def _provenance(decided: Decided) -> dict[str, str | int]:
+    return {
+        "task": decided.task.name,
+        "model": decided.model.name,
+        "model_version": decided.model.version,
+        "environment": decided.environment,
+        "head_version": decided.head.version,
+    }

@@ -1,0 +1,114 @@
+"""How errors become answers: every body is `{"error": {code, field, message, mend}}`."""
+
+import logging
+from http import HTTPStatus
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    LifelongError,
+    NotFoundError,
+    PayloadTooLargeError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnsupportedMediaTypeError,
+)
+
+logger = logging.getLogger(__name__)
+
+_STATUS: tuple[tuple[type[LifelongError], int], ...] = (
+    # The first class that fits decides, so the special ones come before InvalidInputError.
+    (PayloadTooLargeError, 413),
+    (UnsupportedMediaTypeError, 415),
+    (InvalidInputError, 422),
+    (NotFoundError, 404),
+    (ConflictError, 409),
+    (UnauthenticatedError, 401),
+    (ForbiddenError, 403),
+    (UnavailableError, 503),
+)
+
+
+def error_response(error: LifelongError) -> Response:
+    """The answer that says what was wrong and how to mend it; 500 without details for what is not the client's."""
+    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+    if status == 500:
+        logger.error("a request failed", exc_info=error)
+        return internal_error_response()
+    headers: dict[str, str] = {}
+    if isinstance(error, UnauthenticatedError):
+        headers["WWW-Authenticate"] = 'Bearer realm="lifelong"'
+    if isinstance(error, UnavailableError):
+        headers["Retry-After"] = str(error.retry_after_seconds)
+    if isinstance(error, PayloadTooLargeError):
+        headers["Connection"] = "close"  # the rest of the body is not read
+    return _response(status, error.code, error.message, error.field, error.mend, headers)
+
+
+def internal_error_response() -> Response:
+    """500 for a fault of ours; what it was is in the log only."""
+    return _response(
+        500,
+        "internal",
+        "the service failed on this request.",
+        None,
+        "Tell the operators: their log says why.",
+    )
+
+
+async def on_lifelong_error(_: Request, error: Exception) -> Response:
+    """Answers the errors that the product raises on purpose."""
+    return error_response(_as(error, LifelongError))
+
+
+async def on_validation_error(_: Request, error: Exception) -> Response:
+    """Answers FastAPI's findings about parameters and JSON bodies: the first one, by its path."""
+    first: dict[str, Any] = dict(_as(error, RequestValidationError).errors()[0])
+    where = [str(part) for part in first["loc"]]
+    if where and where[0] in ("body", "query", "path", "header") and first["type"] != "json_invalid":
+        where = where[1:]
+    field = "body" if first["type"] == "json_invalid" else ".".join(where) or "body"
+    message = f"{first['msg']}."
+    return _response(422, InvalidInputError.code, message, field, "See /openapi.json for what is expected.")
+
+
+async def on_http_error(_: Request, error: Exception) -> Response:
+    """Answers what the framework turns away: unknown paths, wrong methods, broken multipart bodies."""
+    http = _as(error, HTTPException)
+    code = HTTPStatus(http.status_code).phrase.lower().replace(" ", "_")
+    mends = {
+        404: ("path", "See /openapi.json for the paths."),
+        405: ("method", f"Use {(http.headers or {}).get('Allow', 'another method')}."),
+        400: ("body", "Send a well-formed body of the content type that is declared."),
+    }
+    field, mend = mends.get(http.status_code, (None, "See /openapi.json."))
+    return _response(http.status_code, code, f"{http.detail}.", field, mend, dict(http.headers or {}))
+
+
+def _response(  # noqa: PLR0913, RUF100 - the parts of every error body
+    status: int,
+    code: str,
+    message: str,
+    field: str | None,
+    mend: str | None,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    body = {"error": {"code": code, "field": field, "message": message, "mend": mend}}
+    return JSONResponse(body, status_code=status, headers=headers)
+
+
+_Kind = Any
+
+
+def _as(error: Exception, kind: _Kind) -> _Kind:
+    if not isinstance(error, kind):  # the framework calls each handler only for its own kind
+        raise TypeError(f"expected {kind.__name__}, got {error!r}")
+    return error

@@ -1,0 +1,124 @@
+"""Every route says who may call it and how large its body may be; both are checked before a byte is read."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.errors import UnsupportedMediaTypeError
+from lifelong_core.store.records import Scope, Token
+from lifelong_service.bodies import LimitedReceive, media_type
+from lifelong_service.worker import Worker
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+BodyLimit: TypeAlias = Literal["maximum_body_bytes", "maximum_model_bytes"]
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a route asks of its callers.
+
+    Attributes:
+        scope: what the token must allow; None: anybody may call.
+        opens: the setting `open_access` lifts the need for a token.
+        media_types: the content types that the body may declare; a name that ends in "/" stands for all of its kind.
+        body_limit: the setting that bounds the body.
+    """
+
+    scope: Scope | None
+    opens: bool = False
+    media_types: tuple[str, ...] = ("application/json",)
+    body_limit: BodyLimit = "maximum_body_bytes"
+
+    def accepts(self, media_type: str) -> bool:
+        """Whether a body may have this content type; none declared is left to the endpoint."""
+        return not media_type or any(
+            media_type == accepted or (accepted.endswith("/") and media_type.startswith(accepted))
+            for accepted in self.media_types
+        )
+
+
+def access(
+    scope: Scope | None,
+    *,
+    opens: bool = False,
+    media_types: tuple[str, ...] = ("application/json",),
+    body_limit: BodyLimit = "maximum_body_bytes",
+) -> Callable[[Endpoint], Endpoint]:
+    """Decorates an endpoint with its `Access`; a guarded route without it cannot be made."""
+
+    def mark(endpoint: Endpoint) -> Endpoint:
+        endpoint.__access__ = Access(scope, opens, media_types, body_limit)  # pyright: ignore[reportFunctionMemberAccess]
+        return endpoint
+
+    return mark
+
+
+class GuardedRoute(APIRoute):
+    """A route that checks token and body size by itself, whatever its endpoint does."""
+
+    @property
+    def access(self) -> Access:
+        """What this route asks of its callers.
+
+        Raises:
+            TypeError: the endpoint does not say.
+        """
+        found = getattr(self.endpoint, "__access__", None)
+        if not isinstance(found, Access):
+            raise TypeError(f"{self.path} does not say who may call it: decorate its endpoint with @access")
+        return found
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler of the framework, behind our checks."""
+        inner = super().get_route_handler()
+        wanted = self.access
+
+        async def guarded(request: Request) -> Response:
+            worker = worker_of(request)
+            _check_media_type(request, wanted)
+            request.state.token = await _authorized(request, worker, wanted)
+            maximum: int = getattr(worker.settings, wanted.body_limit)
+            body = LimitedReceive(
+                request.receive, request.headers, maximum_bytes=maximum, setting=wanted.body_limit
+            )
+            body.check_declared()
+            try:
+                return await inner(Request(request.scope, body))
+            except Exception:
+                if body.error is not None:  # the framework turned it into another error while parsing
+                    raise body.error from None
+                raise
+
+        return guarded
+
+
+def worker_of(request: Request) -> Worker:
+    """The worker of this process."""
+    return request.app.state.worker
+
+
+def actor_of(request: Request) -> str:
+    """Name of the token that calls, for the audit log."""
+    token: Token | None = request.state.token
+    return token.name if token is not None else "anonymous"
+
+
+def _check_media_type(request: Request, wanted: Access) -> None:
+    kind = media_type(request.headers)
+    if not wanted.accepts(kind):
+        expected = ", ".join(f"{name}*" if name.endswith("/") else name for name in wanted.media_types)
+        raise UnsupportedMediaTypeError(
+            f"the content type {kind[:80]!r} is not accepted here.",
+            field="Content-Type",
+            mend=f"Send {expected}.",
+        )
+
+
+async def _authorized(request: Request, worker: Worker, wanted: Access) -> Token | None:
+    if wanted.scope is None or (wanted.opens and worker.settings.open_access):
+        return None
+    return await worker.authenticator.authorize(request.headers.get("authorization"), wanted.scope)

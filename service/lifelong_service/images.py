@@ -1,0 +1,151 @@
+"""From the bytes of an image to the model's input: decoding within limits, then the steps of `Preprocessing`."""
+
+import warnings
+from io import BytesIO
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.store.preprocessing import CentreCrop, Preprocessing, Resize
+
+FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP")
+MENDS_BROKEN = "Send one complete PNG, JPEG, TIFF, BMP or WebP image."
+
+# Our own check below knows the configured limit; Pillow's would warn below it and raise above it.
+Image.MAX_IMAGE_PIXELS = None
+
+_INTERPOLATIONS = {
+    "nearest": Image.Resampling.NEAREST,
+    "bilinear": Image.Resampling.BILINEAR,
+    "bicubic": Image.Resampling.BICUBIC,
+    "lanczos": Image.Resampling.LANCZOS,
+}
+
+
+def decode(data: bytes, *, maximum_pixels: int) -> Image.Image:
+    """The first image in `data`, decoded in full and turned upright by its EXIF orientation.
+
+    Raises:
+        InvalidInputError: not an image of a known format, broken, or of 32-bit samples, which have no known range.
+        PayloadTooLargeError: the header declares more than `maximum_pixels`; nothing was decoded.
+    """
+    with warnings.catch_warnings():
+        # Pillow warns about odd metadata; whoever sent the image cannot see it.
+        warnings.simplefilter("ignore")
+        image = _opened(data)
+        width, height = image.size
+        if width * height > maximum_pixels:
+            raise PayloadTooLargeError(
+                f"the image declares {width} x {height} pixels, at most {maximum_pixels} are decoded.",
+                field="image",
+                mend="Send it at a lower resolution, or raise LIFELONG_MAXIMUM_IMAGE_PIXELS.",
+            )
+        return _loaded(image)
+
+
+def preprocess(
+    image: Image.Image, preprocessing: Preprocessing, *, maximum_pixels: int = 50_000_000
+) -> NDArray[np.float32]:
+    """The model's input for one image, without the batch axis: (C, H, W) or (H, W, C), as the layout says.
+
+    Transparency is ignored, as training pipelines do. Samples of 16 bits keep their precision: full scale is 1.
+
+    Raises:
+        InvalidInputError: smaller than the crop, or so elongated that resizing makes more than `maximum_pixels`.
+    """
+    image = _coloured(image, preprocessing)
+    if preprocessing.resize is not None:
+        image = _resized(image, preprocessing.resize, maximum_pixels)
+    if preprocessing.centre_crop is not None:
+        image = _cropped(image, preprocessing.centre_crop)
+    pixels = np.array(image, dtype=np.float32)
+    if image.mode == "F":
+        pixels = np.repeat(pixels[:, :, None], preprocessing.channels, axis=2)
+    pixels = pixels.reshape(image.height, image.width, preprocessing.channels)
+    pixels /= np.float32(255)
+    pixels -= np.asarray(preprocessing.mean, dtype=np.float32)
+    pixels /= np.asarray(preprocessing.standard_deviation, dtype=np.float32)
+    if preprocessing.layout == "NCHW":
+        pixels = pixels.transpose(2, 0, 1)
+    return np.ascontiguousarray(pixels)
+
+
+def _opened(data: bytes) -> Image.Image:
+    try:
+        return Image.open(BytesIO(data), formats=FORMATS)
+    except Exception as error:  # Pillow's parsers raise a dozen kinds of errors on garbage
+        raise InvalidInputError(
+            "this is not an image that can be read.", field="image", mend=MENDS_BROKEN
+        ) from error
+
+
+def _loaded(image: Image.Image) -> Image.Image:
+    try:
+        image.load()
+        upright = ImageOps.exif_transpose(image)
+    except Exception as error:  # as above; a truncated file shows only here
+        raise InvalidInputError(
+            "the image is truncated or broken.", field="image", mend=MENDS_BROKEN
+        ) from error
+    return _with_byte_range(upright)
+
+
+def _with_byte_range(image: Image.Image) -> Image.Image:
+    """16-bit greys as floats in 0..255; everything else has 8 bits per channel by now."""
+    if image.mode.startswith("I;16"):
+        samples = np.asarray(image).astype(np.float32)
+        return Image.fromarray(samples / np.float32(257))
+    if image.mode in ("I", "F"):
+        raise InvalidInputError(
+            "images with 32-bit samples have no known range of values.",
+            field="image",
+            mend="Convert it to 8 or 16 bits per channel.",
+        )
+    return image
+
+
+def _coloured(image: Image.Image, preprocessing: Preprocessing) -> Image.Image:
+    if image.mode == "F":
+        return image
+    mode = "RGB" if preprocessing.colour == "rgb" else "L"
+    if image.mode == mode:
+        return image
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the transparency of palettes, which is ignored on purpose
+        try:
+            return image.convert(mode)
+        except ValueError as error:
+            raise InvalidInputError(
+                f"images of mode {image.mode} cannot be converted.",
+                field="image",
+                mend="Send it as RGB or greyscale.",
+            ) from error
+
+
+def _resized(image: Image.Image, resize: Resize, maximum_pixels: int) -> Image.Image:
+    if resize.mode == "exact":
+        width, height = resize.width, resize.height
+    elif image.width <= image.height:
+        width, height = resize.height, int(resize.height * image.height / image.width)
+    else:
+        width, height = int(resize.height * image.width / image.height), resize.height
+    if width * height > maximum_pixels:
+        raise InvalidInputError(
+            f"{image.width} x {image.height} pixels would become {width} x {height}.",
+            field="image",
+            mend="Crop the image: its sides differ too much.",
+        )
+    return image.resize((width, height), _INTERPOLATIONS[resize.interpolation])
+
+
+def _cropped(image: Image.Image, crop: CentreCrop) -> Image.Image:
+    if image.width < crop.width or image.height < crop.height:
+        raise InvalidInputError(
+            f"{image.width} x {image.height} pixels are left, the model needs {crop.width} x {crop.height}.",
+            field="image",
+            mend="Send the image at a higher resolution.",
+        )
+    left, top = round((image.width - crop.width) / 2), round((image.height - crop.height) / 2)
+    return image.crop((left, top, left + crop.width, top + crop.height))

@@ -1,0 +1,166 @@
+"""A classifier that ONNX Runtime executes: its graph is checked once, when it is loaded."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from lifelong_core.arrays import Logits
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.store.preprocessing import Preprocessing
+
+_INPUT_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
+_UNKNOWN_EDGE = 64
+"""Edge of the trial image in pixels when neither the preprocessing nor the graph fixes it."""
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A loaded graph with one image input and one output of logits (N, C)."""
+
+    session: onnxruntime.InferenceSession
+    preprocessing: Preprocessing
+    input_name: str
+    input_type: type[np.floating]
+    classes: int
+    batch_size: int | None
+    """The batch size that the graph is frozen to; None when it takes any."""
+
+    def logits(self, inputs: Sequence[NDArray[np.float32]]) -> Logits:
+        """Raw outputs of shape (N, C) for N inputs of equal shape; they may hold NaN when the graph makes them.
+
+        Raises:
+            InvalidInputError: the graph fails on these inputs.
+        """
+        if self.batch_size is not None and len(inputs) > self.batch_size:
+            parts = [inputs[i : i + self.batch_size] for i in range(0, len(inputs), self.batch_size)]
+            return np.concatenate([self.logits(part) for part in parts])
+        batch = np.stack(inputs).astype(self.input_type, copy=False)
+        if self.batch_size is not None and len(inputs) < self.batch_size:
+            filler = np.repeat(batch[-1:], self.batch_size - len(inputs), axis=0)
+            batch = np.concatenate([batch, filler])
+        outputs = self._run(batch)[: len(inputs)]
+        if outputs.shape != (len(inputs), self.classes):
+            raise InvalidInputError(
+                f"the model gave outputs of shape {outputs.shape}, expected {(len(inputs), self.classes)}.",
+                field="model",
+                mend="Export the graph with a free batch axis and one logit per class of the task.",
+            )
+        return np.ascontiguousarray(outputs, dtype=np.float32)
+
+    def _run(self, batch: NDArray[np.floating]) -> NDArray[np.floating]:
+        try:
+            return np.asarray(self.session.run(None, {self.input_name: batch})[0])
+        except Exception as error:  # ONNX Runtime has an exception class for each of its status codes
+            raise InvalidInputError(
+                f"the model fails on an input of shape {batch.shape}: {_first_line(error)}",
+                field="image",
+                mend="Check that the preprocessing gives the shape that the graph expects.",
+            ) from error
+
+
+def load_classifier(
+    graph: Path | bytes,
+    preprocessing: Preprocessing,
+    *,
+    classes: int,
+    providers: Sequence[str] = (),
+    threads: int = 1,
+) -> Classifier:
+    """Load a graph, check that it fits the preprocessing and the task, and run it once on a grey image.
+
+    Args:
+        graph: file or content of the ONNX model.
+        preprocessing: what is done to images before they reach it.
+        classes: number of classes of the task.
+        providers: ONNX Runtime execution providers in order of preference; empty: CUDA when present, else CPU.
+        threads: threads within one operator; 0: one per core.
+
+    Raises:
+        InvalidInputError: the graph cannot be loaded, or does not fit; nothing of it is kept.
+    """
+    session = _session(graph, providers, threads)
+    classifier = _inspected(session, preprocessing, classes)
+    probe = classifier.logits([_trial_input(session.get_inputs()[0].shape, preprocessing)])
+    if not np.isfinite(probe).all():
+        raise InvalidInputError(
+            "the model gives NaN or infinity for a plain grey image.", field="onnx", mend="Check the export."
+        )
+    return classifier
+
+
+def available_providers() -> list[str]:
+    """CUDA when this installation of ONNX Runtime has it, and always the CPU."""
+    present = onnxruntime.get_available_providers()
+    return [name for name in ("CUDAExecutionProvider", "CPUExecutionProvider") if name in present]
+
+
+def _session(graph: Path | bytes, providers: Sequence[str], threads: int) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Idle threads of the pool would spin and take the core from the other worker.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(
+            graph if isinstance(graph, bytes) else str(graph),
+            sess_options=options,
+            providers=list(providers) or available_providers(),
+        )
+    except Exception as error:  # as above
+        raise InvalidInputError(
+            f"ONNX Runtime cannot load the graph: {_first_line(error)}",
+            field="onnx",
+            mend="Export it as one self-contained ONNX file (weights inside) of an opset that ONNX Runtime knows.",
+        ) from error
+
+
+def _inspected(
+    session: onnxruntime.InferenceSession, preprocessing: Preprocessing, classes: int
+) -> Classifier:
+    inputs, outputs = session.get_inputs(), session.get_outputs()
+    if len(inputs) != 1 or len(outputs) != 1:
+        raise _misfit(f"{len(inputs)} input(s) and {len(outputs)} output(s), expected one of each")
+    shape, kind = list(inputs[0].shape), inputs[0].type
+    if len(shape) != 4:
+        raise _misfit(f"an input of rank {len(shape)}, expected 4 ({preprocessing.layout})")
+    if kind not in _INPUT_TYPES:
+        raise _misfit(f"an input of type {kind}, expected float32 or float16")
+    channels = shape[1 if preprocessing.layout == "NCHW" else 3]
+    if isinstance(channels, int) and channels != preprocessing.channels:
+        raise _misfit(f"{channels} input channel(s), but the preprocessing gives {preprocessing.channels}")
+    logits = list(outputs[0].shape)
+    if len(logits) != 2 or (isinstance(logits[1], int) and logits[1] != classes):
+        raise _misfit(
+            f"an output of shape {logits}, expected (N, {classes}): one logit per class of the task"
+        )
+    batch_size = shape[0] if isinstance(shape[0], int) else None
+    return Classifier(session, preprocessing, inputs[0].name, _INPUT_TYPES[kind], classes, batch_size)
+
+
+def _trial_input(shape: Sequence[object], preprocessing: Preprocessing) -> NDArray[np.float32]:
+    """A grey input of the size that the preprocessing makes, else the graph's, else a small one."""
+    first = 2 if preprocessing.layout == "NCHW" else 1
+    height, width = (edge if isinstance(edge, int) else _UNKNOWN_EDGE for edge in shape[first : first + 2])
+    if preprocessing.centre_crop is not None:
+        height, width = preprocessing.centre_crop.height, preprocessing.centre_crop.width
+    elif preprocessing.resize is not None and preprocessing.resize.mode == "exact":
+        height, width = preprocessing.resize.height, preprocessing.resize.width
+    size = (preprocessing.channels, height, width)
+    if preprocessing.layout == "NHWC":
+        size = (height, width, preprocessing.channels)
+    return np.full(size, 0.5, dtype=np.float32)
+
+
+def _misfit(what: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"the graph has {what}.", field="onnx", mend="Export it again, or correct task and preprocessing."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0][:300]

@@ -1,0 +1,99 @@
+"""The body of /v1/logits: JSON, or the bytes of an npy file."""
+
+import math
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from lifelong_core.arrays import Logits, as_logits
+from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_service.bodies import parsed
+from lifelong_service.jobs import LogitsJob
+from lifelong_service.parameters import MAXIMUM_GROUP_LENGTH, address, check_text
+
+_NPY_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+class LogitsBody(BaseModel):
+    """Logits of shape (N, C), one row per sample; `groups` holds one key (or null) per row."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    logits: Any
+    groups: list[str | None] | None = None
+    environment: str | None = None
+    model: str | None = None
+    request_id: str | None = None
+    group: str | None = None
+
+
+def json_job(body: bytes, parameters: dict[str, str], *, maximum_rows: int) -> LogitsJob:
+    """The request in a JSON body, whose parameters are stronger than those of query and headers.
+
+    Raises:
+        InvalidInputError: the body does not fit; the message names the field.
+        PayloadTooLargeError: too many rows.
+    """
+    document = parsed(body, LogitsBody)
+    named = document.model_dump(include={"environment", "model", "request_id", "group"}, exclude_none=True)
+    logits = _checked(document.logits, maximum_rows)
+    groups = document.groups
+    if groups is not None and len(groups) != len(logits):
+        raise InvalidInputError(
+            f"expected {len(logits)} groups, one per row, got {len(groups)}.",
+            field="groups",
+            mend="Give null for rows without a group.",
+        )
+    for index, group in enumerate(groups or ()):
+        check_text(group, field=f"groups.{index}", maximum=MAXIMUM_GROUP_LENGTH)
+    return LogitsJob(address(parameters | named), logits, tuple(groups) if groups is not None else None)
+
+
+def npy_job(body: bytes, parameters: dict[str, str], *, maximum_rows: int) -> LogitsJob:
+    """The request in the bytes of an npy file.
+
+    Raises:
+        InvalidInputError: not an npy file of numbers, or it is cut off.
+        PayloadTooLargeError: too many rows.
+    """
+    return LogitsJob(address(parameters), _checked(_npy_array(body), maximum_rows))
+
+
+def _checked(values: Any, maximum_rows: int) -> Logits:
+    try:
+        logits = as_logits(values)
+    except (OverflowError, RecursionError) as error:
+        raise InvalidInputError("expected rows of finite numbers.", field="logits") from error
+    if not 0 < len(logits) <= maximum_rows:
+        kind = PayloadTooLargeError if len(logits) else InvalidInputError
+        raise kind(
+            f"expected 1 to {maximum_rows} rows, got {len(logits)}.",
+            field="logits",
+            mend="Send fewer rows per call, or raise LIFELONG_MAXIMUM_LOGITS_ROWS." if len(logits) else None,
+        )
+    return logits
+
+
+def _npy_array(body: bytes) -> NDArray[Any]:
+    """The array in an npy file. `numpy.load` would reserve whatever memory the header asks for."""
+    file = BytesIO(body)
+    try:
+        shape, fortran, dtype = _NPY_HEADERS[np.lib.format.read_magic(file)](file)
+    except (ValueError, KeyError, SyntaxError, RecursionError) as error:
+        raise _not_npy("expected an npy file") from error
+    if dtype.kind not in "biuf":
+        raise _not_npy(f"expected an array of numbers, got {dtype}")
+    content = body[file.tell() :]
+    if len(content) != math.prod(shape) * dtype.itemsize or min(shape, default=1) < 0:
+        raise _not_npy(f"the file holds {len(content)} bytes for an array of shape {shape} and type {dtype}")
+    return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def _not_npy(what: str) -> InvalidInputError:
+    return InvalidInputError(f"{what}.", field="logits", mend="Write it with numpy.save(file, logits).")

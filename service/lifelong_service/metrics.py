@@ -1,0 +1,70 @@
+"""What the service tells Prometheus: few labels, none that a client can multiply, summed over all workers."""
+
+import os
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
+
+REGISTRY = CollectorRegistry()
+"""Holds the metrics where there is one process only, as in tests; else they live in files shared by all workers."""
+
+REQUESTS = Counter("lifelong_requests_total", "Requests answered.", ["route", "status"], registry=REGISTRY)
+REQUEST_SECONDS = Histogram(
+    "lifelong_request_seconds",
+    "Time from the first byte of a request to the last of its answer.",
+    ["route"],
+    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10),
+    registry=REGISTRY,
+)
+PREDICTIONS = Counter(
+    "lifelong_predictions_total",
+    "Predictions logged, by decision.",
+    ["model", "environment", "label"],
+    registry=REGISTRY,
+)
+BATCH_SIZE = Histogram(
+    "lifelong_batch_size",
+    "Requests in one micro-batch.",
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128),
+    registry=REGISTRY,
+)
+QUEUE_LENGTH = Gauge(
+    "lifelong_queue_length",
+    "Requests that wait for a micro-batch.",
+    multiprocess_mode="livesum",
+    registry=REGISTRY,
+)
+LOG_COMMIT_SECONDS = Histogram(
+    "lifelong_log_commit_seconds",
+    "Time to write one micro-batch to the prediction log.",
+    buckets=(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5),
+    registry=REGISTRY,
+)
+HEAD_SWAPS_SEEN = Counter(
+    "lifelong_head_swaps_seen_total",
+    "Changes of an active head that a worker has taken over.",
+    registry=REGISTRY,
+)
+
+
+def exposition() -> bytes:
+    """The metrics of all workers in Prometheus' text format."""
+    folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+    if not folder:
+        return generate_latest(REGISTRY)
+    _forget_dead_workers(Path(folder))
+    registry = CollectorRegistry()
+    multiprocess.MultiProcessCollector(registry)  # pyright: ignore[reportArgumentType] - the folder is in the environment
+    return generate_latest(registry)
+
+
+def _forget_dead_workers(folder: Path) -> None:
+    """Drop the gauges of workers that were killed: nobody else does, and they would count for ever."""
+    for file in folder.glob("gauge_live*_*.db"):
+        process = int(file.stem.rpartition("_")[2])
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            multiprocess.mark_process_dead(process)
+        except PermissionError:  # it lives, as somebody else
+            continue

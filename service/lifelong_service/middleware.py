@@ -1,0 +1,93 @@
+"""What surrounds every request: time limit, metrics, the worker's name, and the last line of defence."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lifelong_core.errors import UnavailableError
+from lifelong_service import metrics
+from lifelong_service.errors import error_response, internal_error_response
+
+logger = logging.getLogger(__name__)
+
+
+class RequestMiddleware:
+    """Answers 503 when a request takes too long and 500 when it fails, counts it, and names the worker.
+
+    Nothing is ever raised to the server: BentoML would let the client hang until its own timeout.
+
+    Args:
+        app: the application.
+        timeout_seconds: when to give up; below BentoML's `traffic.timeout`, whose answer is not ours.
+        worker: what the header X-Lifelong-Worker says.
+    """
+
+    def __init__(self, app: ASGIApp, *, timeout_seconds: float, worker: Callable[[], str]) -> None:
+        self._app = app
+        self._timeout = timeout_seconds
+        self._worker = worker
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        status = 0
+
+        async def send_named(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-lifelong-worker", self._worker().encode())]
+            await send(message)
+
+        try:
+            async with asyncio.timeout(self._timeout):
+                await self._app(scope, receive, send_named)
+        except TimeoutError:
+            await self._give_up(scope, receive, send_named, started=status != 0)
+        except ClientDisconnect:
+            status = 499
+        except Exception:  # the last line of defence
+            logger.exception("a request failed", extra={"details": {"path": scope["path"]}})
+            if status == 0:
+                await internal_error_response()(scope, receive, send_named)
+        finally:
+            route = getattr(scope.get("route"), "path", "unmatched")
+            metrics.REQUESTS.labels(route, status).inc()
+            metrics.REQUEST_SECONDS.labels(route).observe(time.perf_counter() - began)
+
+    async def _give_up(self, scope: Scope, receive: Receive, send: Send, *, started: bool) -> None:
+        logger.warning("a request timed out", extra={"details": {"path": scope["path"]}})
+        if started:
+            return
+        error = UnavailableError(
+            f"no answer within {self._timeout:g} s.",
+            mend="Try again later; send a request_id to make that safe.",
+        )
+        await error_response(error)(scope, receive, send)
+
+
+class OnlyOurRoutes:
+    """Puts our application in the place of BentoML's router, which keeps only start and stop.
+
+    So none of BentoML's own paths (schema, metrics, health, static files) is reachable, and its 404 is not either.
+
+    Args:
+        app: what BentoML made.
+        ours: what answers instead.
+    """
+
+    def __init__(self, app: ASGIApp, ours: ASGIApp) -> None:
+        self._app = app
+        self._ours = ours
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Requests go to our application, the rest to BentoML."""
+        chosen = self._app if scope["type"] == "lifespan" else self._ours
+        await chosen(scope, receive, send)

@@ -1,0 +1,64 @@
+"""The parameters of predictions, in the query or in headers, and their limits."""
+
+from starlette.requests import Request
+
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.store.records import DEFAULT_ENVIRONMENT, check_name
+from lifelong_service.jobs import Address
+
+MAXIMUM_GROUP_LENGTH = 256
+MAXIMUM_REQUEST_ID_LENGTH = 128
+
+HEADERS = {
+    "environment": "X-Lifelong-Environment",
+    "group": "X-Lifelong-Group",
+    "request_id": "X-Lifelong-Request-Id",
+    "model": "X-Lifelong-Model",
+}
+"""Query parameters and the headers that may stand for them; the query is stronger."""
+
+
+def parameters_of(request: Request) -> dict[str, str]:
+    """The parameters that the request gives.
+
+    Raises:
+        InvalidInputError: a parameter has another name: a misspelt `environment` must not end in `default`.
+    """
+    unknown = sorted(set(request.query_params) - set(HEADERS))
+    if unknown:
+        raise InvalidInputError(
+            "there is no such parameter.", field=unknown[0][:80], mend=f"Use {', '.join(HEADERS)}."
+        )
+    found = {name: request.headers.get(header) for name, header in HEADERS.items()} | dict(
+        request.query_params
+    )
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def address(given: dict[str, str]) -> Address:
+    """The checked parameters.
+
+    Raises:
+        InvalidInputError: a value has other characters or is too long; the message names the parameter.
+    """
+    return Address(
+        model=given.get("model"),
+        environment=check_name(given.get("environment", DEFAULT_ENVIRONMENT), field="environment"),
+        group=check_text(given.get("group"), field="group", maximum=MAXIMUM_GROUP_LENGTH),
+        request_id=check_text(given.get("request_id"), field="request_id", maximum=MAXIMUM_REQUEST_ID_LENGTH),
+    )
+
+
+def check_text(value: str | None, *, field: str, maximum: int) -> str | None:
+    """A printable text of 1 to `maximum` characters, or None.
+
+    Raises:
+        InvalidInputError: it is empty, too long or holds control characters.
+    """
+    if value is None or (0 < len(value) <= maximum and value.isprintable()):
+        return value
+    raise InvalidInputError(
+        f"expected 1 to {maximum} printable characters, got {len(value)} in {value[:40]!r}.",
+        field=field,
+        mend="Use a short pseudonymous key.",
+    )

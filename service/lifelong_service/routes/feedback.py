@@ -1,0 +1,164 @@
+"""`/v1/feedback`: the true classes, when they become known."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.store import Store
+from lifelong_core.store.records import NewLabel, Prediction, RequestKey, Scope, StoredRequest
+from lifelong_service.bodies import parsed
+from lifelong_service.guard import GuardedRoute, access, worker_of
+from lifelong_service.snapshot import Snapshot
+
+MAXIMUM_LABELS = 1000
+
+router = APIRouter(route_class=GuardedRoute, tags=["feedback"])
+
+
+class Label(BaseModel):
+    """The true class of one prediction, which is named by its id, or by the request that it answered.
+
+    `row` counts the predictions of that request; it may be left out where there is only one.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    prediction_id: UUID | None = None
+    request_id: str | None = Field(None, min_length=1, max_length=128)
+    model: str | None = None
+    environment: str | None = None
+    row: int | None = Field(None, ge=0)
+    label: StrictInt | StrictStr = Field(description="Class index or class name.")
+    source: str = Field("", max_length=64, description="Who says so, e.g. pathology.")
+
+    @model_validator(mode="after")
+    def _names_one_prediction(self) -> "Label":
+        if (self.prediction_id is None) == (self.request_id is None):
+            raise ValueError("give either prediction_id or request_id")
+        return self
+
+
+class Labels(BaseModel):
+    """Several at once."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    labels: list[Label] = Field(min_length=1, max_length=MAXIMUM_LABELS)
+
+
+@router.post(
+    "/v1/feedback",
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": {"oneOf": [Label.model_json_schema(), Labels.model_json_schema()]}
+                }
+            },
+        }
+    },
+)
+@access(Scope.FEEDBACK, opens=True)
+async def feedback(request: Request) -> dict[str, Any]:
+    """Tell true classes: one object, or `{"labels": [...]}`. Sending it again changes nothing; another class corrects.
+
+    Every label gets an outcome: stored, unchanged, corrected or unknown. When the only label of a request is unknown,
+    the answer is 404.
+    """
+    worker = worker_of(request)
+    body = await request.body()
+    several = _has_labels(body)
+    labels = parsed(body, Labels).labels if several else [parsed(body, Label)]
+    outcomes = await run_in_threadpool(_record, worker.store, worker.snapshot, labels, several=several)
+    if not several and outcomes[0]["outcome"] == "unknown":
+        raise NotFoundError(
+            "there is no such prediction.", field=_field(labels[0]), mend="Send the id that the answer held."
+        )
+    return {"labels": outcomes} if several else outcomes[0]
+
+
+def _has_labels(body: bytes) -> bool:
+    """Which of the two forms the body has; what is neither is reported as a wrong single one."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and "labels" in document
+
+
+def _record(store: Store, snapshot: Snapshot, labels: list[Label], *, several: bool) -> list[dict[str, Any]]:
+    found: list[tuple[Prediction, int] | None] = []
+    for index, label in enumerate(labels):
+        prefix = f"labels.{index}." if several else ""
+        prediction = _prediction(store, snapshot, label, prefix)
+        found.append(
+            None if prediction is None else (prediction, _class(snapshot, prediction, label, prefix))
+        )
+    new = [
+        NewLabel(pair[0].id, pair[1], label.source)
+        for pair, label in zip(found, labels, strict=True)
+        if pair is not None
+    ]
+    recorded = iter(store.labels.record(new) if new else ())
+    return [
+        {"prediction_id": str(pair[0].id), "outcome": next(recorded)}
+        if pair is not None
+        else {"prediction_id": label.prediction_id and str(label.prediction_id), "outcome": "unknown"}
+        for pair, label in zip(found, labels, strict=True)
+    ]
+
+
+def _prediction(store: Store, snapshot: Snapshot, label: Label, prefix: str) -> Prediction | None:
+    if label.prediction_id is not None:
+        return store.predictions.get(label.prediction_id)
+    stored = _request(store, snapshot, label, prefix)
+    if stored is None:
+        return None
+    if label.row is None and len(stored.predictions) > 1:
+        raise InvalidInputError(
+            f"the request has {len(stored.predictions)} predictions.",
+            field=f"{prefix}row",
+            mend="Name the row.",
+        )
+    row = label.row or 0
+    return stored.predictions[row] if row < len(stored.predictions) else None
+
+
+def _request(store: Store, snapshot: Snapshot, label: Label, prefix: str) -> StoredRequest | None:
+    model = snapshot.registry.resolve_model(label.model, field=f"{prefix}model")
+    request_id = label.request_id or ""
+    if label.environment is not None:
+        return store.predictions.request(RequestKey(model.id, label.environment, request_id))
+    stored = store.predictions.find_request(model.id, request_id)
+    if len(stored) > 1:
+        raise ConflictError(
+            "several environments have a request of that id.",
+            field=f"{prefix}environment",
+            mend="Name the environment.",
+        )
+    return stored[0] if stored else None
+
+
+def _class(snapshot: Snapshot, prediction: Prediction, label: Label, prefix: str) -> int:
+    model = snapshot.registry.models[prediction.model_id]
+    names = snapshot.task(model).class_names
+    if isinstance(label.label, str) and label.label in names:
+        return names.index(label.label)
+    if isinstance(label.label, int) and 0 <= label.label < len(names):
+        return label.label
+    raise InvalidInputError(
+        f"{str(label.label)[:80]!r} is not a class of the task.",
+        field=f"{prefix}label",
+        mend=f"Give one of {', '.join(names)}, or an index in 0..{len(names) - 1}.",
+    )
+
+
+def _field(label: Label) -> str:
+    return "prediction_id" if label.prediction_id is not None else "request_id"

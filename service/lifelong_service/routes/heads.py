@@ -1,0 +1,90 @@
+"""`/v1/admin/models/{reference}/heads`: list, show, publish, roll back."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+
+from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.store.records import Activation, Scope
+from lifelong_service.documents import head_document
+from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
+
+router = APIRouter(route_class=GuardedRoute, tags=["heads"])
+
+
+class NewHead(BaseModel):
+    """A head as its JSON document; without an environment it becomes the model's default head.
+
+    With `expected_sequence` it is published only if no other head came in force since (0: none ever did).
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    head: dict[str, Any]
+    environment: str | None = None
+    expected_sequence: int | None = Field(None, ge=0, le=2**31 - 1)
+
+
+class Place(BaseModel):
+    """Where a head is in force; null: the model's default head."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    environment: str | None = None
+
+
+@router.get("/v1/admin/models/{reference}/heads")
+@access(Scope.READ)
+def list_heads(request: Request, reference: str, environment: str | None = None) -> dict[str, Any]:
+    """All heads of a model, oldest first, and the history of what was in force (environment; without: default head)."""
+    heads = worker_of(request).store.heads
+    return {
+        "heads": [head_document(record) for record in heads.list(reference)],
+        "activations": [_activation(item) for item in heads.activations(reference, environment=environment)],
+    }
+
+
+@router.get("/v1/admin/models/{reference}/heads/{version}")
+@access(Scope.READ)
+def show_head(
+    request: Request, reference: str, version: Annotated[int, Path(ge=1, le=2**31 - 1)]
+) -> dict[str, Any]:
+    """One head with all its parameters."""
+    return head_document(worker_of(request).store.heads.get(reference, version))
+
+
+@router.post("/v1/admin/models/{reference}/heads", status_code=201)
+@access(Scope.OPERATE)
+def publish_head(request: Request, reference: str, new: NewHead) -> dict[str, Any]:
+    """Publish a head and put it in force; every worker has it within a second."""
+    head = PostProcessingHead.from_document(new.head)
+    record = worker_of(request).store.heads.publish(
+        reference,
+        head,
+        environment=new.environment,
+        actor=actor_of(request),
+        expected_sequence=new.expected_sequence,
+    )
+    return head_document(record)
+
+
+@router.post("/v1/admin/models/{reference}/heads/rollback")
+@access(Scope.OPERATE)
+def roll_back(request: Request, reference: str, place: Place) -> dict[str, Any]:
+    """Put the head back in force that was there before; the answer is the head that serves now."""
+    heads = worker_of(request).store.heads
+    return head_document(heads.rollback(reference, environment=place.environment, actor=actor_of(request)))
+
+
+def _activation(item: Activation) -> dict[str, Any]:
+    return {
+        "sequence": item.sequence,
+        "environment": item.environment,
+        "head_version": item.head_version,
+        "reason": item.reason,
+        "inherits": item.inherits,
+        "activated_at": item.activated_at.isoformat(),
+        "activated_by": item.activated_by,
+    }

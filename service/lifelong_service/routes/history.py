@@ -1,0 +1,44 @@
+"""`/v1/admin/environments`, `/cycles` and `/audit`: what there is and what happened."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+
+from lifelong_core.store.records import Scope
+from lifelong_service.documents import audit_document, cycle_document
+from lifelong_service.guard import GuardedRoute, access, worker_of
+
+Limit = Annotated[int, Query(ge=1, le=1000)]
+
+router = APIRouter(route_class=GuardedRoute, tags=["history"])
+
+
+@router.get("/v1/admin/environments")
+@access(Scope.READ)
+def list_environments(request: Request) -> dict[str, Any]:
+    """All environments."""
+    return {"environments": sorted(worker_of(request).store.environments.list())}
+
+
+@router.get("/v1/admin/cycles")
+@access(Scope.READ)
+def list_cycles(
+    request: Request, model: str | None = None, environment: str | None = None, limit: Limit = 100
+) -> dict[str, Any]:
+    """The newest cycles of the workflow, newest first, each with its whole report."""
+    store = worker_of(request).store
+    model_id = store.models.get(model).id if model is not None else None
+    cycles = store.cycles.list(model_id=model_id, environment=environment, limit=limit)
+    models = {item.id: item for item in store.models.list()}
+    return {"cycles": [cycle_document(cycle, models) for cycle in cycles]}
+
+
+@router.get("/v1/admin/audit")
+@access(Scope.READ)
+def list_audit(
+    request: Request, limit: Limit = 100, before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
+) -> dict[str, Any]:
+    """The newest changes, newest first; `before` is the id at which the last page ended."""
+    entries = worker_of(request).store.audit.list(limit=limit, before=before)
+    return {"audit": [audit_document(entry) for entry in entries]}

@@ -1,0 +1,124 @@
+"""`/v1/predict` and `/v1/logits`: decisions about images and about logits."""
+
+from typing import Any
+
+import anyio.to_thread
+from fastapi import APIRouter
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.store.records import Scope
+from lifelong_service.bodies import media_type
+from lifelong_service.decisions import Job
+from lifelong_service.guard import GuardedRoute, access, worker_of
+from lifelong_service.jobs import ImageJob
+from lifelong_service.logits_bodies import json_job, npy_job
+from lifelong_service.parameters import HEADERS, address, parameters_of
+
+SMALL_BODY = 65536
+"""Bytes up to which logits are parsed in the event loop; larger ones would hold up the other requests."""
+IMAGE_TYPES = ("image/", "application/octet-stream", "multipart/form-data")
+LOGITS_TYPES = ("application/json", "application/x-npy", "application/octet-stream")
+IMAGE_PARTS = ("image", "file")
+
+_PARAMETERS: list[dict[str, Any]] = [
+    {
+        "name": name,
+        "in": "query",
+        "schema": {"type": "string"},
+        "description": f"Also as the header {header}.",
+    }
+    for name, header in HEADERS.items()
+]
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_IMAGE_FORM = {
+    "schema": {
+        "type": "object",
+        "properties": {"image": {"type": "string", "format": "binary"}},
+        "required": ["image"],
+    }
+}
+_LOGITS = {
+    "schema": {
+        "type": "object",
+        "required": ["logits"],
+        "properties": {
+            "logits": {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
+            "groups": {"type": "array", "items": {"type": "string", "nullable": True}},
+            **{name: {"type": "string"} for name in HEADERS},
+        },
+    }
+}
+
+router = APIRouter(route_class=GuardedRoute, tags=["predictions"])
+
+
+@router.post(
+    "/v1/predict",
+    openapi_extra={
+        "parameters": _PARAMETERS,
+        "requestBody": {
+            "required": True,
+            "content": {
+                "image/*": _BINARY,
+                "application/octet-stream": _BINARY,
+                "multipart/form-data": _IMAGE_FORM,
+            },
+        },
+    },
+)
+@access(Scope.PREDICT, opens=True, media_types=IMAGE_TYPES)
+async def predict(request: Request) -> Response:
+    """Decide about one image: raw bytes, or a multipart part named `image` or `file`; logged before the answer."""
+    where = address(parameters_of(request))
+    return await _answer(request, ImageJob(where, await _image(request)))
+
+
+@router.post(
+    "/v1/logits",
+    openapi_extra={
+        "parameters": _PARAMETERS,
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": _LOGITS,
+                "application/x-npy": _BINARY,
+                "application/octet-stream": _BINARY,
+            },
+        },
+    },
+)
+@access(Scope.PREDICT, opens=True, media_types=LOGITS_TYPES)
+async def logits(request: Request) -> Response:
+    """Decide about logits (N, C) of a model that runs elsewhere (or here): JSON, or the bytes of an npy file."""
+    given = parameters_of(request)
+    parse = npy_job if media_type(request.headers) in LOGITS_TYPES[1:] else json_job
+    rows = worker_of(request).settings.maximum_logits_rows
+    body = await request.body()
+    if len(body) <= SMALL_BODY:
+        return await _answer(request, parse(body, given, maximum_rows=rows))
+    job = await anyio.to_thread.run_sync(lambda: parse(body, given, maximum_rows=rows))
+    return await _answer(request, job)
+
+
+async def _answer(request: Request, job: Job) -> Response:
+    body = await worker_of(request).batcher.submit(job, samples=job.samples)
+    return Response(body, media_type="application/json")
+
+
+async def _image(request: Request) -> bytes:
+    if media_type(request.headers) != "multipart/form-data":
+        image = await request.body()
+    else:
+        async with request.form(max_files=1, max_fields=8) as form:
+            parts = [form[name] for name in IMAGE_PARTS if name in form]
+            image = await parts[0].read() if parts and isinstance(parts[0], UploadFile) else b""
+    if not image:
+        raise InvalidInputError(
+            "there is no image in the body.",
+            field="image",
+            mend="Send its bytes as the body, or as a file in a multipart part named 'image'.",
+        )
+    return image

@@ -1,0 +1,86 @@
+"""What a worker serves at one moment: a consistent registry and the graphs that are loaded for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Self
+
+from lifelong_core.errors import InvalidInputError, UnavailableError
+from lifelong_core.store.records import Model, Registry, Task
+from lifelong_service.inference import Classifier
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Immutable, so that whoever holds a reference sees one state, whatever is published meanwhile.
+
+    Attributes:
+        registry: tasks, models and heads as of one revision. Where a promoted model is not loaded yet, its task
+            still shows the one that this worker served before.
+        classifiers: the loaded graphs by model id.
+        failures: why the other graphs could not be loaded, by model id.
+    """
+
+    registry: Registry
+    classifiers: Mapping[int, Classifier]
+    failures: Mapping[int, str]
+
+    @classmethod
+    def following(
+        cls,
+        previous: Self | None,
+        registry: Registry,
+        classifiers: Mapping[int, Classifier],
+        failures: Mapping[int, str],
+    ) -> Self:
+        """The next snapshot: a newly promoted model waits until it is loaded, everything else changes at once."""
+        tasks = {
+            task.id: _keeping_served(task, previous, registry, classifiers)
+            for task in registry.tasks.values()
+        }
+        shown = replace(registry, tasks=MappingProxyType(tasks))
+        return cls(shown, MappingProxyType(dict(classifiers)), MappingProxyType(dict(failures)))
+
+    def task(self, model: Model) -> Task:
+        """The task of a model of this snapshot."""
+        return self.registry.tasks[model.task_id]
+
+    def classifier(self, model: Model) -> Classifier:
+        """The loaded graph of a model.
+
+        Raises:
+            InvalidInputError: the model is external: it takes logits only.
+            UnavailableError: the graph is not loaded, or cannot be.
+        """
+        if model.kind == "external":
+            raise InvalidInputError(
+                f"the model {model.reference} runs elsewhere.",
+                field="model",
+                mend="Send its logits to /v1/logits, or name a model that takes images.",
+            )
+        classifier = self.classifiers.get(model.id)
+        if classifier is None:
+            reason = self.failures.get(model.id, "it is being loaded.")
+            raise UnavailableError(
+                f"the model {model.reference} is not ready: {reason}",
+                field="model",
+                mend="Try again; when it stays so, promote another version.",
+            )
+        return classifier
+
+
+def needs_graph(registry: Registry, model: Model) -> bool:
+    """Whether a worker should have the model loaded: it runs here and has a head, so that it can be asked."""
+    return model.kind == "onnx" and (model.id, None) in registry.heads
+
+
+def _keeping_served(
+    task: Task, previous: Snapshot | None, registry: Registry, classifiers: Mapping[int, Classifier]
+) -> Task:
+    promoted = registry.models.get(task.promoted_model_id) if task.promoted_model_id is not None else None
+    if promoted is None or promoted.kind == "external" or promoted.id in classifiers or previous is None:
+        return task
+    before = previous.registry.tasks.get(task.id)
+    if before is None or before.promoted_model_id is None or before.promoted_model_id not in classifiers:
+        return task
+    return replace(task, promoted_model_id=before.promoted_model_id)
