@@ -45,20 +45,7 @@ def step_back(connection: sa.Connection, model: Model, environment: str | None, 
         ConflictError: it covers nothing.
     """
     current = _newest(connection, model.id, environment)
-    values: dict[str, Any] | None = None
-    if current is not None and current.previous is not None:
-        restored = _activation(connection, model.id, environment, current.previous)
-        values = {
-            "head_version": restored.head_version,
-            "previous": restored.previous,
-            "inherits": restored.inherits,
-        }
-        if restored.inherits:
-            values["head_version"] = serving_version(connection, model.id, None)
-    elif current is not None and environment is not None and not current.inherits:
-        default = serving_version(connection, model.id, None)
-        if default is not None:
-            values = {"head_version": default, "previous": None, "inherits": True}
+    values = None if current is None else _covered(connection, model, environment, current)
     if values is None:
         raise ConflictError(
             "no head was in force before the present one.",
@@ -91,6 +78,23 @@ def expect_sequence(connection: sa.Connection, model: Model, environment: str | 
             field="expected_sequence",
             mend="Look at the present head and decide again.",
         )
+
+
+def _covered(
+    connection: sa.Connection, model: Model, environment: str | None, current: Row
+) -> dict[str, Any] | None:
+    """What was in force before the current activation; None if nothing was."""
+    default = None if environment is None else serving_version(connection, model.id, None)
+    if current.previous is None:
+        if current.inherits or default is None:
+            return None
+        return {"head_version": default, "previous": None, "inherits": True}
+    restored = _activation(connection, model.id, environment, current.previous)
+    return {
+        "head_version": default if restored.inherits else restored.head_version,
+        "previous": restored.previous,
+        "inherits": restored.inherits,
+    }
 
 
 def _append(

@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-import fsspec
+from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from lifelong_core.errors import ConfigurationError, InvalidInputError, NotFoundError, UnavailableError
 
@@ -27,16 +27,16 @@ class Artifacts:
 
     def __init__(self, url: str, *, cache: Path | None = None) -> None:
         try:
-            filesystem, root = fsspec.core.url_to_fs(url)
+            opened: tuple[Any, Any] = url_to_fs(url)
         except (ImportError, ValueError) as error:
             raise ConfigurationError(
                 f"artifacts cannot be kept at {url!r}: {error}.",
                 field=_FIELD,
                 mend="Use file:///folder or s3://...",
             ) from error
-        self._files: Any = filesystem
+        self._files, root = opened
         self._root = str(root).rstrip("/")
-        self._is_local = "file" in _protocols(filesystem)
+        self._is_local = "file" in _protocols(self._files)
         self._cache = cache or _default_cache()
 
     def put(self, content: bytes) -> str:

@@ -76,7 +76,11 @@ class Cycles:
             NotFoundError: there is none.
         """
         with self._database.read() as connection:
-            row = connection.execute(sa.select(_cycles).where(_cycles.c.id == cycle_id)).one_or_none()
+            row = (
+                connection.execute(sa.select(_cycles).where(_cycles.c.id == cycle_id))
+                .mappings()
+                .one_or_none()
+            )
         if row is None:
             raise NotFoundError(f"there is no cycle {cycle_id}.", field="cycle")
         return cycle_of(row)
@@ -96,7 +100,7 @@ class Cycles:
         if environment is not None:
             query = query.where(_cycles.c.environment == environment)
         with self._database.read() as connection:
-            return [cycle_of(row) for row in connection.execute(query)]
+            return [cycle_of(row) for row in connection.execute(query).mappings()]
 
 
 def _refuse_repetition(connection: sa.Connection, model: Model, cycle: Cycle) -> None:

@@ -3,13 +3,13 @@
 import random
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import exc
+from sqlalchemy import event, exc
 
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
 
@@ -35,7 +35,7 @@ class Database:
         self.engine = self._postgresql_engine() if self.is_postgresql else self._sqlite_engine()
 
     @contextmanager
-    def read(self) -> Iterator[sa.Connection]:
+    def read(self) -> Generator[sa.Connection, None, None]:
         """A transaction that sees one state of the database, however many queries it makes.
 
         Raises:
@@ -50,7 +50,7 @@ class Database:
                 yield connection
 
     @contextmanager
-    def write(self) -> Iterator[sa.Connection]:
+    def write(self) -> Generator[sa.Connection, None, None]:
         """A transaction that is committed at the end of the block, or rolled back by any exception.
 
         Raises:
@@ -70,8 +70,8 @@ class Database:
 
     def _sqlite_engine(self) -> sa.Engine:
         engine = sa.create_engine(self.url, pool_size=8, max_overflow=56, pool_timeout=10)
-        sa.event.listen(engine, "connect", _prepare_sqlite)
-        sa.event.listen(engine, "begin", self._begin_sqlite)
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", self._begin_sqlite)
         return engine
 
     def _postgresql_engine(self) -> sa.Engine:
@@ -100,7 +100,7 @@ class Database:
             driver.execute("BEGIN")
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explained(self) -> Generator[None, None, None]:
         try:
             yield
         except exc.IntegrityError as error:

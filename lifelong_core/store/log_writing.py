@@ -54,11 +54,14 @@ def insert_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> tu
             first_of_key.setdefault(entry.request, entry)
     new = _insert_requests(connection, first_of_key) if first_of_key else set[RequestKey]()
     written = tuple(
-        entry.request is None or (entry.request in new and first_of_key[entry.request] is entry) for entry in entries
+        entry.request is None or (entry.request in new and first_of_key[entry.request] is entry)
+        for entry in entries
     )
     accepted = [entry for entry, is_new in zip(entries, written, strict=True) if is_new]
     if accepted:
-        _insert_predictions(connection, [prediction for entry in accepted for prediction in entry.predictions])
+        _insert_predictions(
+            connection, [prediction for entry in accepted for prediction in entry.predictions]
+        )
     return written
 
 

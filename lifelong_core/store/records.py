@@ -300,8 +300,8 @@ class Token:
 
     def allows(self, scope: Scope) -> bool:
         """Whether the token may do what needs `scope`: `operate` includes `read`, `admin` includes all."""
-        granted = self.scopes | ({Scope.READ} if Scope.OPERATE in self.scopes else set())
-        return scope in granted or Scope.ADMIN in granted
+        includes = {Scope.READ: {Scope.OPERATE, Scope.ADMIN}}.get(scope, {Scope.ADMIN})
+        return scope in self.scopes or not includes.isdisjoint(self.scopes)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The registry: what a serving worker needs to know, under one revision number."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from types import MappingProxyType
 
@@ -13,7 +13,7 @@ from lifelong_core.store.rows import activation_of, head_of, model_of, task_of
 
 
 @contextmanager
-def changing_registry(database: Database) -> Iterator[sa.Connection]:
+def changing_registry(database: Database) -> Generator[sa.Connection, None, None]:
     """A writing transaction that raises the revision first.
 
     The row of the revision serialises all such changes, so what is read in this transaction stays true until it

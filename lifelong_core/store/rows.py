@@ -25,7 +25,8 @@ from lifelong_core.store.records import (
 )
 from lifelong_core.store.tables import DEFAULT_HEAD
 
-Row: TypeAlias = sa.Row[Any]
+Row: TypeAlias = Any
+"""A row of a result: its attributes are the columns of the query."""
 
 
 def now() -> datetime:
@@ -106,9 +107,9 @@ def prediction_of(row: Row) -> Prediction:
     )
 
 
-def cycle_of(row: Row) -> Cycle:
-    """A row of `cycles`."""
-    return Cycle(**row._mapping)
+def cycle_of(row: sa.RowMapping) -> Cycle:
+    """A row of `cycles`, whose columns carry the names of the fields."""
+    return Cycle(**row)
 
 
 def token_of(row: Row) -> Token:

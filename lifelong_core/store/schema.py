@@ -1,6 +1,6 @@
 """The database's schema: bring it up to date, or say why it does not fit this version of the product."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -73,7 +73,7 @@ def check_schema(database: Database) -> None:
 
 
 @contextmanager
-def _migrating(database: Database) -> Iterator[Config]:
+def _migrating(database: Database) -> Generator[Config, None, None]:
     config = Config()
     config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
     with database.write() as connection:
