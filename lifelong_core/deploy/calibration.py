@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Logits, as_logits, as_prevalence, centred, frozen
-from lifelong_core.deploy.crossentropy import AffineProblem
+from lifelong_core.deploy.checks import as_parameter, as_temperature
+from lifelong_core.deploy.crossentropy import AffineProblem, typical_size
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.minimize import minimize_convex
 from lifelong_core.deploy.softmax import affine_scores, softmax
@@ -144,7 +145,7 @@ def fit_weighted(
     if kept.size == 1:
         # One class has all the weight: whatever the temperature, the bias alone is optimal.
         temperature: float | Floats = (
-            np.full(classes, _scale(rows)) if per_class_temperature else _scale(rows)
+            np.full(classes, typical_size(rows)) if per_class_temperature else typical_size(rows)
         )
         return AffineCalibration(temperature, _exclude(rows / temperature, np.zeros(classes), present))
     position = np.searchsorted(kept, labels[used])
@@ -154,7 +155,7 @@ def fit_weighted(
         weights[used],
         bias=bias,
         per_class_temperature=per_class_temperature,
-        scale=_scale(rows),
+        scale=typical_size(rows),
     )
     parameters = minimize_convex(
         problem, problem.start(), *problem.bounds(MINIMUM_SCALED_INVERSE, MAXIMUM_SCALED_INVERSE)
@@ -171,12 +172,6 @@ def fit_weighted(
     )
 
 
-def _scale(rows: Floats) -> float:
-    """The typical size of a centred logit: the median over rows of the largest, deaf to outliers."""
-    largest = np.abs(rows).max(axis=1)
-    return float(np.median(largest)) or float(largest.max()) or 1.0
-
-
 def _exclude(scores: Floats, bias: Floats, present: np.ndarray) -> Floats:
     """The bias with absent classes pushed below all others on every row of `scores`, and zero mean."""
     absent = np.flatnonzero(~present)
@@ -186,34 +181,3 @@ def _exclude(scores: Floats, bias: Floats, present: np.ndarray) -> Floats:
         bias = bias.copy()
         bias[absent] = -np.maximum(lead, 0) - ABSENT_BIAS
     return bias - bias.mean()
-
-
-def as_parameter(values: ArrayLike, *, field: str) -> Floats:
-    """Finite numbers as a float64 array of their own.
-
-    Raises:
-        InvalidInputError: not numbers, or not finite.
-    """
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError("expected numbers.", field=field) from error
-    if not np.isfinite(array).all():
-        raise InvalidInputError("expected finite numbers.", field=field)
-    return array
-
-
-def as_temperature(values: float | ArrayLike, *, classes: int) -> float | Floats:
-    """A positive temperature: one number, or shape (C,), read-only.
-
-    Raises:
-        InvalidInputError: not finite, not positive, or another shape.
-    """
-    array = as_parameter(values, field="temperature")
-    if array.shape not in ((), (classes,)):
-        raise InvalidInputError(
-            f"expected one number or shape ({classes},), got {array.shape}.", field="temperature"
-        )
-    if not (array > 0).all():
-        raise InvalidInputError("expected a positive temperature.", field="temperature")
-    return float(array) if array.ndim == 0 else frozen(array)

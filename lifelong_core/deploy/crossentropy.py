@@ -4,7 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
+from lifelong_core.arrays import Floats, Integers, Logits, centred
+from lifelong_core.deploy.softmax import softmax
+
+
+def typical_size(rows: Floats) -> float:
+    """The typical size of a centred logit: the median over rows of the largest, deaf to outliers."""
+    largest = np.abs(rows).max(axis=1)
+    return float(np.median(largest)) or float(largest.max()) or 1.0
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,11 @@ class AffineProblem:
             np.concatenate([np.full(self.temperatures, upper), free]),
         )
 
+    def pack(self, temperature: float | Floats, bias: Floats) -> Floats:
+        """The parameters of this scaling."""
+        inverse = np.broadcast_to(self.scale / np.asarray(temperature), self.classes)[: self.temperatures]
+        return np.concatenate([inverse, bias]) if self.bias else inverse
+
     def unpack(self, parameters: Floats) -> tuple[Floats, Floats]:
         """Inverse temperatures (C,) in the units of the logits, and the bias (C,) with zero mean."""
         inverse = np.broadcast_to(parameters[: self.temperatures], self.classes) / self.scale
@@ -75,8 +87,7 @@ class AffineProblem:
     def derivatives(self, parameters: Floats) -> tuple[Floats, Floats]:
         """Gradient (P,) and Hessian (P, P)."""
         scores = self._scores(parameters)
-        probabilities = np.exp(scores - scores.max(axis=1, keepdims=True))
-        probabilities /= probabilities.sum(axis=1, keepdims=True)
+        probabilities = softmax(scores)
         weighted = probabilities * self.weights[:, np.newaxis]
         residuals = weighted.copy()
         residuals[np.arange(self.labels.size), self.labels] -= self.weights
@@ -92,6 +103,15 @@ class AffineProblem:
             np.concatenate([slopes, residuals.sum(axis=0)]),
             np.block([[curvature, mixed], [mixed.T, offsets]]),
         )
+
+    def sample_gradients(self, parameters: Floats) -> Floats:
+        """Gradient of each sample's own unweighted loss, shape (N, P)."""
+        residuals = softmax(self._scores(parameters))
+        residuals[np.arange(self.labels.size), self.labels] -= 1
+        slopes = residuals * self.rows
+        if not self.per_class_temperature:
+            slopes = slopes.sum(axis=1, keepdims=True)
+        return np.hstack([slopes, residuals]) if self.bias else slopes
 
     def _scores(self, parameters: Floats) -> Floats:
         scores = self.rows * parameters[: self.temperatures]
@@ -117,3 +137,11 @@ class AffineProblem:
             np.diag((inner * self.rows).sum(axis=0)) - inner.T @ (probabilities * self.rows),
             np.diag(inner.sum(axis=0)) - inner.T @ probabilities,
         )
+
+
+def affine_problem(logits: Logits, labels: Integers, weights: Floats) -> AffineProblem:
+    """The problem of affine scaling with one temperature for all classes."""
+    rows = centred(logits)
+    return AffineProblem(
+        rows, labels, weights, bias=True, per_class_temperature=False, scale=typical_size(rows)
+    )

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers, as_costs, as_logits, as_prevalence, frozen
-from lifelong_core.deploy.calibration import as_parameter, as_temperature, class_weights, fit_weighted
+from lifelong_core.deploy.calibration import class_weights, fit_weighted
+from lifelong_core.deploy.checks import as_parameter, as_temperature
 from lifelong_core.deploy.decision import cheapest, expected_costs
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
 from lifelong_core.deploy.labeled import LabeledLogits

@@ -3,12 +3,14 @@
 from typing import Protocol
 
 import numpy as np
+from scipy import optimize  # pyright: ignore[reportMissingTypeStubs]
 
 from lifelong_core.arrays import Floats
 
 MAXIMUM_STEPS = 500
 _SUFFICIENT = 1e-4
 _PRECISION = 1e-15
+_NOTHING = 1e-11
 
 
 class ConvexProblem(Protocol):
@@ -24,67 +26,61 @@ class ConvexProblem(Protocol):
 
 
 def minimize_convex(problem: ConvexProblem, start: Floats, lower: Floats, upper: Floats) -> Floats:
-    """The parameters with the smallest loss in the box lower..upper, shape (P,).
+    """The parameters with the smallest loss in the box lower..upper, shape (P,); the loss is never negative.
 
-    Projected Newton method (Bertsekas 1982): parameters at a bound that want to leave the box are held, the
-    others take a Newton step, shortened until the loss falls enough. It ends when a step promises less than
-    the rounding error of the loss, or when no step lowers the loss any more, which is the same seen from the
-    other side.
+    Each step goes to the minimum of the quadratic model in the box, shortened until the loss falls enough. It
+    ends when a step promises less than the rounding error of the loss, when no step lowers the loss any more
+    (the same seen from the other side), or when the loss is below 1e-11, so that nothing is left to gain.
 
-    Raises:
-        ArithmeticError: no end after 500 steps, which no convex problem we know of comes near.
+    Five to twenty steps are usual. The limit of 500 was reached only by data that are separable but for one
+    row with logits ten thousand times the others', with a temperature per class; the loss was then below
+    1e-7.
     """
     point = np.clip(start, lower, upper)
     value = problem.loss(point)
     for _ in range(MAXIMUM_STEPS):
         gradient, hessian = problem.derivatives(point)
-        held = ((point <= lower) & (gradient > 0)) | ((point >= upper) & (gradient < 0))
-        step = _newton_step(gradient, hessian, ~held)
-        promise = -float(gradient @ step)
-        if promise <= _PRECISION * (1 + abs(value)):
-            return point
-        moved, reached = _line_search(problem, point, value, step, gradient, lower, upper)
+        step = _newton_step(gradient, hessian, lower - point, upper - point)
+        slope = float(gradient @ step)
+        if value <= _NOTHING or -slope <= _PRECISION * (1 + value):
+            break
+        moved, reached = _line_search(problem, point, value, step, slope)
         if moved is None:
-            return point
-        point, value = moved, reached
-    raise ArithmeticError(f"no optimum after {MAXIMUM_STEPS} Newton steps")
+            break
+        point, value = np.clip(moved, lower, upper), reached
+    return point
 
 
-def _newton_step(gradient: Floats, hessian: Floats, free: np.ndarray) -> Floats:
-    """-H^-1 g over the free parameters; damped as little as makes H numerically positive definite."""
-    step = np.zeros_like(gradient)
-    if not free.any():
-        return step
-    matrix = hessian[np.ix_(free, free)]
-    scale = max(float(np.abs(np.diag(matrix)).max()), np.finfo(np.float64).tiny)
-    damping = 0.0
+def _newton_step(gradient: Floats, hessian: Floats, lower: Floats, upper: Floats) -> Floats:
+    """argmin of g.d + d.H.d / 2 over lower <= d <= upper; H damped as little as makes it positive definite."""
+    # A little damping from the start: along directions that change nothing the step is 0, not rounding noise.
+    # It is relative to each parameter's own curvature, because these differ by many orders of magnitude.
+    curvature = np.diag(hessian)
+    scale = np.maximum(curvature, max(1e-16 * float(curvature.max()), 1e-24))
+    damping = 1e-13
     while True:
         try:
-            damped = matrix + damping * np.eye(matrix.shape[0])
-            np.linalg.cholesky(damped)
-            step[free] = -np.linalg.solve(damped, gradient[free])
+            factor = np.linalg.cholesky(hessian + np.diag(damping * scale))
+            break
         except np.linalg.LinAlgError:
-            step[free] = np.nan
-        if np.isfinite(step).all():
-            return step
-        damping = max(10 * damping, 1e-14 * scale)
+            damping *= 10
+    target = -np.linalg.solve(factor, gradient)
+    step = np.linalg.solve(factor.T, target)
+    if ((step >= lower) & (step <= upper)).all():
+        return step
+    box = (np.minimum(lower, 0), np.maximum(upper, 0))
+    return optimize.lsq_linear(factor.T, target, box, method="bvls", tol=1e-14).x
 
 
 def _line_search(
-    problem: ConvexProblem,
-    point: Floats,
-    value: float,
-    step: Floats,
-    gradient: Floats,
-    lower: Floats,
-    upper: Floats,
+    problem: ConvexProblem, point: Floats, value: float, step: Floats, slope: float
 ) -> tuple[Floats | None, float]:
-    """The first of the step, its half, its quarter, ... (clipped to the box) that lowers the loss enough."""
+    """The first of the step, its half, its quarter, ... that lowers the loss enough; None: there is none."""
     length = 1.0
     while length > 1e-12:
-        moved = np.clip(point + length * step, lower, upper)
+        moved = point + length * step
         reached = problem.loss(moved)
-        if reached < value and reached <= value + _SUFFICIENT * float(gradient @ (moved - point)):
+        if reached < value and reached <= value + _SUFFICIENT * length * slope:
             return moved, reached
         length /= 2
     return None, value

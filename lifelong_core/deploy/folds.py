@@ -1,0 +1,30 @@
+"""Splitting a calibration set for cross-fitting."""
+
+import numpy as np
+
+from lifelong_core.arrays import Integers
+from lifelong_core.deploy.labeled import LabeledLogits
+
+
+def stratified_folds(data: LabeledLogits, count: int) -> Integers:
+    """The fold of each sample, 0..count-1 or fewer, shape (N,): every fold leaves samples of every class
+    behind.
+
+    Samples are dealt out class by class in their order, or whole groups where the data have them. All are in
+    fold 0, which means that cross-fitting is impossible, where a class has one sample or one fold would take
+    all of a class.
+    """
+    folds = np.zeros(data.samples, dtype=np.int64)
+    if data.groups is None:
+        usable = min(count, int(data.counts.min()))
+        for k in range(data.classes):
+            rows = np.flatnonzero(data.labels == k)
+            folds[rows] = np.arange(rows.size) % usable
+        return folds
+    _, first, member = np.unique(data.groups, return_index=True, return_inverse=True)
+    rank = np.empty(first.size, dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(first.size)
+    folds = rank[member] % count
+    table = np.zeros((count, data.classes), dtype=np.int64)
+    np.add.at(table, (folds, data.labels), 1)
+    return np.zeros(data.samples, dtype=np.int64) if (table == data.counts).any() else folds

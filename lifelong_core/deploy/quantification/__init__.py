@@ -1,0 +1,7 @@
+"""Prevalence estimation without labels, one module per family of methods."""
+
+from lifelong_core.deploy.quantification.base import FittedQuantifier
+from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
+from lifelong_core.deploy.quantification.registry import QUANTIFIERS, Quantifier, quantifier
+
+__all__ = ["QUANTIFIERS", "FittedQuantifier", "PrevalenceEstimate", "Quantifier", "quantifier"]

@@ -1,0 +1,177 @@
+"""What all quantifiers share: fitted once on a calibration set, asked again and again about windows."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats, Logits, as_groups, as_logits
+from lifelong_core.deploy.checks import as_level
+from lifelong_core.deploy.documents import canonical
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
+from lifelong_core.deploy.quantification.simplex import tangent_basis
+from lifelong_core.deploy.quantification.uncertainty import PSEUDO_SAMPLES, Influence, combine
+from lifelong_core.errors import InvalidInputError, UnidentifiableError
+
+MINIMUM_SEPARATION = 1e-4
+"""Smallest singular value, on directions that sum to zero, that the matrix of the classes' mean features may
+have. Below it some change of the prevalence moves the mean features by less than a ten-thousandth of its
+size: ten million samples would say nothing about it."""
+
+
+class FittedQuantifier(ABC):
+    """Estimates the prevalence of a window of unlabelled logits, given a calibration set of the same model.
+
+    Attributes:
+        calibration: the calibration set.
+        settings: the method's settings, all of them.
+    """
+
+    method: ClassVar[str]
+    defaults: ClassVar[Mapping[str, float]] = MappingProxyType({})
+
+    def __init__(
+        self, calibration: LabeledLogits, settings: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
+        """Fit on a calibration set.
+
+        Raises:
+            UnidentifiableError: a class has no calibration sample, or the method cannot tell the classes
+                apart.
+        """
+        absent = calibration.counts == 0
+        if absent.any():
+            raise UnidentifiableError(
+                f"class {int(np.argmax(absent))} has no calibration sample.",
+                field="calibration",
+                mend="Add labelled samples of this class.",
+            )
+        self.calibration = calibration
+        self.settings: Mapping[str, float] = MappingProxyType({**self.defaults, **settings})
+        self._fit()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) over method, settings and calibration set."""
+        parts = {
+            "method": self.method,
+            "settings": dict(self.settings),
+            "calibration": self.calibration.digest,
+        }
+        return hashlib.sha256(canonical(parts).encode()).hexdigest()
+
+    def prevalence(self, logits: ArrayLike) -> Floats:
+        """The point estimate alone, shape (C,).
+
+        Raises:
+            InvalidInputError: no sample, logits that are not finite, or another number of classes.
+        """
+        return self._solve(self._features(self._window(logits)))
+
+    def estimate(
+        self,
+        logits: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        confidence: float = 0.95,
+        rng: int | np.random.Generator = 0,  # noqa: ARG002 - methods that draw samples will need it
+    ) -> PrevalenceEstimate:
+        """The prevalence of the population that the window comes from, with an interval for each class.
+
+        The intervals count two sources of uncertainty: the window is a sample (of groups, where given), and
+        so are the calibration set's samples of each class (of its groups, where it has them). Both enter by
+        first-order influence functions (the sandwich variance of an M-estimator); see `uncertainty.combine`.
+
+        Args:
+            logits: shape (N, C), N >= 1.
+            groups: shape (N,); samples of one group may depend on each other.
+            confidence: nominal coverage of each class's interval.
+            rng: seed or generator; the present methods draw nothing, so that equal inputs give equal answers.
+
+        Raises:
+            InvalidInputError: no sample, a shape or a value does not fit.
+        """
+        level = as_level(confidence, "confidence")
+        rows = self._window(logits)
+        keys = as_groups(groups, samples=rows.shape[0])
+        features = self._features(rows)
+        prevalence = self._solve(features)
+        spread = combine(
+            self._influence(features, smoothed(prevalence, rows.shape[0])),
+            self.calibration,
+            keys,
+            rows.shape[0],
+        )
+        covariance = spread.covariance + self._disagreement(features, prevalence)
+        low, high = t_interval(prevalence, covariance, spread.degrees_of_freedom, level)
+        return PrevalenceEstimate(
+            prevalence=prevalence,
+            low=low,
+            high=high,
+            confidence=level,
+            n=rows.shape[0],
+            effective_n=spread.effective_n,
+            method=self.method,
+            covariance=covariance,
+            degrees_of_freedom=spread.degrees_of_freedom,
+        )
+
+    @abstractmethod
+    def _fit(self) -> None:
+        """Compute from the calibration set all that does not depend on the window."""
+
+    @abstractmethod
+    def _features(self, rows: Logits) -> Floats:
+        """What the method looks at, one row per sample, shape (N, F)."""
+
+    @abstractmethod
+    def _solve(self, features: Floats) -> Floats:
+        """The point estimate, shape (C,)."""
+
+    @abstractmethod
+    def _influence(self, features: Floats, prevalence: Floats) -> Influence:
+        """How each sample moves the estimate, linearised at a (smoothed) prevalence."""
+
+    def _disagreement(self, features: Floats, prevalence: Floats) -> Floats:  # noqa: ARG002
+        """Variance on top of the influences, shape (C, C), for what the method's model leaves out."""
+        return np.zeros((prevalence.size, prevalence.size))
+
+    def _window(self, logits: ArrayLike) -> Logits:
+        rows = as_logits(logits, classes=self.calibration.classes)
+        if rows.shape[0] == 0:
+            raise InvalidInputError("expected at least one sample.", field="logits")
+        return rows
+
+    def _class_means(self, features: Floats) -> Floats:
+        """Mean calibration feature of each class, shape (F, C): column k belongs to class k."""
+        onehot = self.calibration.labels[:, np.newaxis] == np.arange(self.calibration.classes)
+        return features.T @ (onehot / self.calibration.counts)
+
+    def _check_separated(self, means: Floats) -> None:
+        """Refuse features whose class means are linearly dependent (thesis section 6.1.3, assumption ii, Ex.
+        6.5).
+
+        Raises:
+            UnidentifiableError: the smallest singular value on the simplex is below MINIMUM_SEPARATION.
+        """
+        basis = tangent_basis(means.shape[1])
+        separation = float(np.linalg.svd(means @ basis, compute_uv=False)[-1])
+        if separation < MINIMUM_SEPARATION:
+            direction = basis @ np.linalg.svd(means @ basis)[2][-1]
+            pair = (int(np.argmax(direction)), int(np.argmin(direction)))
+            raise UnidentifiableError(
+                f"{self.method} cannot tell how prevalent classes {min(pair)} and {max(pair)} are: the model's outputs "
+                f"for some mixes of classes are alike (separation {separation:.1e}, needed {MINIMUM_SEPARATION:.0e}).",
+                field="calibration",
+                mend="Use a method that looks at probabilities, merge the classes, or improve the model.",
+            )
+
+
+def smoothed(prevalence: Floats, samples: int) -> Floats:
+    """The estimate after PSEUDO_SAMPLES more samples of each class: variances vanish where the prevalence is 0."""
+    return (samples * prevalence + PSEUDO_SAMPLES) / (samples + PSEUDO_SAMPLES * prevalence.size)

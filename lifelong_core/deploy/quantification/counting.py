@@ -1,0 +1,30 @@
+"""Quantifiers that count decisions and leave it at that."""
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Logits
+from lifelong_core.deploy.quantification.base import FittedQuantifier
+from lifelong_core.deploy.quantification.uncertainty import Influence
+from lifelong_core.deploy.softmax import one_hot
+
+
+class ClassifyAndCount(FittedQuantifier):
+    """CC: the share of each class among the most probable classes (Forman 2008).
+
+    Biased towards the prevalence of the training data whenever the model errs. Its interval covers the
+    sampling of the window, not that bias: it is here to show what not to do.
+    """
+
+    method = "CC"
+
+    def _fit(self) -> None:
+        self._own = self._features(self.calibration.logits)
+
+    def _features(self, rows: Logits) -> Floats:
+        return one_hot(rows.argmax(axis=1), rows.shape[1])
+
+    def _solve(self, features: Floats) -> Floats:
+        return features.mean(axis=0)
+
+    def _influence(self, features: Floats, prevalence: Floats) -> Influence:
+        return Influence(features - prevalence, self._own - prevalence, np.zeros_like(self._own))

@@ -1,0 +1,101 @@
+"""An estimated prevalence with its uncertainty."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]
+
+from lifelong_core.arrays import Floats, as_prevalence, frozen
+from lifelong_core.deploy.checks import as_level, as_parameter
+from lifelong_core.deploy.documents import take_fields
+from lifelong_core.deploy.values import ArrayValue
+from lifelong_core.errors import InvalidInputError
+
+
+@dataclass(frozen=True, eq=False)
+class PrevalenceEstimate(ArrayValue):
+    """The prevalence of a population, estimated from a window of its unlabelled samples (thesis Def. 6.6)."""
+
+    prevalence: Floats
+    """shape (C,), on the simplex"""
+    low: Floats
+    """shape (C,), lower bounds of the intervals, one for each class by itself"""
+    high: Floats
+    """shape (C,), upper bounds"""
+    confidence: float
+    """nominal coverage of each interval, e.g. 0.95"""
+    n: int
+    """samples in the window"""
+    effective_n: float
+    """independent samples that would say as much: n, or less where samples come in groups"""
+    method: str
+    """name of the quantifier"""
+    covariance: Floats
+    """shape (C, C), of the estimate; from the window and the calibration set together"""
+    degrees_of_freedom: Floats
+    """shape (C,), of the t distribution behind each interval; 0: the spread is unknown, the interval is [0, 1]"""
+
+    def __post_init__(self) -> None:
+        """Check and freeze the arrays.
+
+        Raises:
+            InvalidInputError: a shape or a value does not fit.
+        """
+        prevalence = as_prevalence(self.prevalence)
+        object.__setattr__(self, "prevalence", frozen(np.array(self.prevalence, dtype=np.float64)))
+        for name, shape in (
+            ("low", prevalence.shape),
+            ("high", prevalence.shape),
+            ("covariance", prevalence.shape * 2),
+            ("degrees_of_freedom", prevalence.shape),
+        ):
+            array = as_parameter(getattr(self, name), field=name)
+            if array.shape != shape:
+                raise InvalidInputError(f"expected shape {shape}, got {array.shape}.", field=name)
+            object.__setattr__(self, name, frozen(array))
+
+    def interval(self, confidence: float) -> tuple[Floats, Floats]:
+        """Lower and upper bounds, shape (C,) each, of intervals with another confidence.
+
+        Raises:
+            InvalidInputError: the confidence is not between 0 and 1.
+        """
+        return t_interval(
+            self.prevalence, self.covariance, self.degrees_of_freedom, as_level(confidence, "confidence")
+        )
+
+    def to_document(self) -> dict[str, Any]:
+        """The estimate as JSON values; every number survives the round trip exactly."""
+        return {
+            "schema_version": 1,
+            "prevalence": self.prevalence.tolist(),
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+            "confidence": self.confidence,
+            "n": self.n,
+            "effective_n": self.effective_n,
+            "method": self.method,
+            "covariance": self.covariance.tolist(),
+            "degrees_of_freedom": self.degrees_of_freedom.tolist(),
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_document` wrote.
+
+        Raises:
+            InvalidInputError: a field is missing, unknown or has an illegal value.
+        """
+        return cls(**take_fields(document, 1, required=tuple(cls.__dataclass_fields__)))
+
+
+def t_interval(
+    centre: Floats, covariance: Floats, degrees_of_freedom: Floats, confidence: float
+) -> tuple[Floats, Floats]:
+    """centre +- t quantile * standard error, clipped to 0..1; [0, 1] where there are no degrees of freedom."""
+    known = degrees_of_freedom > 0
+    quantile = stdtrit(np.where(known, degrees_of_freedom, 1.0), (1 + confidence) / 2)
+    reach = np.where(known, quantile * np.sqrt(np.maximum(np.diag(covariance), 0)), 1.0)
+    return np.maximum(centre - reach, 0), np.minimum(centre + reach, 1)

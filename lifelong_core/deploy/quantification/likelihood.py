@@ -1,0 +1,108 @@
+"""Quantifiers by maximum likelihood: mixture weights of the class densities that posteriors imply."""
+
+from functools import cached_property
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Logits, centred
+from lifelong_core.deploy.calibration import fit_weighted
+from lifelong_core.deploy.crossentropy import affine_problem
+from lifelong_core.deploy.folds import stratified_folds
+from lifelong_core.deploy.quantification.base import FittedQuantifier, smoothed
+from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
+from lifelong_core.deploy.quantification.simplex import mixture_weights, simplex_least_squares
+from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
+from lifelong_core.deploy.softmax import affine_scores, softmax
+
+FOLDS = 5
+
+
+class ExpectationMaximization(FittedQuantifier):
+    """EMQ: the prevalence under which the window is most likely (Saerens et al. 2002).
+
+    Softmax probabilities, taken as posteriors at the calibration set's prevalence, give each sample's class
+    densities up to a factor. The likelihood is maximised to optimality instead of by a number of EM steps. A
+    network that is too confident misleads it; its interval does not know of that. Prefer MLLS.
+    """
+
+    method = "EMQ"
+
+    def _fit(self) -> None:
+        self._own = self._features(self.calibration.logits)
+        self._check_separated(self._class_means(softmax(self._own)))
+
+    def _features(self, rows: Logits) -> Floats:
+        """Log posteriors at the calibration set's prevalence, up to a constant per row."""
+        return centred(rows)
+
+    def _solve(self, features: Floats) -> Floats:
+        densities = self._densities(features)
+        return mixture_weights(densities, np.ones(densities.shape[0]), self.calibration.prevalence)
+
+    def _influence(self, features: Floats, prevalence: Floats) -> Influence:
+        effects = self._linearise(features, prevalence).influences()
+        window, pseudo = np.split(effects, [features.shape[0]])
+        return Influence(window, pseudo, np.zeros_like(pseudo))
+
+    def _linearise(self, features: Floats, prevalence: Floats) -> MixtureLinearisation:
+        weights = np.concatenate([np.ones(features.shape[0]), pseudo_weights(self.calibration)])
+        return MixtureLinearisation.at(prevalence, self._densities(np.vstack([features, self._own])), weights)
+
+    def _densities(self, features: Floats) -> Floats:
+        """Densities of the classes at each sample, up to a factor per sample."""
+        logarithms = features - np.log(self.calibration.prevalence)
+        return np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
+
+
+class MaximumLikelihoodLabelShift(ExpectationMaximization):
+    """MLLS: EMQ on affine-calibrated posteriors (Alexandari et al. 2020), our best single method.
+
+    The interval counts the uncertainty of the calibration, and the squared difference to a second estimate
+    which stays consistent where affine calibration does not fit: PACC on the posteriors under the estimated
+    prevalence, with class means from cross-fitted calibration posteriors.
+    """
+
+    method = "MLLS"
+
+    def _fit(self) -> None:
+        data = self.calibration
+        self._calibrator = fit_weighted(data.logits, data.labels, np.ones(data.samples))
+        super()._fit()
+
+    def _features(self, rows: Logits) -> Floats:
+        return affine_scores(rows, self._calibrator.temperature, self._calibrator.bias)
+
+    def _influence(self, features: Floats, prevalence: Floats) -> Influence:
+        linear = self._linearise(features, prevalence)
+        window, pseudo = np.split(linear.influences(), [features.shape[0]])
+        # A calibration sample moves the parameters, these the log densities, these the estimate.
+        problem = affine_problem(
+            self.calibration.logits, self.calibration.labels, np.ones(self.calibration.samples)
+        )
+        parameters = problem.pack(self._calibrator.temperature, self._calibrator.bias)
+        per_inverse = (np.vstack([features, self._own]) - self._calibrator.bias) / parameters[0]
+        response = np.column_stack([linear.response(per_inverse), linear.responses()])
+        _, hessian = problem.derivatives(parameters)
+        moves = response @ np.linalg.pinv(hessian, hermitian=True, rcond=1e-14)
+        shares = self.calibration.prevalence[self.calibration.labels]
+        return Influence(
+            window, pseudo, -(problem.sample_gradients(parameters) * shares[:, np.newaxis]) @ moves.T
+        )
+
+    @cached_property
+    def _crossfitted(self) -> Floats:
+        """Features of the calibration samples, each by a calibrator that has not seen it."""
+        folds = stratified_folds(self.calibration, FOLDS)
+        features = self._own.copy()
+        for fold in range(1 + int(folds.max()) if folds.any() else 0):
+            rest = self.calibration.select(folds != fold)
+            fitted = fit_weighted(rest.logits, rest.labels, np.ones(rest.samples))
+            held = folds == fold
+            features[held] = affine_scores(self.calibration.logits[held], fitted.temperature, fitted.bias)
+        return features
+
+    def _disagreement(self, features: Floats, prevalence: Floats) -> Floats:
+        shift = np.log(smoothed(prevalence, features.shape[0]) / self.calibration.prevalence)
+        means = self._class_means(softmax(self._crossfitted + shift))
+        second = simplex_least_squares(means, softmax(features + shift).mean(axis=0))
+        return np.outer(second - prevalence, second - prevalence)

@@ -1,0 +1,54 @@
+"""The maximum likelihood of mixture weights, linearised: what each sample and each density contributes."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.quantification.simplex import tangent_basis
+
+
+@dataclass(frozen=True)
+class MixtureLinearisation:
+    """The weights solve mean ratio = 1 on the simplex, ratio_ik = density_ik / sum_l p_l density_il.
+
+    Means are taken over the window and the pseudo-samples of the calibration set
+    (`uncertainty.PSEUDO_SAMPLES`).
+    """
+
+    prevalence: Floats
+    """shape (C,), positive: where it is linearised"""
+    ratios: Floats
+    """shape (N + M, C), window samples first, then calibration samples"""
+    weights: Floats
+    """shape (N + M,), sums to 1"""
+    sensitivity: Floats
+    """shape (C, C), symmetric: change of the estimate per change of the mean ratios"""
+
+    @classmethod
+    def at(cls, prevalence: Floats, densities: Floats, weights: Floats) -> Self:
+        """Linearise at a positive prevalence, given densities and weights of window and calibration samples."""
+        ratios = densities / (densities @ prevalence)[:, np.newaxis]
+        weights = weights / weights.sum()
+        basis = tangent_basis(prevalence.size)
+        scores = ratios @ basis
+        information = (scores * weights[:, np.newaxis]).T @ scores
+        sensitivity = basis @ np.linalg.pinv(information, hermitian=True, rcond=1e-14) @ basis.T
+        return cls(prevalence, ratios, weights, sensitivity)
+
+    def influences(self) -> Floats:
+        """First-order effect of each sample on the estimate, shape (N + M, C)."""
+        return self.ratios @ self.sensitivity
+
+    def response(self, direction: Floats) -> Floats:
+        """Change of the estimate, (C,), when the log densities change in this direction, (N + M, C)."""
+        posteriors = self.ratios * self.prevalence
+        change = self.ratios * (direction - (posteriors * direction).sum(axis=1, keepdims=True))
+        return self.sensitivity @ (self.weights @ change)
+
+    def responses(self) -> Floats:
+        """Change of the estimate, (C,), per change of the log density of class m at all samples: column m."""
+        weighted = self.ratios * self.weights[:, np.newaxis]
+        change = np.diag(weighted.sum(axis=0)) - weighted.T @ (self.ratios * self.prevalence)
+        return self.sensitivity @ change

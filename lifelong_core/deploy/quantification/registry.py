@@ -1,0 +1,94 @@
+"""All quantifiers by name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.quantification.adjusted import (
+    AdjustedClassifyAndCount,
+    ProbabilisticAdjustedClassifyAndCount,
+)
+from lifelong_core.deploy.quantification.base import FittedQuantifier
+from lifelong_core.deploy.quantification.counting import ClassifyAndCount
+from lifelong_core.deploy.quantification.density import KernelDensityMaximumLikelihood
+from lifelong_core.deploy.quantification.likelihood import (
+    ExpectationMaximization,
+    MaximumLikelihoodLabelShift,
+)
+from lifelong_core.errors import InvalidInputError
+
+_METHODS: Mapping[str, type[FittedQuantifier]] = MappingProxyType(
+    {
+        kind.method: kind
+        for kind in (
+            ClassifyAndCount,
+            AdjustedClassifyAndCount,
+            ProbabilisticAdjustedClassifyAndCount,
+            ExpectationMaximization,
+            MaximumLikelihoodLabelShift,
+            KernelDensityMaximumLikelihood,
+        )
+    }
+)
+
+QUANTIFIERS: tuple[str, ...] = tuple(_METHODS)
+"""Names that `quantifier` knows."""
+
+
+@dataclass(frozen=True)
+class Quantifier:
+    """A method with its settings, not fitted yet."""
+
+    method: str
+    settings: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def fit(self, calibration: LabeledLogits) -> FittedQuantifier:
+        """Learn from a calibration set what the classes look like; needed once per calibration set.
+
+        Raises:
+            UnidentifiableError: a class has no sample, or the method cannot tell the classes apart.
+        """
+        return _METHODS[self.method](calibration, self.settings)
+
+
+def quantifier(name: str, **settings: float) -> Quantifier:
+    """A method that estimates prevalences (thesis section 6.1.4), by name.
+
+    Args:
+        name: one of QUANTIFIERS.
+        settings: those of the method, e.g. `bandwidth` of KDEyML.
+
+    Raises:
+        InvalidInputError: there is no such method or setting.
+
+    Examples:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> labels = rng.permutation(np.repeat([0, 1], 300))
+        >>> calibration = LabeledLogits(3 * np.eye(2)[labels] + rng.normal(size=(600, 2)), labels)
+        >>> shifted = rng.permutation(np.repeat([0, 1], [450, 50]))
+        >>> window = 3 * np.eye(2)[shifted] + rng.normal(size=(500, 2))
+        >>> fitted = quantifier("MLLS").fit(calibration)
+        >>> estimate = fitted.estimate(window)
+        >>> estimate.prevalence.round(2).tolist()
+        [0.9, 0.1]
+        >>> estimate.low.round(2).tolist(), estimate.high.round(2).tolist()
+        ([0.88, 0.07], [0.93, 0.12])
+    """
+    kind = _METHODS.get(name)
+    if kind is None:
+        raise InvalidInputError(
+            f"there is no quantifier {str(name)[:80]!r}.",
+            field="quantifier",
+            mend=f"Use one of {', '.join(QUANTIFIERS)}.",
+        )
+    for setting, value in settings.items():
+        if setting not in kind.defaults:
+            known = ", ".join(kind.defaults) or "none"
+            raise InvalidInputError(
+                f"{name} has no such setting.", field=setting, mend=f"Its settings: {known}."
+            )
+        as_parameter(value, field=setting)
+    return Quantifier(name, MappingProxyType({key: float(value) for key, value in settings.items()}))

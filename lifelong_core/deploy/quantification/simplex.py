@@ -1,0 +1,98 @@
+"""Two convex problems on the simplex, solved to optimality: least squares and the weights of a mixture."""
+
+import numpy as np
+from scipy.optimize import nnls  # pyright: ignore[reportMissingTypeStubs]
+
+from lifelong_core.arrays import Floats
+
+MAXIMUM_STEPS = 200
+_PRECISION = 1e-14
+
+
+def tangent_basis(classes: int) -> Floats:
+    """Orthonormal basis of the directions that sum to zero, shape (C, C - 1)."""
+    # The last C - 1 columns of the Householder reflection that maps (1, ..., 1) to the first axis.
+    vector = np.full(classes, 1 / np.sqrt(classes))
+    vector[0] += 1
+    reflection = np.eye(classes) - np.outer(vector, vector) / vector[0]
+    return reflection[:, 1:]
+
+
+def simplex_least_squares(matrix: Floats, target: Floats) -> Floats:
+    """argmin |matrix @ p - target| over the simplex, shape (C,), for `matrix` of shape (K, C).
+
+    On the simplex the residual is B p with B = matrix - target 1^T, so that p is the point of the convex hull
+    of B's columns nearest to the origin. A non-negative least squares problem finds it exactly (Lawson and
+    Hanson 1974): x = argmin |B x|^2 + (sum x - 1)^2 has the direction of p.
+    """
+    residuals = matrix - target[:, np.newaxis]
+    stacked = np.vstack([residuals, np.ones(matrix.shape[1])])
+    goal = np.zeros(stacked.shape[0])
+    goal[-1] = 1
+    weights, _ = nnls(stacked, goal, maxiter=50 * matrix.shape[1])
+    return weights / weights.sum()
+
+
+def mixture_weights(densities: Floats, counts: Floats, start: Floats) -> Floats:
+    """argmax sum_i counts_i log(sum_k p_k densities_ik) over the simplex, shape (C,).
+
+    A concave problem: the maximum likelihood of mixture weights. Sequential quadratic programming (Kim et al.
+    2020): adding sum(p) to the mean negative log likelihood makes its minimum over p >= 0 lie on the simplex,
+    and each quadratic model is a non-negative least squares problem, solved exactly.
+
+    Args:
+        densities: shape (N, C), not negative, each row with a positive entry; rows may be scaled at will.
+        counts: shape (N,), how often each row occurs.
+        start: shape (C,), positive.
+    """
+    shares = counts / counts.sum()
+    weights = start.copy()
+    value = _negative_likelihood(densities, shares, weights)
+    for _ in range(MAXIMUM_STEPS):
+        ratios = densities / (densities @ weights)[:, np.newaxis]
+        means = shares @ ratios
+        candidate = _quadratic_minimum((ratios * shares[:, np.newaxis]).T @ ratios, 2 * means - 1)
+        step = candidate - weights
+        promise = float((means - 1) @ step)
+        if promise <= _PRECISION:
+            break
+        moved, reached = _shorten(densities, shares, weights, value, step, promise)
+        if moved is None:
+            break
+        weights, value = moved, reached
+    return weights / weights.sum()
+
+
+def _quadratic_minimum(hessian: Floats, linear: Floats) -> Floats:
+    """argmin p.H.p / 2 - linear.p over p >= 0; H damped as little as makes it positive definite."""
+    damping = 1e-12
+    scale = max(float(np.diag(hessian).max()), 1.0)
+    while True:
+        try:
+            factor = np.linalg.cholesky(hessian + damping * scale * np.eye(hessian.shape[0]))
+            break
+        except np.linalg.LinAlgError:
+            damping *= 10
+    goal = np.linalg.solve(factor, linear)
+    return nnls(factor.T, goal, maxiter=50 * hessian.shape[0])[0]
+
+
+def _shorten(
+    densities: Floats, shares: Floats, weights: Floats, value: float, step: Floats, promise: float
+) -> tuple[Floats | None, float]:
+    """The step, its half, its quarter, ...: the first that lowers the loss enough; None: there is none."""
+    length = 1.0
+    while length > 1e-10:
+        moved = weights + length * step
+        reached = _negative_likelihood(densities, shares, moved)
+        if reached < value and reached <= value - 1e-4 * length * promise:
+            return moved, reached
+        length /= 2
+    return None, value
+
+
+def _negative_likelihood(densities: Floats, shares: Floats, weights: Floats) -> float:
+    mixture = densities @ weights
+    if mixture.min() <= 0:
+        return np.inf
+    return float(weights.sum() - shares @ np.log(mixture))

@@ -1,0 +1,116 @@
+"""From influences of single samples to the covariance of an estimate."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.arrays import Floats, Integers
+from lifelong_core.deploy.labeled import LabeledLogits
+
+PSEUDO_SAMPLES = 1.0
+"""Calibration samples of each class, in total weight, that join the window when its variance is computed. A
+window that happens to hold none of a class would otherwise claim to know for sure that there is none (Agresti
+and Coull 1998 do the same for a proportion)."""
+
+
+def pseudo_weights(calibration: LabeledLogits) -> Floats:
+    """Weight of each calibration sample in the window, shape (M,): PSEUDO_SAMPLES per class."""
+    return PSEUDO_SAMPLES / calibration.counts[calibration.labels]
+
+
+@dataclass(frozen=True)
+class Influence:
+    """First-order effect of each sample on the estimate."""
+
+    window: Floats
+    """shape (N, C): the estimate moves by the mean of these over the window"""
+    pseudo: Floats
+    """shape (M, C): the same for the M calibration samples, had they been in the window"""
+    calibration: Floats
+    """shape (M, C): the estimate moves by the sum over classes of the mean over the class's calibration samples"""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Covariance of an estimate."""
+
+    covariance: Floats
+    """shape (C, C)"""
+    degrees_of_freedom: Floats
+    """shape (C,), by Welch and Satterthwaite; 0 where the spread is unknown"""
+    effective_n: float
+
+
+def combine(
+    influence: Influence, calibration: LabeledLogits, groups: NDArray[np.generic] | None, samples: int
+) -> Spread:
+    """Covariance of the window's part plus that of the calibration set, sampled class by class."""
+    from_window, window_degrees, effective = _window_part(influence, calibration, groups, samples)
+    parts, degrees = _calibration_parts(influence.calibration, calibration)
+    parts.append(from_window)
+    degrees.append(window_degrees)
+    covariance = np.sum(parts, axis=0)
+    variances = np.array([np.diag(part) for part in parts])
+    total = variances.sum(axis=0)
+    if window_degrees == 0:
+        return Spread(covariance, np.zeros(total.size), effective)
+    squares = (variances**2 / np.array(degrees)[:, np.newaxis]).sum(axis=0)
+    freedom = np.divide(total**2, squares, out=np.full(total.size, float(window_degrees)), where=squares > 0)
+    return Spread(covariance, freedom, effective)
+
+
+def _window_part(
+    influence: Influence, calibration: LabeledLogits, groups: NDArray[np.generic] | None, samples: int
+) -> tuple[Floats, int, float]:
+    """Covariance, degrees of freedom (groups - 1) and effective sample size of the window."""
+    classes = influence.window.shape[1]
+    scores = influence.window - influence.window.mean(axis=0)
+    added = (influence.pseudo * pseudo_weights(calibration)[:, np.newaxis]).T @ influence.pseudo
+    total = (samples + PSEUDO_SAMPLES * classes) ** 2
+    alone = (scores.T @ scores + added) / total
+    if groups is None:
+        return alone * _correction(samples), samples - 1, float(samples)
+    _, member = np.unique(groups, return_inverse=True)
+    sums = _sums(scores, member)
+    clustered = (sums.T @ sums + added) / total
+    count = sums.shape[0]
+    design_effect = float(np.trace(clustered) / np.trace(alone)) if np.trace(alone) > 0 else samples / count
+    effective = samples / min(max(design_effect, 1.0), samples / count * _imbalance(member))
+    return clustered * _correction(count), count - 1, effective
+
+
+def _calibration_parts(scores: Floats, calibration: LabeledLogits) -> tuple[list[Floats], list[float]]:
+    """Covariance and degrees of freedom for each class, or for all together where groups cross the classes."""
+    counts = calibration.counts
+    means = _sums(scores, calibration.labels) / counts[:, np.newaxis]
+    centred = (scores - means[calibration.labels]) / counts[calibration.labels][:, np.newaxis]
+    if calibration.groups is not None:
+        _, member = np.unique(calibration.groups, return_inverse=True)
+        sums = _sums(centred, member)
+        return [sums.T @ sums * _correction(sums.shape[0])], [max(sums.shape[0] - 1, 1)]
+    parts: list[Floats] = []
+    degrees: list[float] = []
+    for k, count in enumerate(counts.tolist()):
+        rows = centred[calibration.labels == k]
+        parts.append(rows.T @ rows * _correction(count))
+        degrees.append(max(count - 1, 1))
+    return parts, degrees
+
+
+def _sums(values: Floats, member: Integers | NDArray[np.intp]) -> Floats:
+    """Sum of the rows of each member index, shape (members, C)."""
+    order = np.argsort(member, kind="stable")
+    first = np.flatnonzero(np.diff(member[order], prepend=-1))
+    return np.add.reduceat(values[order], first, axis=0)
+
+
+def _correction(count: int) -> float:
+    """n / (n - 1); for a single one, whose spread shows nowhere, nothing can be corrected."""
+    return count / (count - 1) if count > 1 else 1.0
+
+
+def _imbalance(member: NDArray[np.intp]) -> float:
+    """How much larger the largest group is than the mean: bounds the design effect."""
+    sizes = np.bincount(member)
+    return float(sizes.max() / sizes.mean())
