@@ -39,7 +39,8 @@ def add(
 
     from lifelong_core.deploy import LabeledLogits
     from lifelong_core.errors import InvalidInputError
-    from lifelong_core.store import Preprocessing, register_calibration
+    from lifelong_core.store import register_calibration
+    from lifelong_core.store.preprocessing import Preprocessing
 
     if external == (onnx is not None):
         raise InvalidInputError("give either the graph or --external.", field="--onnx")

@@ -12,7 +12,8 @@ from lifelong.demo.processes import free_ports
 from lifelong.demo.training import MEAN, STANDARD_DEVIATION
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.settings import Settings
-from lifelong_core.store import Preprocessing, Scope, Store, load_group_key
+from lifelong_core.store import Scope, Store, load_group_key
+from lifelong_core.store.preprocessing import Preprocessing
 
 TASK, MODEL = "triage", "digits-cnn"
 WINDOW_SAMPLES = 1000
