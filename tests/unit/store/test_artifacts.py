@@ -1,0 +1,96 @@
+import hashlib
+import threading
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from lifelong_core.errors import ConfigurationError, InvalidInputError, NotFoundError, UnavailableError
+from lifelong_core.store.artifacts import Artifacts
+
+CONTENT = b"an ONNX file" * 1000
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture(params=["folder", "remote"])
+def artifacts(request: pytest.FixtureRequest, tmp_path: Path) -> Artifacts:
+    url = f"file://{tmp_path / 'kept'}" if request.param == "folder" else f"memory://{tmp_path.name}-{id(request)}"
+    return Artifacts(url, cache=tmp_path / "cache")
+
+
+def test_what_was_put_is_got_by_its_digest(artifacts: Artifacts):
+    assert artifacts.put(CONTENT) == DIGEST == artifacts.put(CONTENT)
+    assert artifacts.get(DIGEST) == CONTENT
+    assert artifacts.path(DIGEST).read_bytes() == CONTENT
+    assert artifacts.put(b"") == hashlib.sha256(b"").hexdigest()
+
+
+def test_an_unknown_artifact_is_not_found(artifacts: Artifacts):
+    for call in (artifacts.get, artifacts.path):
+        with pytest.raises(NotFoundError, match=DIGEST):
+            call(DIGEST)
+
+
+@pytest.mark.parametrize("digest", ["", "../../etc/passwd", DIGEST.upper(), DIGEST + "0"])
+def test_only_a_digest_names_an_artifact(artifacts: Artifacts, digest: str):
+    with pytest.raises(InvalidInputError, match="SHA-256"):
+        artifacts.get(digest)
+
+
+def test_a_damaged_artifact_is_not_given_out(tmp_path: Path):
+    artifacts = Artifacts(f"file://{tmp_path}")
+    artifacts.put(CONTENT)
+    artifacts.path(DIGEST).write_bytes(CONTENT[:-1] + b"X")
+    for call in (artifacts.get, artifacts.path):
+        with pytest.raises(UnavailableError, match="other bytes"):
+            call(DIGEST)
+
+
+def test_a_remote_artifact_is_downloaded_once_and_a_damaged_copy_again(tmp_path: Path):
+    artifacts = Artifacts("memory://downloads", cache=tmp_path / "cache")
+    artifacts.put(CONTENT)
+    copy = artifacts.path(DIGEST)
+    assert copy.parent == tmp_path / "cache"
+    copy.write_bytes(b"half of it")
+    assert artifacts.path(DIGEST).read_bytes() == CONTENT
+    fsspec.filesystem("memory").rm("/downloads", recursive=True)
+    assert artifacts.path(DIGEST).read_bytes() == CONTENT
+    copy.unlink()
+    with pytest.raises(NotFoundError):
+        artifacts.path(DIGEST)
+
+
+def test_no_draft_is_left_behind_when_many_put_the_same(tmp_path: Path):
+    artifacts = Artifacts(f"file://{tmp_path}")
+    start = threading.Barrier(6)
+
+    def work() -> None:
+        start.wait()
+        artifacts.put(CONTENT)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == [DIGEST]
+    assert artifacts.get(DIGEST) == CONTENT
+
+
+def test_a_folder_that_cannot_be_written_is_unavailable(tmp_path: Path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UnavailableError, match="cannot be written"):
+        Artifacts(f"file://{tmp_path / 'file'}").put(CONTENT)
+
+
+@pytest.mark.parametrize("url", ["nonsense://bucket", "gs://bucket/folder"])
+def test_a_storage_that_nothing_here_can_reach_is_a_configuration_error(url: str):
+    with pytest.raises(ConfigurationError, match="LIFELONG_ARTIFACTS_URL"):
+        Artifacts(url)
+
+
+def test_the_cache_follows_the_users_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    artifacts = Artifacts("memory://cached")
+    artifacts.put(CONTENT)
+    assert artifacts.path(DIGEST) == tmp_path / "lifelong" / "artifacts" / DIGEST
