@@ -112,7 +112,10 @@ class Database:
             raise InvalidInputError(f"the database refuses a value: {error.orig}.") from error
         except exc.TimeoutError as error:
             raise UnavailableError("all connections to the database are in use.") from error
-        except (exc.OperationalError, exc.InterfaceError, sqlite3.OperationalError) as error:
+        except (exc.ProgrammingError, sqlite3.ProgrammingError):
+            # A mistake of ours: nobody else can mend it.
+            raise
+        except (exc.DBAPIError, sqlite3.Error) as error:
             raise _explain(getattr(error, "orig", error), self.url) from error
 
 

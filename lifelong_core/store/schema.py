@@ -23,6 +23,7 @@ def upgrade(database: Database, revision: str = "head") -> None:
 
     Raises:
         ConfigurationError: the folder or the file cannot be written.
+        SchemaError: a newer version of the product made the database.
         UnavailableError: the database does not answer.
     """
     file = sqlite_file(database.url)
@@ -53,21 +54,29 @@ def check_schema(database: Database) -> None:
     file = sqlite_file(database.url)
     if file is not None and not file.exists():
         raise SchemaError(f"there is no database {file}.", mend="Make it with `lifelong init`.")
-    with database.read() as connection:
-        current = MigrationContext.configure(connection).get_current_heads()
     scripts = ScriptDirectory(str(_SCRIPTS))
-    if set(current) == set(scripts.get_heads()):
-        return
-    if not current:
+    with database.read() as connection:
+        current = _current_revision(connection, scripts)
+    if current is None:
         raise SchemaError("the database is empty.", mend="Make its tables with `lifelong init`.")
-    known = {script.revision for script in scripts.walk_revisions()}
-    if set(current) <= known:
+    if current != scripts.get_current_head():
         raise SchemaError(
-            f"the database has the older schema {current[0]}.",
+            f"the database has the older schema {current}.",
             mend="Bring it up to date with `lifelong upgrade`.",
         )
+
+
+def _current_revision(connection: sa.Connection, scripts: ScriptDirectory) -> str | None:
+    """The database's revision; None if it has no tables yet.
+
+    Raises:
+        SchemaError: this version does not know the revision.
+    """
+    current = MigrationContext.configure(connection).get_current_revision()
+    if current is None or current in {script.revision for script in scripts.walk_revisions()}:
+        return current
     raise SchemaError(
-        f"the database has the schema {current[0]}, which a newer version of the product made.",
+        f"the database has the schema {current}, which a newer version of the product made.",
         mend="Run that version, or restore the backup made before its upgrade.",
     )
 
@@ -79,5 +88,6 @@ def _migrating(database: Database) -> Generator[Config, None, None]:
     with database.write() as connection:
         if database.is_postgresql:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+        _current_revision(connection, ScriptDirectory.from_config(config))
         config.attributes["connection"] = connection
         yield config

@@ -17,6 +17,7 @@ def postgresql_server() -> Iterator[databases.PostgreSQL]:
 
 @pytest.fixture(params=databases.KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
+    """For what only one of them has: `parametrize("kind", ["postgresql"], indirect=True)`."""
     return request.param
 
 

@@ -81,7 +81,9 @@ def read_all(store: Store, *, limit: int = 3, position: LogPosition | None = Non
         yield from (row.id for row in rows)
 
 
-def cycle(model: Model, *, due_at: datetime | None = None, outcome: str = "keep", head_version: int = 1) -> Cycle:
+def cycle(
+    model: Model, *, due_at: datetime | None = None, outcome: str = "keep", head_version: int = 1
+) -> Cycle:
     due = due_at or datetime(2026, 1, 1, tzinfo=UTC)
     return Cycle(
         id=new_prediction_id(),

@@ -14,7 +14,11 @@ DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 @pytest.fixture(params=["folder", "remote"])
 def artifacts(request: pytest.FixtureRequest, tmp_path: Path) -> Artifacts:
-    url = f"file://{tmp_path / 'kept'}" if request.param == "folder" else f"memory://{tmp_path.name}-{id(request)}"
+    url = (
+        f"file://{tmp_path / 'kept'}"
+        if request.param == "folder"
+        else f"memory://{tmp_path.name}-{id(request)}"
+    )
     return Artifacts(url, cache=tmp_path / "cache")
 
 
@@ -83,10 +87,9 @@ def test_a_folder_that_cannot_be_written_is_unavailable(tmp_path: Path):
         Artifacts(f"file://{tmp_path / 'file'}").put(CONTENT)
 
 
-@pytest.mark.parametrize("url", ["nonsense://bucket", "gs://bucket/folder"])
-def test_a_storage_that_nothing_here_can_reach_is_a_configuration_error(url: str):
+def test_a_storage_that_nobody_knows_is_a_configuration_error():
     with pytest.raises(ConfigurationError, match="LIFELONG_ARTIFACTS_URL"):
-        Artifacts(url)
+        Artifacts("nonsense://bucket/folder")
 
 
 def test_the_cache_follows_the_users_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -33,7 +33,9 @@ def test_times_are_kept_in_utc_to_the_microsecond(store: Store):
     moment = datetime(2026, 3, 29, 2, 30, 0, 123456, tzinfo=timezone(timedelta(hours=2)))
     with store.database.write() as connection:
         connection.execute(sa.insert(tables.environments), {"name": "a", "created_at": moment})
-        read = connection.execute(sa.select(tables.environments.c.created_at).where(tables.environments.c.name == "a"))
+        read = connection.execute(
+            sa.select(tables.environments.c.created_at).where(tables.environments.c.name == "a")
+        )
         value = read.scalar_one()
     assert value == moment
     assert value.tzinfo is UTC

@@ -11,7 +11,9 @@ from lifelong_core.store import group_hash, load_group_key
 def test_a_group_hash_depends_on_key_and_group_and_is_short():
     key, other = b"k" * 32, b"o" * 32
     assert group_hash(key, "patient-1") == group_hash(key, "patient-1")
-    assert len({group_hash(key, "patient-1"), group_hash(key, "patient-2"), group_hash(other, "patient-1")}) == 3
+    assert (
+        len({group_hash(key, "patient-1"), group_hash(key, "patient-2"), group_hash(other, "patient-1")}) == 3
+    )
     assert len(group_hash(key, "patient-1")) == 16
 
 

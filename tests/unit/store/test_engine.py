@@ -1,0 +1,208 @@
+import random
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
+from lifelong_core.store import Store, tables
+from lifelong_core.store.engine import Database, parse_url
+
+only_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("lifelong.db", "not a database URL"),
+        ("mysql://localhost/x", "'mysql' is not supported"),
+        ("sqlite://", "memory"),
+        ("sqlite:///:memory:", "memory"),
+    ],
+)
+def test_a_url_of_no_supported_database_is_a_configuration_error(url: str, reason: str):
+    with pytest.raises(ConfigurationError, match=reason) as refused:
+        Store.open(url, "memory://x")
+    assert refused.value.field == "LIFELONG_DATABASE_URL"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://user@host/x", "postgresql+psycopg2://user@host/x", "postgresql+psycopg://user@host/x"],
+)
+def test_postgresql_is_always_spoken_to_by_psycopg_3(url: str):
+    assert parse_url(url).drivername == "postgresql+psycopg"
+
+
+def test_a_postgresql_that_is_not_there_is_unavailable():
+    with pytest.raises(UnavailableError, match="127.0.0.1/x does not answer"):
+        Store.open("postgresql://postgres@127.0.0.1:1/x", "memory://x")
+
+
+def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch):
+    def missing(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError("No module named 'psycopg'")
+
+    monkeypatch.setattr(sa, "create_engine", missing)
+    with pytest.raises(ConfigurationError, match=r"lifelong\[postgres\]"):
+        Database("postgresql://postgres@127.0.0.1:1/x")
+
+
+def test_a_file_that_is_no_database_is_a_configuration_error(tmp_path: Path):
+    file = tmp_path / "lifelong.db"
+    file.write_text("no database at all, whatever its name says" * 100)
+    with pytest.raises(ConfigurationError, match="not a database"):
+        Store.open(f"sqlite:///{file}", "memory://x")
+
+
+def test_a_folder_in_place_of_the_file_is_a_configuration_error(tmp_path: Path):
+    with pytest.raises(ConfigurationError, match="cannot be used"):
+        Store.open(f"sqlite:///{tmp_path}", "memory://x")
+
+
+def test_writing_a_read_only_file_is_a_configuration_error(tmp_path: Path):
+    file = tmp_path / "lifelong.db"
+    Store.migrate(f"sqlite:///{file}")
+    with Store.open(f"sqlite:///file:{file}?mode=ro&uri=true", "memory://x") as store:
+        assert store.environments.list() == ["default"]
+        with pytest.raises(ConfigurationError, match="readonly database"):
+            store.environments.ensure("site-a", limit=5)
+
+
+def test_a_writer_that_gets_no_turn_is_told_so(tmp_path: Path):
+    file = tmp_path / "lifelong.db"
+    Store.migrate(f"sqlite:///{file}")
+    holder = sqlite3.connect(file, isolation_level=None)
+    database = Database(f"sqlite:///{file}", writer_patience_seconds=0.05)
+    try:
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(UnavailableError, match="locked by another process"), database.write():
+            pytest.fail("the transaction must not begin")
+        with database.read() as connection:
+            assert connection.execute(sa.select(tables.environments.c.name)).scalars().all() == ["default"]
+        holder.execute("ROLLBACK")
+        with database.write() as connection:
+            connection.execute(sa.delete(tables.environments))
+    finally:
+        holder.close()
+        database.close()
+
+
+def test_a_waiting_writer_goes_on_as_soon_as_it_gets_its_turn(tmp_path: Path):
+    file = tmp_path / "lifelong.db"
+    Store.migrate(f"sqlite:///{file}")
+    holder = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    holder.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.1, lambda: holder.execute("COMMIT"))
+    release.start()
+    with Store.open(f"sqlite:///{file}", "memory://x") as store:
+        store.environments.ensure("site-a", limit=5)
+        assert store.environments.list() == ["default", "site-a"]
+    release.join()
+    holder.close()
+
+
+def test_sqlite_keeps_commits_through_the_death_of_processes_and_checks_foreign_keys(tmp_path: Path):
+    url = f"sqlite:///{tmp_path / 'lifelong.db'}"
+    Store.migrate(url)
+    database = Database(url)
+    with database.read() as connection:
+        pragmas = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    database.close()
+    assert pragmas == {"journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "busy_timeout": 10_000}
+
+
+def test_an_exception_leaves_nothing_written(store: Store):
+    with pytest.raises(RuntimeError), store.database.write() as connection:
+        connection.execute(sa.delete(tables.environments))
+        raise RuntimeError
+    assert store.environments.list() == ["default"]
+
+
+def test_a_reader_sees_one_state_although_others_write(store: Store):
+    names = sa.select(tables.environments.c.name).order_by(tables.environments.c.name)
+    with store.database.read() as connection:
+        before = connection.execute(names).scalars().all()
+        store.environments.ensure("site-a", limit=5)
+        assert connection.execute(names).scalars().all() == before == ["default"]
+    assert store.environments.list() == ["default", "site-a"]
+
+
+def test_a_key_that_somebody_else_took_is_a_conflict(store: Store):
+    with pytest.raises(ConflictError, match="first"), store.database.write() as connection:
+        connection.execute(sa.insert(tables.registry_revision), {"id": 1, "revision": 0})
+
+
+@only_postgresql
+def test_a_value_that_the_database_cannot_hold_is_invalid(store: Store):
+    with pytest.raises(InvalidInputError, match="refuses a value"), store.database.write() as connection:
+        connection.execute(sa.update(tables.registry_revision).values(revision=2**70))
+
+
+def test_check_answers(store: Store):
+    store.check()
+
+
+@only_postgresql
+def test_after_a_broken_connection_the_next_call_succeeds(store: Store):
+    others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+    with pytest.raises(UnavailableError, match="terminating"), store.database.read() as victim:
+        victim.execute(sa.select(1))
+        with store.database.read() as connection:
+            connection.execute(sa.text(f"{others} AND datname = current_database()"))
+        victim.execute(sa.select(1))
+    store.check()
+
+
+@only_postgresql
+def test_after_idle_connections_died_no_call_fails(store: Store):
+    with store.database.read() as one, store.database.read() as other:
+        one.execute(sa.select(1))
+        other.execute(sa.select(1))
+    others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+    with store.database.read() as connection:
+        connection.execute(sa.text(f"{others} AND datname = current_database()"))
+        store.check()
+
+
+def test_busy_writers_of_several_connections_never_see_a_locked_database(tmp_path: Path):
+    """Positive control: without our own retry, the same load does fail."""
+    url = f"sqlite:///{tmp_path / 'lifelong.db'}"
+    Store.migrate(url)
+
+    def load(patience: float) -> list[BaseException]:
+        failures: list[BaseException] = []
+        stores = [Database(url, writer_patience_seconds=patience) for _ in range(4)]
+        start = threading.Barrier(4)
+
+        def work(database: Database) -> None:
+            start.wait()
+            for _ in range(30):
+                try:
+                    with database.write() as connection:
+                        connection.execute(
+                            sa.update(tables.commit_clock).values(value=tables.commit_clock.c.value + 1)
+                        )
+                        time.sleep(random.uniform(0, 0.002))
+                except UnavailableError as error:
+                    failures.append(error)
+
+        threads = [threading.Thread(target=work, args=(database,)) for database in stores]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for database in stores:
+            database.close()
+        return failures
+
+    assert load(patience=30) == []
+    with Store.open(url, "memory://x") as store, store.database.read() as connection:
+        assert connection.execute(sa.select(tables.commit_clock.c.value)).scalar_one() == 120
+    assert load(patience=-1) != []

@@ -1,0 +1,171 @@
+"""The migrations build what tables.py declares, can be taken back, and a schema that does not fit is explained."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from lifelong_core.errors import ConfigurationError, SchemaError
+from lifelong_core.store import Store, schema, tables
+from lifelong_core.store.engine import Database
+from tests import databases
+
+
+def differences(url: str) -> list[Any]:
+    """What would have to change for the database to be as declared; partitions come and go."""
+
+    def is_declared(name: str | None, kind: str, parents: Any) -> bool:
+        return not (kind == "table" and str(name).startswith("predictions_"))
+
+    database = Database(url)
+    options = {"compare_type": True, "compare_server_default": True, "include_name": is_declared}
+    try:
+        with database.read() as connection:
+            return compare_metadata(MigrationContext.configure(connection, opts=options), tables.metadata)
+    finally:
+        database.close()
+
+
+def shape_of(url: str) -> dict[str, Any]:
+    """What a comparison by Alembic overlooks: keys, foreign keys, unique constraints, indexes, with their names."""
+    database = Database(url)
+    try:
+        inspector = sa.inspect(database.engine)
+        names = [name for name in inspector.get_table_names() if name in tables.metadata.tables]
+        return {
+            name: (
+                inspector.get_pk_constraint(name),
+                sorted(inspector.get_foreign_keys(name), key=str),
+                sorted(inspector.get_unique_constraints(name), key=str),
+                sorted(inspector.get_indexes(name), key=str),
+                [
+                    (column["name"], str(column["type"]), column["nullable"])
+                    for column in inspector.get_columns(name)
+                ],
+            )
+            for name in names
+        }
+    finally:
+        database.close()
+
+
+def names_in(url: str) -> list[str]:
+    database = Database(url)
+    try:
+        return sa.inspect(database.engine).get_table_names()
+    finally:
+        database.close()
+
+
+def test_the_migrated_schema_is_the_declared_one(
+    kind: str, empty_url: str, tmp_path: Path, postgresql_server: databases.PostgreSQL
+):
+    (tmp_path / "declared").mkdir()
+    with databases.database(kind, tmp_path / "declared", postgresql_server, migrated=False) as declared_url:
+        declared = Database(declared_url)
+        tables.metadata.create_all(declared.engine)
+        declared.close()
+        Store.migrate(empty_url)
+        assert differences(empty_url) == []
+        assert set(shape_of(empty_url)) == set(tables.metadata.tables)
+        assert shape_of(empty_url) == shape_of(declared_url)
+
+
+def test_the_comparison_sees_a_missing_column_and_a_missing_index(empty_url: str):
+    Store.migrate(empty_url)
+    database = Database(empty_url)
+    with database.write() as connection:
+        connection.execute(sa.text("ALTER TABLE models DROP COLUMN artifact"))
+        connection.execute(sa.text("DROP INDEX ix_labels_newest"))
+    database.close()
+    assert {difference[0] for difference in differences(empty_url)} == {"add_column", "add_index"}
+
+
+def test_the_log_is_partitioned_by_day_on_postgresql(database_url: str, kind: str):
+    if kind == "sqlite":
+        assert not [name for name in names_in(database_url) if name.startswith("predictions_")]
+        return
+    database = Database(database_url)
+    with database.read() as connection:
+        key = connection.execute(sa.text("SELECT pg_get_partkeydef('predictions'::regclass)")).scalar_one()
+    database.close()
+    assert key == "RANGE (logged_on)"
+    assert "predictions_default" in names_in(database_url)
+    assert len([name for name in names_in(database_url) if name.startswith("predictions_2")]) == 8
+
+
+def test_migrating_down_leaves_nothing_and_up_again_everything(empty_url: str):
+    Store.migrate(empty_url)
+    database = Database(empty_url)
+    schema.downgrade(database, "base")
+    assert set(names_in(empty_url)) == {"alembic_version"}
+    schema.upgrade(database)
+    database.close()
+    assert differences(empty_url) == []
+
+
+def test_migrating_twice_changes_nothing(store: Store, database_url: str):
+    store.environments.ensure("site-a", limit=5)
+    before = store.registry()
+    Store.migrate(database_url)
+    assert store.registry() == before
+
+
+def test_processes_that_migrate_at_once_all_succeed(empty_url: str):
+    start = threading.Barrier(4)
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        start.wait()
+        try:
+            Store.migrate(empty_url)
+        except BaseException as error:  # noqa: BLE001 - shown by the assertion
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert differences(empty_url) == []
+
+
+def test_opening_a_database_that_is_not_there_names_init(empty_url: str, artifacts_url: str, tmp_path: Path):
+    with pytest.raises(SchemaError, match="lifelong init"):
+        Store.open(empty_url, artifacts_url)
+    assert not (tmp_path / "lifelong.db").exists()
+
+
+def test_opening_an_older_schema_names_upgrade(
+    database_url: str, artifacts_url: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("alembic.script.ScriptDirectory.get_current_head", lambda scripts: "9999")
+    with pytest.raises(SchemaError, match="older schema 0001.*lifelong upgrade"):
+        Store.open(database_url, artifacts_url)
+
+
+def test_a_newer_schema_is_neither_opened_nor_migrated(database_url: str, artifacts_url: str):
+    database = Database(database_url)
+    with database.write() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    database.close()
+    with pytest.raises(SchemaError, match="newer version"):
+        Store.open(database_url, artifacts_url)
+    with pytest.raises(SchemaError, match="newer version"):
+        Store.migrate(database_url)
+
+
+def test_migrating_makes_the_folder_of_a_sqlite_file(tmp_path: Path):
+    Store.migrate(f"sqlite:///{tmp_path / 'some' / 'folder' / 'lifelong.db'}")
+    assert (tmp_path / "some" / "folder" / "lifelong.db").is_file()
+
+
+def test_a_folder_that_cannot_be_made_is_a_configuration_error(tmp_path: Path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ConfigurationError, match="cannot be made"):
+        Store.migrate(f"sqlite:///{tmp_path / 'file' / 'lifelong.db'}")
