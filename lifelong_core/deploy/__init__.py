@@ -1,7 +1,9 @@
 """Environment-learning loop: quantify the prevalence, recalibrate, decide (thesis chapter 6)."""
 
+from lifelong_core.deploy.adaptation import adapt
 from lifelong_core.deploy.calibration import AffineCalibration, fit_affine
 from lifelong_core.deploy.decision import bayes_decisions
+from lifelong_core.deploy.gain import ExpectedGain
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification import (
@@ -11,16 +13,24 @@ from lifelong_core.deploy.quantification import (
     Quantifier,
     quantifier,
 )
+from lifelong_core.deploy.report import AdaptationPolicy, AdaptationReport, Reason
+from lifelong_core.deploy.shift import ShiftTest
 
 __all__ = [
     "QUANTIFIERS",
+    "AdaptationPolicy",
+    "AdaptationReport",
     "AffineCalibration",
+    "ExpectedGain",
     "FittedQuantifier",
     "HeadOutput",
     "LabeledLogits",
     "PostProcessingHead",
     "PrevalenceEstimate",
     "Quantifier",
+    "Reason",
+    "ShiftTest",
+    "adapt",
     "bayes_decisions",
     "fit_affine",
     "fit_head",

@@ -3,11 +3,12 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.arrays import Floats, Logits, as_groups, as_logits
 from lifelong_core.deploy.checks import as_level
@@ -22,6 +23,18 @@ MINIMUM_SEPARATION = 1e-4
 """Smallest singular value, on directions that sum to zero, that the matrix of the classes' mean features may
 have. Below it some change of the prevalence moves the mean features by less than a ten-thousandth of its
 size: ten million samples would say nothing about it."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """An estimate with what its covariance is made of."""
+
+    estimate: PrevalenceEstimate
+    influence: Influence
+    deviation: Floats
+    """shape (C,), from the estimate to the method's second solution; zero where it has none"""
+    groups: NDArray[np.generic] | None
+    """shape (N,), of the window"""
 
 
 class FittedQuantifier(ABC):
@@ -96,20 +109,27 @@ class FittedQuantifier(ABC):
         Raises:
             InvalidInputError: no sample, a shape or a value does not fit.
         """
+        return self.analyse(logits, groups=groups, confidence=confidence).estimate
+
+    def analyse(
+        self, logits: ArrayLike, *, groups: ArrayLike | None = None, confidence: float = 0.95
+    ) -> Analysis:
+        """`estimate` with what its covariance is made of, for figures that depend on the estimated prevalence.
+
+        Raises:
+            InvalidInputError: no sample, a shape or a value does not fit.
+        """
         level = as_level(confidence, "confidence")
         rows = self._window(logits)
         keys = as_groups(groups, samples=rows.shape[0])
         features = self._features(rows)
         prevalence = self._solve(features)
-        spread = combine(
-            self._influence(features, smoothed(prevalence, rows.shape[0])),
-            self.calibration,
-            keys,
-            rows.shape[0],
-        )
-        covariance = spread.covariance + self._disagreement(features, prevalence)
+        influence = self._influence(features, smoothed(prevalence, rows.shape[0]))
+        spread = combine(influence, self.calibration, keys)
+        deviation = self._second_solution(features, prevalence) - prevalence
+        covariance = spread.covariance + np.outer(deviation, deviation)
         low, high = t_interval(prevalence, covariance, spread.degrees_of_freedom, level)
-        return PrevalenceEstimate(
+        estimate = PrevalenceEstimate(
             prevalence=prevalence,
             low=low,
             high=high,
@@ -120,6 +140,7 @@ class FittedQuantifier(ABC):
             covariance=covariance,
             degrees_of_freedom=spread.degrees_of_freedom,
         )
+        return Analysis(estimate, influence, deviation, keys)
 
     @abstractmethod
     def _fit(self) -> None:
@@ -137,9 +158,9 @@ class FittedQuantifier(ABC):
     def _influence(self, features: Floats, prevalence: Floats) -> Influence:
         """How each sample moves the estimate, linearised at a (smoothed) prevalence."""
 
-    def _disagreement(self, features: Floats, prevalence: Floats) -> Floats:  # noqa: ARG002
-        """Variance on top of the influences, shape (C, C), for what the method's model leaves out."""
-        return np.zeros((prevalence.size, prevalence.size))
+    def _second_solution(self, features: Floats, prevalence: Floats) -> Floats:  # noqa: ARG002
+        """Another estimate, (C,), that does without some assumption of the first: their difference adds variance."""
+        return prevalence
 
     def _window(self, logits: ArrayLike) -> Logits:
         rows = as_logits(logits, classes=self.calibration.classes)

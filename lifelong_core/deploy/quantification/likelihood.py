@@ -101,8 +101,7 @@ class MaximumLikelihoodLabelShift(ExpectationMaximization):
             features[held] = affine_scores(self.calibration.logits[held], fitted.temperature, fitted.bias)
         return features
 
-    def _disagreement(self, features: Floats, prevalence: Floats) -> Floats:
+    def _second_solution(self, features: Floats, prevalence: Floats) -> Floats:
         shift = np.log(smoothed(prevalence, features.shape[0]) / self.calibration.prevalence)
         means = self._class_means(softmax(self._crossfitted + shift))
-        second = simplex_least_squares(means, softmax(features + shift).mean(axis=0))
-        return np.outer(second - prevalence, second - prevalence)
+        return simplex_least_squares(means, softmax(features + shift).mean(axis=0))

@@ -21,7 +21,7 @@ def pseudo_weights(calibration: LabeledLogits) -> Floats:
 
 @dataclass(frozen=True)
 class Influence:
-    """First-order effect of each sample on the estimate."""
+    """First-order effect of each sample on an estimate with C components."""
 
     window: Floats
     """shape (N, C): the estimate moves by the mean of these over the window"""
@@ -42,32 +42,28 @@ class Spread:
     effective_n: float
 
 
-def combine(
-    influence: Influence, calibration: LabeledLogits, groups: NDArray[np.generic] | None, samples: int
-) -> Spread:
+def combine(influence: Influence, calibration: LabeledLogits, groups: NDArray[np.generic] | None) -> Spread:
     """Covariance of the window's part plus that of the calibration set, sampled class by class."""
-    from_window, window_degrees, effective = _window_part(influence, calibration, groups, samples)
-    parts, degrees = _calibration_parts(influence.calibration, calibration)
-    parts.append(from_window)
-    degrees.append(window_degrees)
-    covariance = np.sum(parts, axis=0)
-    variances = np.array([np.diag(part) for part in parts])
-    total = variances.sum(axis=0)
+    window, window_degrees, effective = _window_part(influence, calibration, groups)
+    fixed, variances, degrees = _calibration_part(influence.calibration, calibration)
+    covariance = window + fixed
     if window_degrees == 0:
-        return Spread(covariance, np.zeros(total.size), effective)
-    squares = (variances**2 / np.array(degrees)[:, np.newaxis]).sum(axis=0)
-    freedom = np.divide(total**2, squares, out=np.full(total.size, float(window_degrees)), where=squares > 0)
+        return Spread(covariance, np.zeros(covariance.shape[0]), effective)
+    own = np.diag(window)
+    squares = own**2 / window_degrees + (variances**2 / degrees[:, np.newaxis]).sum(axis=0)
+    total = (own + variances.sum(axis=0)) ** 2
+    freedom = np.divide(total, squares, out=np.full(total.size, float(window_degrees)), where=squares > 0)
     return Spread(covariance, freedom, effective)
 
 
 def _window_part(
-    influence: Influence, calibration: LabeledLogits, groups: NDArray[np.generic] | None, samples: int
+    influence: Influence, calibration: LabeledLogits, groups: NDArray[np.generic] | None
 ) -> tuple[Floats, int, float]:
     """Covariance, degrees of freedom (groups - 1) and effective sample size of the window."""
-    classes = influence.window.shape[1]
+    samples = influence.window.shape[0]
     scores = influence.window - influence.window.mean(axis=0)
     added = (influence.pseudo * pseudo_weights(calibration)[:, np.newaxis]).T @ influence.pseudo
-    total = (samples + PSEUDO_SAMPLES * classes) ** 2
+    total = (samples + PSEUDO_SAMPLES * calibration.classes) ** 2
     alone = (scores.T @ scores + added) / total
     if groups is None:
         return alone * _correction(samples), samples - 1, float(samples)
@@ -80,22 +76,22 @@ def _window_part(
     return clustered * _correction(count), count - 1, effective
 
 
-def _calibration_parts(scores: Floats, calibration: LabeledLogits) -> tuple[list[Floats], list[float]]:
-    """Covariance and degrees of freedom for each class, or for all together where groups cross the classes."""
+def _calibration_part(scores: Floats, calibration: LabeledLogits) -> tuple[Floats, Floats, Floats]:
+    """Covariance (C, C), and of its independent parts the variances (P, C) and degrees of freedom (P,).
+
+    The parts are the classes, or all together where groups may cross them.
+    """
     counts = calibration.counts
     means = _sums(scores, calibration.labels) / counts[:, np.newaxis]
     centred = (scores - means[calibration.labels]) / counts[calibration.labels][:, np.newaxis]
-    if calibration.groups is not None:
-        _, member = np.unique(calibration.groups, return_inverse=True)
-        sums = _sums(centred, member)
-        return [sums.T @ sums * _correction(sums.shape[0])], [max(sums.shape[0] - 1, 1)]
-    parts: list[Floats] = []
-    degrees: list[float] = []
-    for k, count in enumerate(counts.tolist()):
-        rows = centred[calibration.labels == k]
-        parts.append(rows.T @ rows * _correction(count))
-        degrees.append(max(count - 1, 1))
-    return parts, degrees
+    if calibration.groups is None:
+        corrections = np.array([_correction(count) for count in counts.tolist()])
+        centred *= np.sqrt(corrections)[calibration.labels][:, np.newaxis]
+        return centred.T @ centred, _sums(centred**2, calibration.labels), np.maximum(counts - 1.0, 1.0)
+    _, member = np.unique(calibration.groups, return_inverse=True)
+    sums = _sums(centred, member)
+    covariance = sums.T @ sums * _correction(sums.shape[0])
+    return covariance, np.diag(covariance)[np.newaxis, :], np.array([max(sums.shape[0] - 1.0, 1.0)])
 
 
 def _sums(values: Floats, member: Integers | NDArray[np.intp]) -> Floats:

@@ -1,0 +1,120 @@
+"""What a new head would save: expected costs of two heads in a population with the estimated prevalence."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]
+
+from lifelong_core.arrays import Floats, Integers
+from lifelong_core.deploy.documents import take_fields
+from lifelong_core.deploy.folds import stratified_folds
+from lifelong_core.deploy.head import PostProcessingHead, fit_head
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.quantification.base import Analysis
+from lifelong_core.deploy.quantification.uncertainty import Influence, combine
+from lifelong_core.metrics import confusion_matrix, expected_cost
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class ExpectedGain:
+    """Drop of the expected cost per decision, in the unit of the costs; negative: a loss."""
+
+    value: float
+    low: float
+    high: float
+    """ends of the interval with the policy's confidence"""
+    lower_quartile: float
+    """with probability 3/4 the gain is at least this; what the policy looks at"""
+    current_cost: float
+    """expected cost of a decision of the current head"""
+    candidate_cost: float
+    """the same for the candidate, judged on calibration samples that it was not fitted on"""
+
+    def to_document(self) -> dict[str, Any]:
+        """The gain as JSON values."""
+        return {"schema_version": 1, **asdict(self)}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_document` wrote.
+
+        Raises:
+            InvalidInputError: a field is missing or unknown.
+        """
+        return cls(**take_fields(document, 1, required=tuple(cls.__dataclass_fields__)))
+
+
+def expected_gain(
+    calibration: LabeledLogits,
+    analysis: Analysis,
+    head: PostProcessingHead,
+    target_prevalence: Floats,
+    confidence: float,
+) -> ExpectedGain:
+    """Gain of refitting `head` for `target_prevalence`, in the population that `analysis` estimates.
+
+    Under a pure prevalence shift the expected cost of a head is sum_k P(k) * (its mean cost on class k) (thesis Prop.
+    2.25). The candidate's costs are cross-fitted: each calibration sample is decided by a head fitted without its
+    fold. Variance by influence functions, like that of the prevalence: through the estimated prevalence, through the
+    mean costs, and through what both owe to the same calibration samples.
+    """
+    prevalence = analysis.estimate.prevalence
+    labels = calibration.labels
+    current = head.apply(calibration.logits).decisions
+    candidate = _crossfitted_decisions(calibration, head, target_prevalence)
+    savings = head.costs[labels, current] - head.costs[labels, candidate]
+    by_class = np.bincount(labels, savings, minlength=calibration.classes) / calibration.counts
+    value = float(prevalence @ by_class)
+    influence = Influence(
+        window=_column(analysis.influence.window @ by_class),
+        pseudo=_column(analysis.influence.pseudo @ by_class),
+        calibration=_column(analysis.influence.calibration @ by_class + prevalence[labels] * savings),
+    )
+    spread = combine(influence, calibration, analysis.groups)
+    variance = float(spread.covariance[0, 0] + (analysis.deviation @ by_class) ** 2)
+    freedom = float(spread.degrees_of_freedom[0])
+    error = float(np.sqrt(variance))
+    reach = error * _quantile(freedom, (1 + confidence) / 2)
+    return ExpectedGain(
+        value=value,
+        low=value - reach,
+        high=value + reach,
+        lower_quartile=value - error * _quantile(freedom, 0.75),
+        current_cost=_cost(calibration, head, current, prevalence),
+        candidate_cost=_cost(calibration, head, candidate, prevalence),
+    )
+
+
+def _crossfitted_decisions(calibration: LabeledLogits, head: PostProcessingHead, target: Floats) -> Integers:
+    """Decision on each sample by a head fitted for the target without the sample's fold, shape (N,)."""
+    folds = stratified_folds(calibration, FOLDS)
+    if not folds.any():
+        return fit_head(calibration, head.costs, target_prevalence=target).apply(calibration.logits).decisions
+    decisions = np.empty(calibration.samples, dtype=np.int64)
+    for fold in range(int(folds.max()) + 1):
+        held = folds == fold
+        fitted = fit_head(calibration.select(~held), head.costs, target_prevalence=target)
+        decisions[held] = fitted.apply(calibration.logits[held]).decisions
+    return decisions
+
+
+def _cost(
+    calibration: LabeledLogits, head: PostProcessingHead, decisions: Integers, prevalence: Floats
+) -> float:
+    confusion = confusion_matrix(
+        calibration.labels, decisions, classes=calibration.classes, decisions_count=head.costs.shape[1]
+    )
+    return expected_cost(confusion, head.costs, prevalence=prevalence)
+
+
+def _column(values: Floats) -> Floats:
+    return values[:, np.newaxis]
+
+
+def _quantile(degrees_of_freedom: float, probability: float) -> float:
+    """Of the t distribution; that with one degree of freedom where nothing is known of the spread."""
+    return float(stdtrit(max(degrees_of_freedom, 1.0), probability))

@@ -1,0 +1,71 @@
+"""Has the prevalence shifted away from what the head assumes?"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import stdtr  # pyright: ignore[reportMissingTypeStubs]
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.documents import take_fields
+from lifelong_core.deploy.quantification import PrevalenceEstimate
+
+_SMALLEST_ERROR = 1e-9
+
+
+@dataclass(frozen=True)
+class ShiftTest:
+    """A test of one hypothesis on one window."""
+
+    statistic: float
+    """largest distance of a class's estimate from the assumed prevalence, in standard errors"""
+    p_value: float
+    """of the smallest p-value of a class, times the number of classes (Bonferroni)"""
+    level: float
+    rejected: bool
+    """p_value < level: the intervals that hold for all classes at once exclude the assumed prevalence"""
+
+    def to_document(self) -> dict[str, Any]:
+        """The test as JSON values."""
+        return {"schema_version": 1, **asdict(self)}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_document` wrote.
+
+        Raises:
+            InvalidInputError: a field is missing or unknown.
+        """
+        return cls(**take_fields(document, 1, required=tuple(cls.__dataclass_fields__)))
+
+
+def prevalence_shift_test(
+    estimate: PrevalenceEstimate, assumed_prevalence: Floats, level: float
+) -> ShiftTest:
+    """Test "the population has the assumed prevalence" with an estimate and its covariance.
+
+    Looking at one window only: repeated looks raise false alarms at the level each.
+
+    Args:
+        estimate: of the population's prevalence.
+        assumed_prevalence: shape (C,).
+        level: largest probability of a rejection when the hypothesis is true.
+
+    Examples:
+        >>> import numpy as np
+        >>> estimate = PrevalenceEstimate(
+        ...     prevalence=[0.8, 0.2], low=[0.72, 0.12], high=[0.88, 0.28], confidence=0.95, n=100, effective_n=100,
+        ...     method="MLLS", covariance=0.04**2 * np.array([[1, -1], [-1, 1]]), degrees_of_freedom=[99, 99])
+        >>> test = prevalence_shift_test(estimate, np.array([0.5, 0.5]), level=0.01)
+        >>> round(test.statistic, 2), test.rejected
+        (7.5, True)
+    """
+    errors = np.sqrt(np.maximum(np.diag(estimate.covariance), _SMALLEST_ERROR**2))
+    known = estimate.degrees_of_freedom > 0
+    statistics = np.where(known, np.abs(estimate.prevalence - assumed_prevalence) / errors, 0.0)
+    p_values = 2 * stdtr(np.where(known, estimate.degrees_of_freedom, 1.0), -statistics)
+    # With two classes both say the same.
+    tests = 1 if statistics.size == 2 else statistics.size
+    p_value = min(1.0, tests * float(p_values.min()))
+    return ShiftTest(float(statistics.max()), p_value, level, p_value < level)
