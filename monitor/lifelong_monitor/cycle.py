@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from lifelong_core.deploy import AdaptationPolicy, AdaptationReport, PostProcessingHead, adapt
@@ -17,7 +17,7 @@ from lifelong_monitor.schedule import EPOCH
 
 CycleOutcome: TypeAlias = Outcome | Literal["skip"]
 _INPUTS = "inputs"
-"""Key, within the stored report, of what `adapt` was given beside window and head: all that a replay needs."""
+"""Key, within the stored report, of what a replay needs and the report itself does not hold."""
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,17 @@ def run_cycle(
     )
     if not window.ids:
         return CycleResult("skip", "no prediction within the window's age", last, datetime.now(UTC))
-    inputs = {
-        "calibration_set": subject.calibration_set_id,
-        "quantifier": settings.quantifier,
-        "policy": settings.policy.model_dump(),
-        "seed": _seed(model, environment, due_at),
-    }
-    report = _judge(store, subject.model, subject.head, window, inputs, quantifiers or FittedQuantifiers())
+    inputs = {"calibration_set": subject.calibration_set_id, "quantifier": settings.quantifier}
+    report = adapt(
+        (quantifiers or FittedQuantifiers()).get(
+            store, model, subject.calibration_set_id, settings.quantifier
+        ),
+        window.logits,
+        subject.head.head,
+        AdaptationPolicy(**settings.policy.model_dump()),
+        groups=window.groups,
+        rng=_seed(model, environment, due_at),
+    )
     if stopping():
         return CycleResult("skip", "the monitor is stopping", last, None)
     cycle = Cycle(
@@ -146,8 +150,15 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
             field="cycle",
             mend="Predictions older than the retention time are deleted; newer cycles can be replayed.",
         )
-    head = store.heads.get(model.reference, cycle.head_version)
-    return _judge(store, model, head, window, cycle.report[_INPUTS], FittedQuantifiers())
+    recorded, inputs = report_of(cycle), cycle.report[_INPUTS]
+    return adapt(
+        FittedQuantifiers().get(store, model, inputs["calibration_set"], inputs["quantifier"]),
+        window.logits,
+        store.heads.get(model.reference, cycle.head_version).head,
+        recorded.policy,
+        groups=window.groups,
+        rng=recorded.seed,
+    )
 
 
 def report_of(cycle: Cycle) -> AdaptationReport:
@@ -175,19 +186,6 @@ def _subject(store: Store, model: Model, environment: str) -> _Subject | str:
     except NotFoundError as error:
         return str(error)
     return _Subject(current, current.calibration_set_id, head, activations[-1].sequence if activations else 0)
-
-
-def _judge(
-    store: Store,
-    model: Model,
-    head: HeadRecord,
-    window: Window,
-    inputs: dict[str, Any],
-    quantifiers: FittedQuantifiers,
-) -> AdaptationReport:
-    fitted = quantifiers.get(store, model, inputs["calibration_set"], inputs["quantifier"])
-    policy = AdaptationPolicy(**inputs["policy"])
-    return adapt(fitted, window.logits, head.head, policy, groups=window.groups, rng=inputs["seed"])
 
 
 def _seed(model: Model, environment: str, due_at: datetime) -> int:

@@ -120,7 +120,7 @@ class Ticker:
                 first_seen=self._first_seen[model.id, environment],
                 last_success=self._last_success.get((model.id, environment)),
                 head=self._serving_head(registry, model, environment),
-                cycle=None if last is None else self._figures(model, last),
+                cycle=None if last is None else _figures(last),
                 realised=realised_performance(
                     self._store, task, model, environment, limit=self._settings.validation_samples
                 ),
@@ -139,20 +139,6 @@ class Ticker:
         activated_at = max(change.activated_at for change in changes)
         return ServingHead(record.version, activated_at, record.head.assumed_prevalence)
 
-    def _figures(self, model: Model, cycle: Cycle) -> CycleFigures:
-        estimate = report_of(cycle).prevalence
-        if estimate is None:
-            return CycleFigures(cycle.outcome, cycle.window_samples)
-        judged = self._store.heads.get(model.reference, cycle.head_version).head
-        return CycleFigures(
-            outcome=cycle.outcome,
-            window_samples=cycle.window_samples,
-            prevalence=estimate.prevalence,
-            low=estimate.low,
-            high=estimate.high,
-            shift_l1=float(np.abs(estimate.prevalence - judged.assumed_prevalence).sum()),
-        )
-
     def _log(self, model: Model, environment: str, result: CycleResult) -> None:
         key = (model.id, environment)
         if result.outcome != "skip":
@@ -169,3 +155,18 @@ class Ticker:
         if self._registry is None:
             raise UnavailableError("the database has no registry.")
         return self._registry
+
+
+def _figures(cycle: Cycle) -> CycleFigures:
+    report = report_of(cycle)
+    estimate = report.prevalence
+    if estimate is None:
+        return CycleFigures(cycle.outcome, cycle.window_samples)
+    return CycleFigures(
+        outcome=cycle.outcome,
+        window_samples=cycle.window_samples,
+        prevalence=estimate.prevalence,
+        low=estimate.low,
+        high=estimate.high,
+        shift_l1=float(np.abs(estimate.prevalence - report.assumed_prevalence).sum()),
+    )

@@ -1,0 +1,304 @@
+"""The monitor as a real process beside a real Prometheus: a shift is noticed, answered and visible on every panel."""
+
+import copy
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from grafana.generate import DASHBOARD_FILE
+from lifelong_core.store import Model, Store
+from tests.unit.monitor.population import (
+    BALANCED,
+    SHIFTED,
+    add_model,
+    draw,
+    label,
+    open_store,
+    predict,
+    settings_for,
+)
+
+DASHBOARD: dict[str, Any] = json.loads(DASHBOARD_FILE.read_text(encoding="utf-8"))
+PATIENCE_SECONDS = 40.0
+_OF_THE_SERVICE = re.compile(r"lifelong_(requests|request|predictions)_")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def until(happened: Callable[[], Any], *, what: str) -> Any:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (result := happened()):
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.1)
+    return result
+
+
+@contextmanager
+def process(*command: str | Path, log: Path, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
+    with log.open("wb") as output:
+        started = subprocess.Popen(
+            command, env=kept | variables, cwd=log.parent, stdout=output, stderr=output
+        )
+        try:
+            yield started
+        finally:
+            started.terminate()
+            try:
+                started.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                started.kill()
+                started.wait()
+
+
+class Prometheus:
+    """Asks a Prometheus over HTTP, as Grafana does."""
+
+    def __init__(self, port: int) -> None:
+        self._url = f"http://127.0.0.1:{port}"
+
+    def ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self._url}/-/ready", timeout=2):
+                return True
+        except OSError:
+            return False
+
+    def query(self, expression: str, *, ranged: bool) -> list[Any]:
+        """The resulting series; an expression that does not parse raises."""
+        parameters: dict[str, Any] = {"query": expression}
+        if ranged:
+            parameters |= {"start": time.time() - 60, "end": time.time(), "step": 1}
+        path = "query_range" if ranged else "query"
+        url = f"{self._url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return json.load(answer)["data"]["result"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{expression}: {error.read().decode()}") from error
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A store, a monitor that watches it, and the Prometheus that scrapes the monitor."""
+
+    store: Store
+    model: Model
+    prometheus: Prometheus
+    monitor: subprocess.Popen[bytes]
+    log: Path
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    folder = tmp_path_factory.mktemp("watched")
+    settings = settings_for(folder)
+    monitor_port, prometheus_port = free_port(), free_port()
+    configuration = folder / "prometheus.yml"
+    configuration.write_text(
+        json.dumps(
+            {
+                "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+                "scrape_configs": [
+                    {
+                        "job_name": "lifelong-monitor",
+                        "static_configs": [{"targets": [f"127.0.0.1:{monitor_port}"]}],
+                    }
+                ],
+            }
+        )
+    )
+    program = shutil.which("prometheus")
+    assert program, "prometheus is missing: install the system package of that name"
+    with ExitStack() as stack:
+        store = stack.enter_context(open_store(settings))
+        model = add_model(store)
+        predict(store, model, "clinic", draw(BALANCED, 600, seed=11))
+        predict(store, model, "other", draw(BALANCED, 600, seed=12))
+        stack.enter_context(
+            process(
+                program,
+                f"--config.file={configuration}",
+                f"--storage.tsdb.path={folder / 'tsdb'}",
+                f"--web.listen-address=127.0.0.1:{prometheus_port}",
+                log=folder / "prometheus.log",
+            )
+        )
+        monitor = stack.enter_context(
+            process(
+                sys.executable,
+                "-m",
+                "lifelong_monitor",
+                log=folder / "monitor.log",
+                LIFELONG_DATA_DIRECTORY=str(folder),
+                LIFELONG_MONITOR_PORT=str(monitor_port),
+                LIFELONG_CYCLE_INTERVAL_SECONDS="1",
+                LIFELONG_WINDOW_SAMPLES=str(settings.window_samples),
+            )
+        )
+        prometheus = Prometheus(prometheus_port)
+        until(prometheus.ready, what="Prometheus")
+        yield Watched(store, model, prometheus, monitor, folder / "monitor.log")
+
+
+@dataclass(frozen=True)
+class Story:
+    """What had happened by which time."""
+
+    outcomes_before: dict[str, set[str]]
+    swap_version: int
+    estimate: np.ndarray[Any, Any]
+
+
+@pytest.fixture(scope="module")
+def story(watched: Watched) -> Story:
+    """First the mix of development, twice; then another mix in one of the two environments."""
+    store, model = watched.store, watched.model
+
+    def judged(environment: str, cycles: int) -> bool:
+        return len(store.cycles.list(model.id, environment)) >= cycles
+
+    until(lambda: judged("clinic", 1) and judged("other", 1), what="the first cycles")
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=13))
+    until(lambda: judged("clinic", 2), what="a second cycle")
+    before = {
+        name: {cycle.outcome for cycle in store.cycles.list(model.id, name)} for name in ("clinic", "other")
+    }
+    shifted = draw(SHIFTED, 600, seed=14)
+    ids = predict(store, model, "clinic", shifted)
+    label(store, ids[:100], list(shifted.labels[:100]))
+
+    def swap() -> Any:
+        last = store.cycles.last(model.id, "clinic")
+        return last if last is not None and last.outcome == "swap" else None
+
+    cycle = until(swap, what="a swap")
+    return Story(before, cycle.published_version, np.array(cycle.report["prevalence"]["prevalence"]))
+
+
+def test_no_head_is_swapped_before_the_shift(story: Story) -> None:
+    assert story.outcomes_before == {"clinic": {"keep"}, "other": {"keep"}}
+
+
+def test_the_shift_is_answered_by_a_head_for_its_environment(watched: Watched, story: Story) -> None:
+    assert np.abs(story.estimate - SHIFTED).sum() < 0.15
+    registry = watched.store.registry()
+    assert registry is not None
+    active = registry.head_for(watched.model, "clinic")
+    assert active.version == story.swap_version
+    assert np.allclose(active.head.assumed_prevalence, story.estimate, atol=0.005)
+    assert registry.head_for(watched.model, "other").version == 1
+    swaps = [entry for entry in watched.store.audit.list() if entry.action == "heads.swap"]
+    assert [(entry.actor, entry.subject) for entry in swaps] == [
+        ("monitor", f"{watched.model.reference}/clinic")
+    ]
+
+
+def test_prometheus_has_the_swap(watched: Watched, story: Story) -> None:
+    def value(expression: str) -> float | None:
+        series = watched.prometheus.query(expression, ranged=False)
+        return float(series[0]["value"][1]) if series else None
+
+    clinic = f'{{model="{watched.model.reference}",environment="clinic"}}'
+    until(
+        lambda: value(f"lifelong_head_version{clinic}") == story.swap_version, what="the head in Prometheus"
+    )
+    assert value(f'lifelong_cycles_total{clinic[:-1]},outcome="swap"}}') == 1
+    assert value(f'lifelong_prevalence_estimate{clinic[:-1]},class="benign"}}') == pytest.approx(
+        story.estimate[0]
+    )
+    assert value(f"lifelong_labelled_samples{clinic}") == 100
+    assert value('lifelong_cycles_total{environment="other",outcome="swap"}') == 0
+    assert value("lifelong_tick_errors_total") == 0
+
+
+def panels_in_trouble(prometheus: Prometheus, dashboard: dict[str, Any], model: Model) -> set[str]:
+    """Titles of the panels and annotations for which Prometheus has no data although it should.
+
+    Those about the service, which does not run here, must parse only.
+    """
+    asked = [
+        (panel["title"], target["expr"], target["range"])
+        for panel in dashboard["panels"]
+        for target in panel.get("targets", [])
+    ]
+    asked += [(one["name"], one["target"]["expr"], True) for one in dashboard["annotations"]["list"]]
+    assert len(asked) > 15
+    replacements = {
+        "$model": model.reference,
+        "$environment": "clinic",
+        "$class": "benign|malignant",
+        "$__rate_interval": "5s",
+    }
+    trouble: set[str] = set()
+    for title, expression, ranged in asked:
+        filled = expression
+        for name, value in replacements.items():
+            filled = filled.replace(name, value)
+        assert "$" not in filled
+        series = prometheus.query(filled, ranged=ranged)
+        if not series and not _OF_THE_SERVICE.search(filled):
+            trouble.add(title)
+    return trouble
+
+
+def test_every_panel_and_annotation_gets_data(watched: Watched, story: Story) -> None:
+    until(
+        lambda: not panels_in_trouble(watched.prometheus, DASHBOARD, watched.model),
+        what="data on every panel",
+    )
+
+
+def test_the_panel_check_notices_a_misspelt_metric(watched: Watched, story: Story) -> None:
+    misspelt = copy.deepcopy(DASHBOARD)
+    panel = next(panel for panel in misspelt["panels"] if panel["title"] == "Shift size")
+    panel["targets"][0]["expr"] = panel["targets"][0]["expr"].replace("shift_l1", "shift_l2")
+    assert "Shift size" in panels_in_trouble(watched.prometheus, misspelt, watched.model)
+
+
+def test_the_panel_check_notices_an_expression_that_does_not_parse(watched: Watched, story: Story) -> None:
+    broken = copy.deepcopy(DASHBOARD)
+    panel = next(panel for panel in broken["panels"] if panel["title"] == "Latency")
+    panel["targets"][0]["expr"] += ")"
+    with pytest.raises(AssertionError, match="parse error"):
+        panels_in_trouble(watched.prometheus, broken, watched.model)
+
+
+def test_the_swap_is_annotated_at_the_time_of_its_activation(watched: Watched, story: Story) -> None:
+    (annotation,) = DASHBOARD["annotations"]["list"]
+    expression = annotation["target"]["expr"].replace("$model", watched.model.reference)
+    expression = expression.replace("$environment", "clinic")
+
+    def marks() -> dict[str, set[int]]:
+        series = watched.prometheus.query(expression, ranged=True)
+        return {one["metric"]["head"]: {round(float(value)) for _, value in one["values"]} for one in series}
+
+    until(lambda: str(story.swap_version) in marks(), what="the annotation")
+    activation = watched.store.heads.activations(watched.model.reference, environment="clinic")[-1]
+    assert marks()[str(story.swap_version)] == {round(activation.activated_at.timestamp() * 1000)}
+
+
+def test_the_log_says_in_words_what_happened(watched: Watched, story: Story) -> None:
+    lines = watched.log.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if f"{watched.model.reference} in clinic: swap." in line]
+    assert not [line for line in lines if "Traceback" in line]

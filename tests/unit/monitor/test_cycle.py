@@ -1,0 +1,248 @@
+from datetime import UTC, datetime, timedelta
+from threading import Barrier, Thread
+
+import numpy as np
+import pytest
+
+from lifelong_core.errors import NotFoundError
+from lifelong_core.settings import PolicySettings, Settings
+from lifelong_core.store import Model, Store, new_prediction_id
+from lifelong_monitor.cycle import CycleResult, replay, report_of, run_cycle
+from lifelong_monitor.quantifiers import FittedQuantifiers
+from lifelong_monitor.schedule import due_before
+from tests.unit.monitor.population import BALANCED, SHIFTED, add_model, draw, predict, settings_for
+
+MINUTE = timedelta(minutes=1)
+DUE = due_before(datetime.now(UTC), MINUTE)
+LATER = DUE + MINUTE
+
+
+def active_version(store: Store, model: Model, environment: str) -> int:
+    registry = store.registry()
+    assert registry is not None
+    return registry.head_for(model, environment).version
+
+
+def test_the_head_is_kept_while_the_mix_is_that_of_development(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=2))
+    result = run_cycle(store, settings, model, "clinic", DUE)
+    assert result.outcome == "keep"
+    assert result.reason
+    (recorded,) = store.cycles.list()
+    assert recorded == result.last
+    assert (recorded.window_samples, recorded.due_at, recorded.published_version) == (600, DUE, None)
+    assert result.succeeded_at == recorded.finished_at
+    assert active_version(store, model, "clinic") == 1
+
+
+def test_a_shift_swaps_the_head_of_its_environment_only(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    ids = predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    predict(store, model, "other", draw(BALANCED, 600, seed=4))
+    result = run_cycle(store, settings, model, "clinic", DUE)
+    assert result.outcome == "swap"
+    assert result.last is not None
+    assert result.last.published_version == 2
+    assert active_version(store, model, "clinic") == 2
+    assert active_version(store, model, "other") == 1
+    assert active_version(store, model, "default") == 1
+    head = store.heads.get(model.reference, 2).head
+    assert np.abs(head.assumed_prevalence - SHIFTED).sum() < 0.15
+    assert head.provenance["cycle"] == str(result.last.id)
+    assert head.provenance["window"] == {"first": str(ids[0]), "last": str(ids[-1]), "samples": 600}
+    assert head.provenance["quantifier"] == "MLLS"
+    entry = store.audit.list()[0]
+    assert (entry.actor, entry.action, entry.subject) == (
+        "monitor",
+        "heads.swap",
+        f"{model.reference}/clinic",
+    )
+
+
+def test_the_default_environment_gets_a_head_of_its_own_too(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    predict(store, model, "default", draw(SHIFTED, 600, seed=3))
+    assert run_cycle(store, settings, model, "default", DUE).outcome == "swap"
+    assert active_version(store, model, "default") == 2
+    assert active_version(store, model, "elsewhere") == 1
+
+
+def test_a_small_window_is_kept_whatever_it_holds(store: Store, settings: Settings, model: Model) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 100, seed=3))
+    assert run_cycle(store, settings, model, "clinic", DUE).outcome == "keep"
+
+
+def test_the_window_holds_the_newest_and_none_that_are_too_old(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=5))
+    assert run_cycle(store, settings, model, "clinic", DUE).outcome == "keep"
+    future = datetime.now(UTC) + settings.window_age + MINUTE
+    predict(store, model, "other", draw(SHIFTED, 600, seed=3))
+    assert (
+        run_cycle(store, settings, model, "other", future).reason == "no prediction within the window's age"
+    )
+    assert len(store.cycles.list()) == 1
+
+
+def test_the_same_cycle_never_runs_twice(store: Store, settings: Settings, model: Model) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    first = run_cycle(store, settings, model, "clinic", DUE)
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=5))
+    second = run_cycle(store, settings, model, "clinic", DUE)
+    assert (second.outcome, second.last) == ("skip", first.last)
+    assert first.last is not None
+    assert second.succeeded_at == first.last.finished_at
+    assert len(store.cycles.list()) == 1
+
+
+def test_two_monitors_that_run_the_same_cycle_at_once_record_it_once(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    both_are_about_to_write = Barrier(2, timeout=60)
+    results: list[CycleResult] = []
+
+    def stopping() -> bool:
+        both_are_about_to_write.wait()
+        return False
+
+    def monitor() -> None:
+        results.append(run_cycle(store, settings, model, "clinic", DUE, stopping=stopping))
+
+    threads = [Thread(target=monitor) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(result.outcome for result in results) == ["skip", "swap"]
+    assert all(result.succeeded_at is not None for result in results)
+    assert len(store.cycles.list()) == 1
+    assert len(store.heads.list(model.reference)) == 2
+
+
+def test_without_a_new_prediction_nothing_is_judged_or_written(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=2))
+    run_cycle(store, settings, model, "clinic", DUE)
+    predict(store, model, "other", draw(SHIFTED, 600, seed=3))
+    result = run_cycle(store, settings, model, "clinic", LATER)
+    assert (result.outcome, result.reason) == ("skip", "no new prediction")
+    assert result.succeeded_at is not None
+    assert len(store.cycles.list()) == 1
+    predict(store, model, "clinic", draw(BALANCED, 3, seed=9))
+    assert run_cycle(store, settings, model, "clinic", LATER).outcome == "keep"
+
+
+@pytest.mark.parametrize("changed", ["clinic", None])
+def test_a_head_that_somebody_published_meanwhile_wins(
+    store: Store, settings: Settings, model: Model, changed: str | None
+) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    head = store.heads.get(model.reference, 1).head
+
+    def somebody_publishes() -> bool:
+        store.heads.publish(model.reference, head, environment=changed, actor="a person")
+        return False
+
+    result = run_cycle(store, settings, model, "clinic", DUE, stopping=somebody_publishes)
+    assert (result.outcome, result.succeeded_at) == ("skip", None)
+    assert store.cycles.list() == []
+    assert active_version(store, model, "clinic") == 2
+    assert run_cycle(store, settings, model, "clinic", LATER).outcome == "swap"
+    assert active_version(store, model, "clinic") == 3
+
+
+def test_a_monitor_that_is_stopping_writes_nothing(store: Store, settings: Settings, model: Model) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    result = run_cycle(store, settings, model, "clinic", DUE, stopping=lambda: True)
+    assert (result.outcome, result.succeeded_at) == ("skip", None)
+    assert store.cycles.list() == []
+    assert run_cycle(store, settings, model, "clinic", DUE).outcome == "swap"
+
+
+def test_a_model_without_a_calibration_set_is_skipped(store: Store, settings: Settings, model: Model) -> None:
+    bare = add_model(store, "bare", calibrated=False)
+    store.heads.publish(
+        bare.reference, store.heads.get(model.reference, 1).head, environment=None, actor="a person"
+    )
+    predict(store, bare, "clinic", draw(SHIFTED, 600, seed=3))
+    result = run_cycle(store, settings, bare, "clinic", DUE)
+    assert (result.outcome, result.succeeded_at) == ("skip", None)
+    assert "no calibration set" in result.reason
+
+
+def test_a_model_without_a_head_is_skipped(store: Store, settings: Settings, model: Model) -> None:
+    bare = add_model(store, "bare", calibrated=False)
+    store.calibration_sets.add(bare.reference, draw(BALANCED, 300, seed=1), actor="tests")
+    result = run_cycle(store, settings, bare, "clinic", DUE)
+    assert (result.outcome, result.succeeded_at) == ("skip", None)
+    assert "no head" in result.reason
+
+
+def test_a_quantifier_is_fitted_once_per_calibration_set_and_method(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    kept = FittedQuantifiers()
+    first = store.calibration_sets.list(model.reference)[0].id
+    fitted = kept.get(store, model, first, "MLLS")
+    assert kept.get(store, model, first, "MLLS") is fitted
+    assert kept.get(store, model, first, "ACC") is not fitted
+    second = store.calibration_sets.add(model.reference, draw(BALANCED, 300, seed=8), actor="tests").id
+    assert kept.get(store, model, second, "ACC").calibration.samples == 300
+
+
+@pytest.mark.parametrize(("prevalence", "outcome"), [(BALANCED, "keep"), (SHIFTED, "swap")])
+def test_a_past_cycle_can_be_replayed(
+    store: Store, settings: Settings, model: Model, prevalence: tuple[float, ...], outcome: str
+) -> None:
+    predict(store, model, "clinic", draw(prevalence, 900, seed=3))
+    changed = settings_for(
+        settings.data_directory, quantifier="ACC", policy=PolicySettings(minimum_samples=150, level=0.02)
+    )
+    cycle = run_cycle(store, changed, model, "clinic", DUE).last
+    assert cycle is not None
+    # what came later does not matter: predictions, another head, another calibration set, a worse seed
+    predict(store, model, "clinic", draw(BALANCED, 700, seed=5))
+    run_cycle(store, settings, model, "clinic", LATER)
+    store.calibration_sets.add(model.reference, draw(BALANCED, 300, seed=8), actor="tests")
+    report = replay(store, cycle.id)
+    assert report.outcome == outcome
+    assert report == report_of(cycle)
+    assert report.to_document() == report_of(cycle).to_document()
+
+
+def test_a_replay_keeps_groups_together(store: Store, settings: Settings, model: Model) -> None:
+    labelled = draw(SHIFTED, 600, seed=3)
+    groups = [bytes([index % 100]) * 16 for index in range(labelled.samples)]
+    predict(store, model, "clinic", labelled, groups=groups)
+    cycle = run_cycle(store, settings, model, "clinic", DUE).last
+    assert cycle is not None
+    assert replay(store, cycle.id) == report_of(cycle)
+    predict(store, model, "other", labelled)
+    alone = run_cycle(store, settings, model, "other", DUE).last
+    assert alone is not None
+    assert report_of(alone).prevalence != report_of(cycle).prevalence
+
+
+def test_reports_of_different_windows_differ_so_that_equality_means_something(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    first = run_cycle(store, settings, model, "clinic", DUE).last
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=4))
+    second = run_cycle(store, settings, model, "clinic", LATER).last
+    assert first is not None
+    assert second is not None
+    assert replay(store, second.id) == report_of(second) != report_of(first)
+
+
+def test_an_unknown_cycle_cannot_be_replayed(store: Store, model: Model) -> None:
+    with pytest.raises(NotFoundError):
+        replay(store, new_prediction_id())

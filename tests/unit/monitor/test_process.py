@@ -1,0 +1,153 @@
+"""The monitor as a real process: what stops it, what does not, and what it never imports."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.unit.monitor.population import SHIFTED, add_model, draw, open_store, predict, settings_for
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def environment(folder: Path, port: int, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
+    return kept | {"LIFELONG_DATA_DIRECTORY": str(folder), "LIFELONG_MONITOR_PORT": str(port)} | more
+
+
+@contextmanager
+def monitor(folder: Path, port: int, **more: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lifelong_monitor"],
+        env=environment(folder, port, **more),
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def metrics(port: int) -> str:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            return answer.read().decode()
+    except urllib.error.URLError:
+        return ""
+
+
+def wait_for(port: int, pattern: str) -> None:
+    deadline = time.monotonic() + 30
+    while not re.search(pattern, metrics(port), re.MULTILINE):
+        assert time.monotonic() < deadline, metrics(port)
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    settings = settings_for(tmp_path)
+    with open_store(settings) as store:
+        predict(store, add_model(store), "clinic", draw(SHIFTED, 600, seed=3))
+    return tmp_path
+
+
+@pytest.mark.parametrize("stopping", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_with_status_0(folder: Path, stopping: signal.Signals) -> None:
+    port = free_port()
+    with monitor(folder, port) as process:
+        wait_for(port, r'^lifelong_cycles_total\{.*outcome="swap"\} 1')
+        process.send_signal(stopping)
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == 0, said
+    assert "swap." in said
+    assert said.rstrip().endswith("stopped")
+
+
+def test_it_goes_on_without_a_database_and_counts(tmp_path: Path) -> None:
+    port, nobody = free_port(), free_port()
+    url = f"postgresql+psycopg://user@127.0.0.1:{nobody}/lifelong"
+    more = {"LIFELONG_DATABASE_URL": url, "LIFELONG_CYCLE_INTERVAL_SECONDS": "0.2"}
+    with monitor(tmp_path, port, **more) as process:
+        wait_for(port, r"^lifelong_tick_errors_total ([2-9]|\d\d)")
+        assert process.poll() is None
+        process.terminate()
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == 0, said
+    assert "does not answer" in said
+    assert "Traceback" not in said
+
+
+def test_without_a_schema_it_says_how_to_make_one(tmp_path: Path) -> None:
+    with monitor(tmp_path, free_port()) as process:
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "lifelong init" in said
+    assert "Traceback" not in said
+
+
+def test_a_taken_port_is_explained(folder: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with monitor(folder, taken.getsockname()[1]) as process:
+            _, said = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "LIFELONG_MONITOR_PORT" in said
+    assert "Traceback" not in said
+
+
+def test_a_wrong_setting_is_explained(folder: Path) -> None:
+    with monitor(folder, free_port(), LIFELONG_CYCLE_INTERVAL_SECONDS="-1") as process:
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "LIFELONG_CYCLE_INTERVAL_SECONDS" in said
+    assert "Traceback" not in said
+
+
+_AFTER_A_TICK = """
+import sys
+from datetime import UTC, datetime
+import lifelong_monitor.__main__
+from lifelong_core.settings import Settings
+from lifelong_core.store import Store
+from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.tick import Ticker
+
+settings = Settings.load()
+store = Store.open(settings.resolved_database_url, settings.resolved_artifacts_url)
+exporter = Exporter(cycle_interval_seconds=60)
+Ticker(store, settings, exporter).tick(datetime.now(UTC), datetime.now(UTC))
+print([cycle.outcome for cycle in store.cycles.list()], sorted({name.split(".")[0] for name in sys.modules}))
+"""
+
+
+def test_a_process_that_ran_a_cycle_has_imported_neither_torch_nor_scikit_learn(folder: Path) -> None:
+    answer = subprocess.run(
+        [sys.executable, "-c", _AFTER_A_TICK],
+        env=environment(folder, free_port()),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "['swap']" in answer.stdout
+    assert "'scipy'" in answer.stdout
+    assert not re.search(r"'(torch|sklearn|timm|bentoml|onnxruntime)'", answer.stdout)

@@ -1,0 +1,201 @@
+import logging
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from lifelong_core.errors import UnavailableError
+from lifelong_core.settings import Settings
+from lifelong_core.store import Model, Store
+from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.schedule import due_before
+from lifelong_monitor.tick import Ticker
+from tests.unit.monitor.population import (
+    BALANCED,
+    CLASS_NAMES,
+    SHIFTED,
+    add_model,
+    draw,
+    label,
+    predict,
+)
+
+MINUTE = timedelta(minutes=1)
+NOW = datetime.now(UTC)
+DUE = due_before(NOW, MINUTE)
+
+
+@pytest.fixture
+def exporter() -> Exporter:
+    return Exporter(cycle_interval_seconds=60)
+
+
+@pytest.fixture
+def ticker(store: Store, settings: Settings, exporter: Exporter) -> Ticker:
+    return Ticker(store, settings, exporter)
+
+
+def value(
+    exporter: Exporter, name: str, model: str = "lesions@1", environment: str = "clinic", **labels: str
+):
+    return exporter.registry.get_sample_value(
+        f"lifelong_{name}", {"model": model, "environment": environment} | labels
+    )
+
+
+def cycles(exporter: Exporter, outcome: str, **population: str) -> float | None:
+    return value(exporter, "cycles_total", outcome=outcome, **population)
+
+
+def test_every_population_gets_its_own_cycle(
+    store: Store, model: Model, ticker: Ticker, exporter: Exporter
+) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    predict(store, model, "other", draw(BALANCED, 600, seed=4))
+    ticker.tick(NOW, DUE)
+    assert cycles(exporter, "swap") == 1
+    assert cycles(exporter, "keep", environment="other") == 1
+    assert value(exporter, "head_version") == 2
+    assert value(exporter, "head_version", environment="other") == 1
+    assert exporter.registry.get_sample_value("lifelong_cycle_seconds_count") == 2
+
+
+def test_after_a_swap_the_new_assumption_is_shown_beside_the_shift_that_led_to_it(
+    store: Store, model: Model, ticker: Ticker, exporter: Exporter
+) -> None:
+    drawn = draw(SHIFTED, 600, seed=3)
+    label(store, predict(store, model, "clinic", drawn)[:50], list(drawn.labels[:50]))
+    ticker.tick(NOW, DUE)
+    for name in CLASS_NAMES:
+        estimate = value(exporter, "prevalence_estimate", **{"class": name})
+        assert value(exporter, "prevalence_assumed", **{"class": name}) == pytest.approx(estimate, abs=0.005)
+        assert value(exporter, "prevalence_low", **{"class": name}) <= estimate
+        assert value(exporter, "prevalence_high", **{"class": name}) >= estimate
+    assert value(exporter, "prevalence_shift_l1") > 0.8
+    assert value(exporter, "window_samples") == 600
+    assert value(exporter, "labelled_samples") == 50
+    assert 0 < value(exporter, "realised_accuracy") < 1
+    activation = store.heads.activations(model.reference, environment="clinic")[-1]
+    assert value(exporter, "head_activated_timestamp_seconds") == activation.activated_at.timestamp()
+    assert value(exporter, "cycle_last_outcome", outcome="swap") == 1
+
+
+def test_a_failing_population_does_not_stop_the_others(
+    store: Store,
+    settings: Settings,
+    model: Model,
+    ticker: Ticker,
+    exporter: Exporter,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broken = add_model(store, "broken")
+    assert broken.calibration_set_id is not None
+    # the two calibration sets are equal, so give it one of its own before taking it away
+    own = store.calibration_sets.add(broken.reference, draw(BALANCED, 300, seed=7), actor="tests")
+    Path(store.artifacts.path(own.digest)).unlink()
+    predict(store, broken, "clinic", draw(SHIFTED, 600, seed=3))
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    with caplog.at_level(logging.INFO):
+        ticker.tick(NOW, DUE)
+    assert cycles(exporter, "error", model="broken@1") == 1
+    assert cycles(exporter, "swap") == 1
+    assert value(exporter, "cycle_last_success_timestamp_seconds", model="broken@1") is None
+    assert value(exporter, "population_first_seen_timestamp_seconds", model="broken@1") == NOW.timestamp()
+    assert "broken@1 in clinic: error" in caplog.text
+
+
+def test_an_unexpected_exception_is_logged_with_its_traceback(
+    store: Store,
+    model: Model,
+    ticker: Ticker,
+    exporter: Exporter,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def defect(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a defect")
+
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
+    monkeypatch.setattr("lifelong_monitor.tick.run_cycle", defect)
+    ticker.tick(NOW, DUE)
+    assert cycles(exporter, "error") == 1
+    assert "Traceback" in caplog.text
+    assert "ZeroDivisionError: a defect" in caplog.text
+
+
+def test_a_restart_does_not_blank_the_dashboard(
+    store: Store, settings: Settings, model: Model, ticker: Ticker
+) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    ticker.tick(NOW, DUE)
+    restarted = Exporter(cycle_interval_seconds=60)
+    Ticker(store, settings, restarted, stopping=lambda: True).tick(NOW, DUE)
+    assert value(restarted, "prevalence_estimate", **{"class": "benign"}) > 0.7
+    assert value(restarted, "head_version") == 2
+    assert value(restarted, "window_samples") == 600
+    last = store.cycles.last(model.id, "clinic")
+    assert last is not None
+    assert value(restarted, "cycle_last_success_timestamp_seconds") == last.finished_at.timestamp()
+    assert cycles(restarted, "swap") == 0
+
+
+def test_nothing_new_counts_as_success_and_keeps_the_figures(
+    store: Store, model: Model, ticker: Ticker, exporter: Exporter
+) -> None:
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
+    ticker.tick(NOW, DUE)
+    first = value(exporter, "cycle_last_success_timestamp_seconds")
+    ticker.tick(NOW + MINUTE, DUE + MINUTE)
+    assert cycles(exporter, "skip") == 1
+    assert value(exporter, "cycle_last_success_timestamp_seconds") > first
+    assert value(exporter, "window_samples") == 600
+
+
+def test_a_head_published_or_rolled_back_by_a_person_is_shown_at_the_next_tick(
+    store: Store, model: Model, ticker: Ticker, exporter: Exporter
+) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    ticker.tick(NOW, DUE)
+    swapped = value(exporter, "head_activated_timestamp_seconds")
+    store.heads.rollback(model.reference, environment="clinic", actor="a person")
+    ticker.tick(NOW + MINUTE, DUE + MINUTE)
+    assert value(exporter, "head_version") == 1
+    assert value(exporter, "prevalence_assumed", **{"class": "benign"}) == pytest.approx(1 / 3)
+    # the default head came back to this environment after the swap, although it is older than it
+    assert value(exporter, "head_activated_timestamp_seconds") > swapped
+
+
+def test_a_population_whose_predictions_are_all_too_old_disappears(
+    store: Store, settings: Settings, model: Model, ticker: Ticker, exporter: Exporter
+) -> None:
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
+    ticker.tick(NOW, DUE)
+    later = NOW + settings.window_age + MINUTE
+    ticker.tick(later, due_before(later, MINUTE))
+    assert value(exporter, "head_version") is None
+
+
+def test_one_line_says_what_a_cycle_found_and_a_lasting_reason_to_skip_is_said_once(
+    store: Store, model: Model, ticker: Ticker, caplog: pytest.LogCaptureFixture
+) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    with caplog.at_level(logging.INFO):
+        for step in range(3):
+            ticker.tick(NOW + step * MINUTE, DUE + step * MINUTE)
+    swap, skip = (record.getMessage() for record in caplog.records if record.name == "lifelong_monitor.tick")
+    assert swap.startswith("lesions@1 in clinic: swap. ")
+    assert "benign 0." in swap
+    assert " to " in swap
+    assert "Published head 2." in swap
+    assert skip == "lesions@1 in clinic: skip. no new prediction"
+
+
+def test_without_a_database_the_tick_fails_as_a_whole(
+    store: Store, model: Model, ticker: Ticker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object) -> None:
+        raise UnavailableError("the database does not answer.")
+
+    monkeypatch.setattr(store.predictions, "populations", gone)
+    with pytest.raises(UnavailableError):
+        ticker.tick(NOW, DUE)
