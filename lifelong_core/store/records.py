@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.store.preprocessing import Preprocessing
 
@@ -48,8 +49,8 @@ class Scope(StrEnum):
     ADMIN = "admin"
 
 
-@dataclass(frozen=True)
-class Task:
+@dataclass(frozen=True, eq=False)
+class Task(ArrayValue):
     """A classification problem: class names and confusion costs (rows true class, columns decision)."""
 
     id: int
@@ -80,8 +81,8 @@ class Model:
         return f"{self.name}@{self.version}"
 
 
-@dataclass(frozen=True)
-class CalibrationSet:
+@dataclass(frozen=True, eq=False)
+class CalibrationSet(ArrayValue):
     """Labelled logits of one model, immutable; the arrays are the artifact `digest`."""
 
     id: int
@@ -180,8 +181,8 @@ class Registry:
         return record
 
 
-@dataclass(frozen=True)
-class Prediction:
+@dataclass(frozen=True, eq=False)
+class Prediction(ArrayValue):
     """One row of the prediction log. `id` is a UUIDv7: it holds the time and orders the log by time."""
 
     id: UUID
@@ -232,8 +233,8 @@ class LogPosition:
     id: UUID
 
 
-@dataclass(frozen=True)
-class Window:
+@dataclass(frozen=True, eq=False)
+class Window(ArrayValue):
     """The newest predictions of one (model, environment), oldest first, as read up to `horizon`."""
 
     ids: tuple[UUID, ...]
@@ -256,8 +257,8 @@ class NewLabel:
 LabelOutcome: TypeAlias = Literal["stored", "unchanged", "corrected", "unknown"]
 
 
-@dataclass(frozen=True)
-class LabelledPredictions:
+@dataclass(frozen=True, eq=False)
+class LabelledPredictions(ArrayValue):
     """Predictions whose true class has become known, newest last; row i of every array is one prediction."""
 
     ids: tuple[UUID, ...]

@@ -144,8 +144,8 @@ def test_opening_a_database_that_is_not_there_names_init(empty_url: str, artifac
 def test_opening_an_older_schema_names_upgrade(
     database_url: str, artifacts_url: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("alembic.script.ScriptDirectory.get_current_head", lambda scripts: "9999")
-    with pytest.raises(SchemaError, match="older schema 0001.*lifelong upgrade"):
+    monkeypatch.setattr("alembic.script.ScriptDirectory.get_current_head", lambda _: "9999")
+    with pytest.raises(SchemaError, match=r"older schema 0001.*lifelong upgrade"):
         Store.open(database_url, artifacts_url)
 
 

@@ -1,0 +1,192 @@
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.store import Model, Store
+from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, head
+
+SITE = "site-a"
+
+
+def publish(store: Store, bias: float, environment: str | None = SITE, **options: Any) -> int:
+    return store.heads.publish(
+        "dermatology", head(bias), environment=environment, actor="ann", **options
+    ).version
+
+
+def rollback(store: Store, environment: str | None = SITE) -> int:
+    return store.heads.rollback("dermatology", environment=environment, actor="bob").version
+
+
+def serving(store: Store, model: Model, environment: str = SITE) -> int:
+    registry = store.registry()
+    assert registry is not None
+    return registry.head_for(model, environment).version
+
+
+def test_a_head_comes_back_to_the_last_bit_and_with_its_provenance(store: Store):
+    add_model(store)
+    published = PostProcessingHead(
+        [0.1 + 0.2, 1e-3, 7.0],
+        [1 / 3, -0.0, 1e300],
+        COSTS,
+        [1, 0, 0],
+        CLASSES,
+        {"origin": "by hand", "n": [1, None]},
+    )
+    record = store.heads.publish("dermatology", published, environment=None, actor="ann")
+    found = store.heads.get("dermatology", record.version)
+    assert found.head.to_json() == published.to_json()
+    assert found.head.digest == published.digest
+    assert (found.version, found.created_by) == (1, "ann")
+    assert found == record
+
+
+def test_versions_count_up_over_all_environments_of_a_model(store: Store):
+    add_model(store)
+    assert [publish(store, 0, None), publish(store, 1, SITE), publish(store, 2, "site-b")] == [1, 2, 3]
+    add_model(store, "other")
+    assert store.heads.publish("other", head(), environment=None, actor="ann").version == 1
+    assert [record.version for record in store.heads.list("dermatology")] == [1, 2, 3]
+    with pytest.raises(NotFoundError, match="no head 4"):
+        store.heads.get("dermatology", 4)
+
+
+def test_publishing_for_an_environment_creates_it(store: Store):
+    add_model(store)
+    publish(store, 0, "site-new")
+    assert "site-new" in store.environments.list()
+    with pytest.raises(InvalidInputError, match="legal"):
+        publish(store, 0, "Site New")
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        PostProcessingHead(1.0, [0, 0], COSTS[:2, :2], [0.5, 0.5], CLASSES[:2]),
+        PostProcessingHead(1.0, [0, 0, 0], COSTS, [1, 0, 0], ("malignant", "benign", "healthy")),
+        PostProcessingHead(1.0, [0, 0, 0], np.hstack([COSTS, COSTS[:, :1]]), [1, 0, 0], CLASSES),
+    ],
+    ids=["fewer classes", "classes in another order", "costs with another decision"],
+)
+def test_a_head_that_does_not_fit_the_task_is_refused(store: Store, unfit: PostProcessingHead):
+    add_model(store)
+    with pytest.raises(InvalidInputError) as refused:
+        store.heads.publish("dermatology", unfit, environment=None, actor="ann")
+    assert refused.value.field == "head"
+    assert store.heads.list("dermatology") == []
+    assert [entry.action for entry in store.audit.list()] == ["models.add", "tasks.add"]
+
+
+def test_the_history_tells_who_put_which_head_in_force(store: Store):
+    add_model(store)
+    publish(store, 0, None)
+    publish(store, 1)
+    publish(store, 2)
+    rollback(store)
+    history = store.heads.activations("dermatology", environment=SITE)
+    assert [(one.sequence, one.head_version, one.reason, one.activated_by) for one in history] == [
+        (1, 2, "publish", "ann"),
+        (2, 3, "publish", "ann"),
+        (3, 2, "rollback", "bob"),
+    ]
+    assert {one.environment for one in history} == {SITE}
+    assert [one.environment for one in store.heads.activations("dermatology")] == [None]
+    assert all(one.activated_at <= two.activated_at for one, two in zip(history, history[1:], strict=False))
+
+
+def test_repeated_rollbacks_walk_back_and_never_forth(store: Store):
+    model, _ = add_serving_model(store)
+    versions = [publish(store, bias, None) for bias in (1, 2, 3)]
+    assert versions == [2, 3, 4]
+    assert [rollback(store, None) for _ in range(3)] == [3, 2, 1]
+    assert serving(store, model) == 1
+    with pytest.raises(ConflictError, match="no head was in force before"):
+        rollback(store, None)
+
+
+def test_a_publication_after_a_rollback_covers_what_the_rollback_brought_back(store: Store):
+    add_serving_model(store)
+    publish(store, 1, None)
+    publish(store, 2, None)
+    assert rollback(store, None) == 2
+    assert publish(store, 3, None) == 4
+    assert [rollback(store, None), rollback(store, None)] == [2, 1]
+
+
+def test_rolling_back_the_first_head_of_an_environment_returns_it_to_the_default_head(store: Store):
+    model, _ = add_serving_model(store)
+    publish(store, 1)
+    assert serving(store, model) == 2
+    assert rollback(store) == 1
+    assert serving(store, model) == 1
+    last = store.heads.activations("dermatology", environment=SITE)[-1]
+    assert (last.head_version, last.inherits) == (1, True)
+    # It follows the default head again, and there is nothing further back.
+    publish(store, 5, None)
+    assert serving(store, model) == 3
+    with pytest.raises(ConflictError):
+        rollback(store)
+    # A head published now is covered in the same way.
+    publish(store, 6)
+    assert serving(store, model) == 4
+    assert rollback(store) == 3
+    assert serving(store, model) == 3
+
+
+def test_without_a_default_head_the_first_head_of_an_environment_stays(store: Store):
+    model = add_model(store)
+    publish(store, 1)
+    with pytest.raises(ConflictError):
+        rollback(store)
+    assert serving(store, model) == 1
+
+
+def test_environments_roll_back_on_their_own(store: Store):
+    model, _ = add_serving_model(store)
+    publish(store, 1, "site-a")
+    publish(store, 2, "site-b")
+    publish(store, 3, "site-b")
+    rollback(store, "site-b")
+    assert serving(store, model, "site-a") == 2
+    assert serving(store, model, "site-b") == 3
+    with pytest.raises(ConflictError):
+        rollback(store, "site-c")
+
+
+def test_a_publication_that_expects_another_state_is_refused_and_leaves_no_trace(store: Store):
+    add_serving_model(store)
+    publish(store, 1, expected_sequence=0)
+    publish(store, 2, expected_sequence=1)
+    before = (store.registry(), store.audit.list())
+    for outdated in (0, 1, 3):
+        with pytest.raises(ConflictError, match="activation 2"):
+            publish(store, 3, expected_sequence=outdated)
+    assert (store.registry(), store.audit.list()) == before
+
+
+def test_of_those_who_saw_the_same_state_one_publishes(store: Store):
+    model, _ = add_serving_model(store)
+    start = threading.Barrier(5)
+    published: list[int] = []
+    refused: list[ConflictError] = []
+
+    def work(bias: int) -> None:
+        start.wait()
+        try:
+            published.append(publish(store, bias, expected_sequence=0))
+        except ConflictError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=work, args=(bias,)) for bias in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (published, len(refused)) == ([2], 4)
+    assert serving(store, model) == 2
+    assert len(store.heads.activations("dermatology", environment=SITE)) == 1

@@ -1,0 +1,94 @@
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.store import HeadRecord, Model, Registry, Scope, Task, Token, check_name
+from tests.unit.store.samples import CLASSES, COSTS, head
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("name", ["a", "0", "site-a.b_c", "a" * 64])
+def test_legal_names(name: str):
+    assert check_name(name, field="environment") == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a" * 65, "A", "-a", ".a", "a b", "a/b", "ä", "a\n", "'; DROP TABLE tasks; --"]
+)
+def test_illegal_names(name: str):
+    with pytest.raises(InvalidInputError, match="^environment: ") as refused:
+        check_name(name, field="environment")
+    assert refused.value.field == "environment"
+
+
+GRANTS = {
+    Scope.PREDICT: {Scope.PREDICT},
+    Scope.FEEDBACK: {Scope.FEEDBACK},
+    Scope.READ: {Scope.READ},
+    Scope.OPERATE: {Scope.OPERATE, Scope.READ},
+    Scope.ADMIN: set(Scope),
+}
+
+
+@given(st.frozensets(st.sampled_from(Scope)))
+def test_a_token_allows_what_its_scopes_include(scopes: frozenset[Scope]):
+    token = Token(1, "ci", scopes, NOW)
+    allowed = {scope for scope in Scope if token.allows(scope)}
+    assert allowed == set().union(*(GRANTS[scope] for scope in scopes))
+
+
+def model(model_id: int, name: str, version: int, task_id: int = 1) -> Model:
+    return Model(model_id, task_id, name, version, "external", None, None, None, NOW)
+
+
+def registry(
+    *models: Model, promoted: dict[int, int | None], heads: dict[tuple[int, str | None], int] | None = None
+):
+    tasks = {one: Task(one, f"task-{one}", CLASSES, COSTS, promoted[one], NOW) for one in promoted}
+    records = {key: HeadRecord(key[0], version, head(), NOW, "me") for key, version in (heads or {}).items()}
+    return Registry(
+        1,
+        MappingProxyType(tasks),
+        MappingProxyType({one.id: one for one in models}),
+        MappingProxyType(records),
+        frozenset(),
+    )
+
+
+def test_a_reference_resolves_to_the_exact_the_promoted_or_the_newest_version():
+    known = registry(model(1, "a", 1), model(2, "a", 2), model(3, "b", 9), model(4, "b", 10), promoted={1: 1})
+    assert known.resolve_model(None).id == 1
+    assert known.resolve_model("a").id == 1
+    assert known.resolve_model("a@2").id == 2
+    assert known.resolve_model("b").id == 4
+
+
+@pytest.mark.parametrize("reference", ["c", "a@3", "a@", "@1", "a@01", ""])
+def test_an_unknown_reference_is_not_found(reference: str):
+    known = registry(model(1, "a", 1), promoted={1: 1})
+    if reference == "a@":
+        assert known.resolve_model(reference).id == 1
+        return
+    with pytest.raises(NotFoundError, match="no model"):
+        known.resolve_model(reference)
+
+
+def test_no_reference_needs_exactly_one_promoted_model():
+    two = registry(model(1, "a", 1), model(2, "b", 1, task_id=2), promoted={1: 1, 2: 2})
+    with pytest.raises(InvalidInputError, match="a, b"):
+        two.resolve_model(None)
+    with pytest.raises(NotFoundError, match="no model is served yet"):
+        registry(model(1, "a", 1), promoted={1: None}).resolve_model(None)
+
+
+def test_an_environment_uses_its_own_head_or_the_default_one():
+    known = registry(model(1, "a", 1), promoted={1: 1}, heads={(1, None): 1, (1, "site-a"): 2})
+    assert known.head_for(known.models[1], "site-a").version == 2
+    assert known.head_for(known.models[1], "site-b").version == 1
+    with pytest.raises(NotFoundError, match="no head yet"):
+        registry(model(1, "a", 1), promoted={1: 1}).head_for(known.models[1], "site-a")
