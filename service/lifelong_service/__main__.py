@@ -5,19 +5,21 @@ import sys
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
-from lifelong_service.launch import check, command, environment
+from lifelong_service.launch import CHECKER, REFUSED, check_port, command, environment, report, start_checker
 
 
 def main() -> None:
     """Start the service; does not return."""
     try:
         settings = Settings.load()
-        check(settings)
+        check_port(settings.host, settings.port)
+        needed = environment(settings)
     except LifelongError as error:
-        sys.stderr.write(f"lifelong serve: {error}\n")
-        sys.exit(2)
+        report(error)
+        sys.exit(REFUSED)
+    needed[CHECKER] = str(start_checker(settings))
     arguments = command(settings)
-    os.execve(arguments[0], arguments, os.environ | environment(settings))  # noqa: S606 - our own command, no shell
+    os.execve(arguments[0], arguments, os.environ | needed)  # noqa: S606 - our own command, no shell
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The HTTP application of one worker: our routes, our error bodies, start and stop."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
@@ -33,25 +33,23 @@ from lifelong_service.worker import Worker
 _ROUTERS = (predictions, feedback, tasks, models, calibration, heads, history, tokens, operations)
 
 
-def create_application(settings: Settings, *, worker_name: Callable[[], str] = lambda: "1") -> FastAPI:
+def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI:
     """The application; nothing is opened before its lifespan begins.
 
     Args:
         settings: of this process.
-        worker_name: what the header X-Lifelong-Worker says; asked when the worker starts.
+        worker_name: what the header X-Lifelong-Worker says.
     """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         configure_logging()
-        name.append(worker_name())
         worker = app.state.worker = Worker(settings)
         # In a thread: the server must go on answering signals while models are loaded.
         await run_in_threadpool(worker.start)
         yield
         await run_in_threadpool(worker.close)
 
-    name: list[str] = []
     app = FastAPI(
         title="Lifelong",
         version=version("lifelong"),
@@ -67,7 +65,7 @@ def create_application(settings: Settings, *, worker_name: Callable[[], str] = l
     app.add_exception_handler(RequestValidationError, on_validation_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_middleware(
-        RequestMiddleware, timeout_seconds=settings.request_timeout_seconds, worker=lambda: "".join(name[-1:])
+        RequestMiddleware, timeout_seconds=settings.request_timeout_seconds, worker=worker_name
     )
     app.openapi = lambda: _openapi(app)
     return app

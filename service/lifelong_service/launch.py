@@ -1,16 +1,23 @@
-"""How the service is started: one command line and environment, whoever starts it."""
+"""How the service is started: one command line and environment, whoever starts it, and one check before the workers.
+
+The check takes as long as loading BentoML does, so a child process makes it meanwhile; BentoML's parent process waits
+for its verdict before it starts a worker.
+"""
 
 import os
 import socket
 import sys
 from pathlib import Path
 
-from lifelong_core.errors import ConfigurationError
+from lifelong_core.errors import ConfigurationError, LifelongError
 from lifelong_core.settings import Settings
-from lifelong_core.store import Store
 
 GRACE_SECONDS = 5
 """What is in flight at SIGTERM has this long to be answered."""
+REFUSED = 2
+"""Exit status of a service that cannot be started as it is configured."""
+CHECKER = "_LIFELONG_CHECKER"
+"""Environment variable with the process id of the child that checks the database."""
 
 
 def command(settings: Settings) -> list[str]:
@@ -49,17 +56,6 @@ def environment(settings: Settings) -> dict[str, str]:
     return found
 
 
-def check(settings: Settings) -> None:
-    """Find out now what would make the workers fail again and again.
-
-    Raises:
-        ConfigurationError: the port is taken, or the database is missing or of another version.
-        UnavailableError: the database does not answer.
-    """
-    check_port(settings.host, settings.port)
-    Store.open(settings.resolved_database_url, settings.resolved_artifacts_url).close()
-
-
 def check_port(host: str, port: int) -> None:
     """Whether a server could listen there.
 
@@ -78,3 +74,55 @@ def check_port(host: str, port: int) -> None:
                 field="LIFELONG_PORT",
                 mend="Choose a free port, or stop what listens there.",
             ) from error
+
+
+def check_database(settings: Settings) -> None:
+    """Find out now what would make every worker fail again and again.
+
+    Raises:
+        ConfigurationError: the database is missing or has the schema of another version.
+        UnavailableError: the database does not answer.
+    """
+    from lifelong_core.store import Store
+
+    Store.open(settings.resolved_database_url, settings.resolved_artifacts_url).close()
+
+
+def start_checker(settings: Settings) -> int:
+    """Check the database in a child process; its id, for `await_checker`, which may be called after an exec."""
+    sys.stderr.flush()
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        check_database(settings)
+        status = 0
+    except LifelongError as error:
+        report(error)
+        status = REFUSED
+    finally:
+        os._exit(status)
+
+
+def await_checker() -> int:
+    """The verdict of the checker that the environment names: 0, or the exit status with which to give up.
+
+    Where there is none (BentoML was started directly), the check is made here and now.
+    """
+    child = os.environ.pop(CHECKER, None)
+    if child is not None:
+        _, status = os.waitpid(int(child), 0)
+        return os.waitstatus_to_exitcode(status)
+    try:
+        check_database(Settings.load())
+    except LifelongError as error:
+        report(error)
+        return REFUSED
+    return 0
+
+
+def report(error: LifelongError) -> None:
+    """One line that says why the service does not start."""
+    sys.stderr.write(f"lifelong serve: {error}\n")
+    sys.stderr.flush()

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -26,10 +25,10 @@ class RequestMiddleware:
         worker: what the header X-Lifelong-Worker says.
     """
 
-    def __init__(self, app: ASGIApp, *, timeout_seconds: float, worker: Callable[[], str]) -> None:
+    def __init__(self, app: ASGIApp, *, timeout_seconds: float, worker: str) -> None:
         self._app = app
         self._timeout = timeout_seconds
-        self._worker = worker
+        self._worker = worker.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -43,7 +42,7 @@ class RequestMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], (b"x-lifelong-worker", self._worker().encode())]
+                message["headers"] = [*message["headers"], (b"x-lifelong-worker", self._worker)]
             await send(message)
 
         try:

@@ -1,26 +1,18 @@
 """The BentoML service. BentoML starts and watches the workers and hands them their socket; every route is ours.
 
-Importing this module must stay cheap: the parent process does it, too. All real work begins in the lifespan of the
-application, in each worker.
+The parent process imports this module, too, and serves nothing: only workers load the application. All real work
+begins in the lifespan of the application.
 """
 
+import sys
 from typing import Any
 
 import bentoml
 
 from lifelong_core.settings import Settings
-from lifelong_service.application import create_application
-from lifelong_service.middleware import OnlyOurRoutes
+from lifelong_service.launch import await_checker
 
 settings = Settings.load()
-
-
-def worker_name() -> str:
-    """BentoML's number of this worker, from 1; a worker that takes the place of a dead one has its number."""
-    return str(bentoml.server_context.worker_index or 1)
-
-
-application = create_application(settings, worker_name=worker_name)
 
 
 @bentoml.service(
@@ -38,7 +30,28 @@ application = create_application(settings, worker_name=worker_name)
 class Lifelong:
     """Images or logits in, decisions out; every answered prediction is in the log."""
 
+    @bentoml.on_deployment
+    @staticmethod
+    def check() -> None:
+        """Called once, in the parent, before there is any worker: BentoML would restart failing ones for ever."""
+        if status := await_checker():
+            sys.exit(status)
 
-_service: Any = Lifelong  # the decorator has made it a bentoml.Service
-_service.mount_asgi_app(application, path="/")
-_service.add_asgi_middleware(OnlyOurRoutes, ours=application)
+
+def mount(service: Any, worker_index: int) -> None:
+    """Put our application in the place of BentoML's routes.
+
+    Args:
+        service: what the decorator made of the class, a bentoml.Service.
+        worker_index: from 1; a worker that takes the place of a dead one has its number.
+    """
+    from lifelong_service.application import create_application
+    from lifelong_service.middleware import OnlyOurRoutes
+
+    application = create_application(settings, worker_name=str(worker_index))
+    service.mount_asgi_app(application, path="/")
+    service.add_asgi_middleware(OnlyOurRoutes, ours=application)
+
+
+if bentoml.server_context.worker_index is not None:
+    mount(Lifelong, bentoml.server_context.worker_index)
