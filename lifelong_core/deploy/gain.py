@@ -32,7 +32,7 @@ class ExpectedGain:
     current_cost: float
     """expected cost of a decision of the current head"""
     candidate_cost: float
-    """the same for the candidate, judged on calibration samples that it was not fitted on"""
+    """the same for the candidate"""
 
     def to_document(self) -> dict[str, Any]:
         """The gain as JSON values."""
@@ -59,13 +59,13 @@ def expected_gain(
 
     Under a pure prevalence shift the expected cost of a head is sum_k P(k) * (its mean cost on class k) (thesis Prop.
     2.25). The candidate's costs are cross-fitted: each calibration sample is decided by a head fitted without its
-    fold. Variance by influence functions, like that of the prevalence: through the estimated prevalence, through the
+    fold. So are those of the current head where it was fitted on the same calibration set, because a head looks
+    better than it is on the samples that it was fitted on. Variance by influence functions, like that of the prevalence: through the estimated prevalence, through the
     mean costs, and through what both owe to the same calibration samples.
     """
     prevalence = analysis.estimate.prevalence
     labels = calibration.labels
-    current = head.apply(calibration.logits).decisions
-    candidate = _crossfitted_decisions(calibration, head, target_prevalence)
+    current, candidate = _decisions(calibration, head, target_prevalence)
     savings = head.costs[labels, current] - head.costs[labels, candidate]
     by_class = np.bincount(labels, savings, minlength=calibration.classes) / calibration.counts
     value = float(prevalence @ by_class)
@@ -89,15 +89,33 @@ def expected_gain(
     )
 
 
-def _crossfitted_decisions(calibration: LabeledLogits, head: PostProcessingHead, target: Floats) -> Integers:
+def _decisions(
+    calibration: LabeledLogits, head: PostProcessingHead, target: Floats
+) -> tuple[Integers, Integers]:
+    """Decisions of the current head and of the candidate on the calibration samples, shape (N,) each."""
+    candidate = _crossfitted(calibration, head.costs, target)
+    if _was_fitted_on(calibration, head):
+        return _crossfitted(calibration, head.costs, head.assumed_prevalence), candidate
+    return head.apply(calibration.logits).decisions, candidate
+
+
+def _was_fitted_on(calibration: LabeledLogits, head: PostProcessingHead) -> bool:
+    """Does fitting again on this calibration set give this head?"""
+    again = fit_head(calibration, head.costs, target_prevalence=head.assumed_prevalence)
+    return np.allclose(again.temperature, head.temperature, rtol=1e-6) and np.allclose(
+        again.bias, head.bias, rtol=1e-6, atol=1e-6
+    )
+
+
+def _crossfitted(calibration: LabeledLogits, costs: Floats, target: Floats) -> Integers:
     """Decision on each sample by a head fitted for the target without the sample's fold, shape (N,)."""
     folds = stratified_folds(calibration, FOLDS)
     if not folds.any():
-        return fit_head(calibration, head.costs, target_prevalence=target).apply(calibration.logits).decisions
+        return fit_head(calibration, costs, target_prevalence=target).apply(calibration.logits).decisions
     decisions = np.empty(calibration.samples, dtype=np.int64)
     for fold in range(int(folds.max()) + 1):
         held = folds == fold
-        fitted = fit_head(calibration.select(~held), head.costs, target_prevalence=target)
+        fitted = fit_head(calibration.select(~held), costs, target_prevalence=target)
         decisions[held] = fitted.apply(calibration.logits[held]).decisions
     return decisions
 
