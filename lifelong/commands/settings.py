@@ -22,7 +22,9 @@ def settings(*, as_json: bool) -> None:
             if isinstance(value, BaseModel):
                 found += rows(value, f"{prefix}{name.upper()}__")
             else:
-                found.append({"variable": prefix + name.upper(), "value": value, "meaning": field.description})
+                found.append(
+                    {"variable": prefix + name.upper(), "value": value, "meaning": field.description}
+                )
         return found
 
     print_rows(rows(Settings.load(), "LIFELONG_"), as_json=as_json, empty="")

@@ -105,6 +105,8 @@ class Figures:
     head_before: int
     head_after: int
     answered: int
+    refused: int
+    """answers 503 on the way, each followed by another try"""
     logged: int
     mixed_heads: int
 
@@ -149,6 +151,7 @@ def compute_figures(story: Story, store: Store) -> Figures:
         head_before=story.initial_version,
         head_after=story.final_version,
         answered=len(story.everything),
+        refused=story.development.refusals + story.shifted.refusals + story.repeated.refusals,
         logged=len(logits),
         mixed_heads=sum(
             _is_mixed(answer, story.heads[answer.head_version], logits[answer.prediction_id])

@@ -17,7 +17,7 @@ from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import UnavailableError
 
 ENVIRONMENT = "clinic"
-DEVELOPMENT_IMAGES, SHIFTED_IMAGES = 700, 1500
+DEVELOPMENT_IMAGES, SHIFTED_IMAGES = 400, 1500
 CYCLES_BEFORE_SHIFT = 2
 PATIENCE_SECONDS = 6 * CYCLE_SECONDS
 SWAP_SECONDS = 1.0
@@ -36,21 +36,20 @@ class Observer:
         seen = (CycleSeen.from_document(document) for document in answer["cycles"])
         return tuple(sorted(seen, key=lambda cycle: cycle.started_at))
 
-    def cycles_after(self, moment: float, count: int) -> tuple[CycleSeen, ...]:
-        """Wait for the first `count` cycles that began after `moment` (seconds since the epoch).
+    def cycle_after(self, moment: float) -> CycleSeen:
+        """Wait for the first cycle that began after `moment` (seconds since the epoch).
 
         Raises:
-            UnavailableError: they do not come within a minute.
+            UnavailableError: it does not come within a minute.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
-            later = [cycle for cycle in self.cycles() if cycle.started_at.timestamp() > moment]
-            if len(later) >= count:
-                return tuple(later[:count])
+            for cycle in self.cycles():
+                if cycle.started_at.timestamp() > moment:
+                    return cycle
             time.sleep(0.2)
         raise UnavailableError(
-            f"the monitor did not finish {count} cycle(s) within {PATIENCE_SECONDS:.0f} s.",
-            mend="See monitor.log.",
+            f"the monitor finished no cycle within {PATIENCE_SECONDS:.0f} s.", mend="See monitor.log."
         )
 
     def heads(self) -> dict[int, PostProcessingHead]:
@@ -86,16 +85,19 @@ def tell(installation: Installation, processes: Processes, seed: int, steps: Ste
         with steps.step("Calibrate on held-out images", len(calibration.labels)) as advance:
             calibrate(api, calibration, rng, advance)
         observer = Observer(api)
-        expected = draw_stream(held_out, DEVELOPMENT_PREVALENCE, DEVELOPMENT_IMAGES, rng)
-        development = clinic("Stream images with the development mix", expected)
-        with steps.step("Let the monitor look: nothing should happen", CYCLES_BEFORE_SHIFT):
-            observer.cycles_after(time.time(), CYCLES_BEFORE_SHIFT)
+        phases: list[Answers] = []
+        for _ in range(CYCLES_BEFORE_SHIFT):
+            images = draw_stream(held_out, DEVELOPMENT_PREVALENCE, DEVELOPMENT_IMAGES, rng)
+            phases.append(clinic("Stream images with the development mix", images))
+            with steps.step("Let the monitor look: nothing should happen"):
+                observer.cycle_after(time.time())
+        development = Answers.joined(phases)
 
         shift_started_at = time.time()
         images = draw_stream(held_out, CLINIC_PREVALENCE, SHIFTED_IMAGES, rng)
         shifted = clinic("The mix shifts: ten harmless cases for each other", images)
         with steps.step("Wait for the monitor's next cycle"):
-            (first_shifted_cycle,) = observer.cycles_after(shifted.received_at(WINDOW_SAMPLES), 1)
+            first_shifted_cycle = observer.cycle_after(shifted.received_at(WINDOW_SAMPLES))
             time.sleep(SWAP_SECONDS)
         initial = development.answers[0].head_version
         repeated = clinic(

@@ -1,7 +1,7 @@
 """Send image streams to the service over HTTP, as a clinic would, and keep every answer."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import time
 from typing import Any
@@ -15,6 +15,7 @@ from lifelong.api import TIMEOUT_SECONDS, answer_of
 from lifelong.demo.images import CLASS_NAMES, COSTS, Stream
 
 CONNECTIONS = 8
+MAXIMUM_TRIES = 10
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,15 @@ class Answers:
 
     answers: tuple[Answer, ...]
     labels: NDArray[np.int64]
+    refusals: int = 0
+    """how often the service said 503 before it answered"""
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Answers]") -> "Answers":
+        """The answers of several streams, one after the other."""
+        answers = tuple(answer for part in parts for answer in part.answers)
+        labels = np.concatenate([part.labels for part in parts])
+        return cls(answers, labels, refusals=sum(part.refusals for part in parts))
 
     @property
     def decisions(self) -> NDArray[np.int64]:
@@ -75,23 +85,34 @@ class Answers:
 def send(url: str, token: str, environment: str, stream: Stream, *, on_answer: Callable[[], None]) -> Answers:
     """Send every image of the stream over a few parallel connections; `on_answer` after each answer.
 
+    An image that is refused with 503 was not logged; it is sent again after the time that the service names.
+
     Raises:
-        LifelongError: the service refused an image; nothing is retried, so nothing can be counted twice.
+        LifelongError: the service refused an image for good.
     """
-    answers = asyncio.run(_send_all(url, token, environment, stream.files, on_answer))
-    return Answers(tuple(answers), stream.labels)
+    try:
+        return asyncio.run(_send_all(url, token, environment, stream, on_answer))
+    except ExceptionGroup as group:
+        # Every connection fails for the same reason; one says it.
+        raise group.exceptions[0] from group
 
 
 async def _send_all(
-    url: str, token: str, environment: str, files: tuple[bytes, ...], on_answer: Callable[[], None]
-) -> list[Answer]:
+    url: str, token: str, environment: str, stream: Stream, on_answer: Callable[[], None]
+) -> Answers:
     answers: dict[int, Answer] = {}
-    waiting = iter(enumerate(files))
+    refusals: list[int] = []
+    waiting = iter(enumerate(stream.files))
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "image/png"}
 
     async def connection(client: httpx.AsyncClient) -> None:
         for index, file in waiting:
-            response = await client.post("/v1/predict", params={"environment": environment}, content=file)
+            for _ in range(MAXIMUM_TRIES):
+                response = await client.post("/v1/predict", params={"environment": environment}, content=file)
+                if response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                    break
+                refusals.append(index)
+                await asyncio.sleep(float(response.headers["Retry-After"]))
             answers[index] = _answer(answer_of(response))
             on_answer()
 
@@ -101,7 +122,8 @@ async def _send_all(
     ):
         for _ in range(CONNECTIONS):
             group.create_task(connection(client))
-    return [answers[index] for index in range(len(files))]
+    ordered = tuple(answers[index] for index in range(len(stream.files)))
+    return Answers(ordered, stream.labels, refusals=len(refusals))
 
 
 def _answer(document: dict[str, Any]) -> Answer:

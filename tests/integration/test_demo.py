@@ -66,7 +66,7 @@ def test_no_swap_happens_before_the_shift(two_demos):
 
 def test_every_answer_is_in_the_log_and_comes_from_one_head(two_demos):
     for _, figures in two_demos:
-        assert figures["answered"] == figures["logged"] >= 700 + 1500
+        assert figures["answered"] == figures["logged"] >= 800 + 1500
         assert figures["mixed_heads"] == 0
 
 
