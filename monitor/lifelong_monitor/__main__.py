@@ -40,8 +40,9 @@ def _configure_logging() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(formatter)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    # It would report every tick.
-    logging.getLogger("apscheduler").setLevel(logging.WARNING)
+    # They would report every tick, and every look at the schema.
+    for chatty in ("apscheduler", "alembic"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 if __name__ == "__main__":

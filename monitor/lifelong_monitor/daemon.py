@@ -77,8 +77,8 @@ class Daemon:
     def _tick(self) -> None:
         self._idle.clear()
         try:
-            ticker = self._ticker or self._open()
-            if ticker is not None and not self._stopping.is_set():
+            ticker = None if self._stopping.is_set() else self._ticker or self._open()
+            if ticker is not None:
                 now = datetime.now(UTC)
                 ticker.tick(now, due_before(now, self._interval))
         except LifelongError as error:

@@ -5,12 +5,30 @@ import pytest
 
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
+from tests import databases
 from tests.unit.monitor import population
 
 
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[databases.PostgreSQL]:
+    with databases.PostgreSQL() as server:
+        yield server
+
+
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return population.settings_for(tmp_path)
+def database_kind(request: pytest.FixtureRequest) -> str:
+    """SQLite, unless a test asks for something else by indirect parameters."""
+    return getattr(request, "param", "sqlite")
+
+
+@pytest.fixture
+def settings(database_kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Settings]:
+    if database_kind == "sqlite":
+        yield population.settings_for(tmp_path)
+        return
+    server = request.getfixturevalue("postgresql_server")
+    with databases.database(database_kind, tmp_path, server) as url:
+        yield population.settings_for(tmp_path, database_url=url)
 
 
 @pytest.fixture

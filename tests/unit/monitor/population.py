@@ -7,7 +7,7 @@ from uuid import UUID
 import numpy as np
 
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.settings import PolicySettings, Settings
+from lifelong_core.settings import Settings
 from lifelong_core.store import (
     LogEntry,
     Model,
@@ -35,8 +35,7 @@ def draw(prevalence: Sequence[float], samples: int, *, seed: int) -> LabeledLogi
 
 def settings_for(folder: Path, **changes: object) -> Settings:
     """Settings of an installation in this folder, with a window of the newest 600."""
-    values = {"data_directory": folder, "window_samples": 600, "policy": PolicySettings()} | changes
-    return Settings(**values)  # type: ignore[arg-type]
+    return Settings(data_directory=folder, window_samples=600).model_copy(update=changes)
 
 
 def open_store(settings: Settings) -> Store:

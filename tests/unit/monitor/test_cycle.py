@@ -10,7 +10,10 @@ from lifelong_core.store import Model, Store, new_prediction_id
 from lifelong_monitor.cycle import CycleResult, replay, report_of, run_cycle
 from lifelong_monitor.quantifiers import FittedQuantifiers
 from lifelong_monitor.schedule import due_before
-from tests.unit.monitor.population import BALANCED, SHIFTED, add_model, draw, predict, settings_for
+from tests import databases
+from tests.unit.monitor.population import BALANCED, SHIFTED, add_model, draw, predict
+
+pytestmark = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
 
 MINUTE = timedelta(minutes=1)
 DUE = due_before(datetime.now(UTC), MINUTE)
@@ -203,9 +206,8 @@ def test_a_past_cycle_can_be_replayed(
     store: Store, settings: Settings, model: Model, prevalence: tuple[float, ...], outcome: str
 ) -> None:
     predict(store, model, "clinic", draw(prevalence, 900, seed=3))
-    changed = settings_for(
-        settings.data_directory, quantifier="ACC", policy=PolicySettings(minimum_samples=150, level=0.02)
-    )
+    policy = PolicySettings(minimum_samples=150, level=0.02)
+    changed = settings.model_copy(update={"quantifier": "ACC", "policy": policy})
     cycle = run_cycle(store, changed, model, "clinic", DUE).last
     assert cycle is not None
     # what came later does not matter: predictions, another head, another calibration set, a worse seed

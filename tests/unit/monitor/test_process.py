@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from lifelong_core.store import Store
 from tests.unit.monitor.population import SHIFTED, add_model, draw, open_store, predict, settings_for
 
 
@@ -68,6 +70,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def settings_store(folder: Path) -> Store:
+    settings = settings_for(folder)
+    return Store.open(settings.resolved_database_url, settings.resolved_artifacts_url)
+
+
 @pytest.mark.parametrize("stopping", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_with_status_0(folder: Path, stopping: signal.Signals) -> None:
     port = free_port()
@@ -78,6 +85,23 @@ def test_a_signal_stops_it_with_status_0(folder: Path, stopping: signal.Signals)
     assert process.returncode == 0, said
     assert "swap." in said
     assert said.rstrip().endswith("stopped")
+
+
+def test_a_cycle_that_cannot_write_does_not_hold_up_the_end(folder: Path) -> None:
+    port = free_port()
+    with sqlite3.connect(folder / "lifelong.db", isolation_level=None) as somebody:
+        somebody.execute("BEGIN IMMEDIATE")
+        with monitor(folder, port) as process:
+            wait_for(port, r"^lifelong_population_first_seen_timestamp_seconds\{")
+            # Enough for the cycle to come to its transaction; sooner is no harm to the test.
+            time.sleep(1)
+            process.terminate()
+            _, said = process.communicate(timeout=20)
+        somebody.execute("ROLLBACK")
+    assert process.returncode == 0, said
+    with settings_store(folder) as store:
+        assert store.cycles.list() == []
+        assert len(store.heads.list("lesions")) == 1
 
 
 def test_it_goes_on_without_a_database_and_counts(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_a_population_whose_predictions_are_all_too_old_disappears(
 ) -> None:
     predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
     ticker.tick(NOW, DUE)
-    later = NOW + settings.window_age + MINUTE
+    later = datetime.now(UTC) + settings.window_age + MINUTE
     ticker.tick(later, due_before(later, MINUTE))
     assert value(exporter, "head_version") is None
 
