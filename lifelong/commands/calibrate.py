@@ -1,34 +1,8 @@
-"""`lifelong calibrate`: a calibration set from a folder of labelled images, through the path that serves."""
+"""`lifelong calibrate`: a calibration set from a folder of labelled images."""
 
 from pathlib import Path
 
 import click
-
-BATCH = 32
-IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"}
-
-
-def labelled_images(folder: Path, class_names: list[str]) -> tuple[list[Path], list[int]]:
-    """Image files in one subfolder per class, and their class indices.
-
-    Raises:
-        InvalidInputError: a class has no folder or no image.
-    """
-    from lifelong_core.errors import InvalidInputError
-
-    files: list[Path] = []
-    labels: list[int] = []
-    for index, name in enumerate(class_names):
-        members = sorted(path for path in (folder / name).glob("*") if path.suffix.lower() in IMAGE_SUFFIXES)
-        if not members:
-            raise InvalidInputError(
-                f"{folder / name} holds no image.",
-                field="folder",
-                mend=f"Make one subfolder per class, named {', '.join(class_names)}.",
-            )
-        files += members
-        labels += [index] * len(members)
-    return files, labels
 
 
 @click.command()
@@ -42,16 +16,19 @@ def calibrate(model: str, folder: Path, url: str, token: str) -> None:
     Use images that the model was not trained on, 50 or more of each class. The running service
     computes the logits, so that calibration and predictions share one preprocessing.
     """
-    from rich.progress import track
+    from rich.console import Console
+    from rich.progress import Progress
 
     from lifelong.api import Api
-    from lifelong_core.deploy import LabeledLogits
+    from lifelong.calibration import calibrate_with_images, labelled_images
 
-    with Api(url, token) as api:
-        document = api.get(f"/v1/admin/models/{model}")
-        files, labels = labelled_images(folder, document["classes"])
-        logits: list[list[float]] = []
-        for start in track(range(0, len(files), BATCH), description="Computing logits", transient=True):
-            logits += api.logits_of(model, [path.read_bytes() for path in files[start : start + BATCH]])
-        answer = api.add_calibration_set(model, LabeledLogits(logits, labels).to_bytes())
-    click.echo(f"Fitted head {answer['head_version']} on {len(labels)} images; {model} is served now.")
+    with Api(url, token) as api, Progress(console=Console(stderr=True), transient=True) as progress:
+        class_names = api.get(f"/v1/admin/models/{model}")["classes"]
+        files, labels = labelled_images(folder, class_names)
+        bar = progress.add_task("Computing logits", total=len(files))
+        answer = calibrate_with_images(
+            api, model, files, labels, on_images=lambda count: progress.advance(bar, count)
+        )
+    click.echo(
+        f"Fitted head {answer['head_version']} of {answer['model']} on {len(labels)} images; it is served now."
+    )

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from lifelong.api import Api
+from lifelong.calibration import calibrate_with_images, labelled_images
 from lifelong.demo.images import CLASS_NAMES, COSTS, Split, as_png, degrade
 from lifelong.demo.processes import free_ports
 from lifelong.demo.training import MEAN, STANDARD_DEVIATION
-from lifelong_core.deploy import LabeledLogits
 from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store, load_group_key
 from lifelong_core.store.preprocessing import Preprocessing
@@ -18,7 +18,6 @@ from lifelong_core.store.preprocessing import Preprocessing
 TASK, MODEL = "triage", "digits-cnn"
 WINDOW_SAMPLES = 1000
 CYCLE_SECONDS = 10.0
-CALIBRATION_BATCH = 50
 ACTOR = "demo"
 
 
@@ -87,12 +86,17 @@ def register(installation: Installation, onnx: bytes) -> None:
         store.models.add(TASK, MODEL, kind="onnx", onnx=onnx, preprocessing=preprocessing, actor=ACTOR)
 
 
-def calibrate(api: Api, split: Split, rng: np.random.Generator, on_images: Callable[[int], None]) -> None:
-    """Let the service compute the calibration logits, so that they take the very path that predictions take."""
-    files = [as_png(image) for image in degrade(split.digits, rng)]
-    logits: list[list[float]] = []
-    for start in range(0, len(files), CALIBRATION_BATCH):
-        batch = files[start : start + CALIBRATION_BATCH]
-        logits += api.logits_of(MODEL, batch)
-        on_images(len(batch))
-    api.add_calibration_set(MODEL, LabeledLogits(np.array(logits), split.labels).to_bytes())
+def write_calibration_images(directory: Path, split: Split, rng: np.random.Generator) -> Path:
+    """Degraded images as PNG files in one folder per class, as `lifelong calibrate` takes them."""
+    folder = directory / "calibration"
+    for index, image in enumerate(degrade(split.digits, rng)):
+        place = folder / CLASS_NAMES[split.labels[index]]
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{index:04}.png").write_bytes(as_png(image))
+    return folder
+
+
+def calibrate(api: Api, folder: Path, on_images: Callable[[int], None]) -> None:
+    """What `lifelong calibrate` does."""
+    files, labels = labelled_images(folder, list(CLASS_NAMES))
+    calibrate_with_images(api, MODEL, files, labels, on_images=on_images)

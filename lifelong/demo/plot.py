@@ -55,7 +55,7 @@ def _plot_prevalence(
         low = middle - [cycle.low[index] for cycle in judged]
         high = np.array([cycle.high[index] for cycle in judged]) - middle
         axis.errorbar(
-            np.asarray(places) + 12 * (index - 1),
+            np.asarray(places) + 14 * (index - 2),
             middle,
             yerr=(np.maximum(low, 0), np.maximum(high, 0)),
             fmt="o",

@@ -8,7 +8,7 @@ import numpy as np
 from lifelong.api import Api
 from lifelong.demo.figures import CycleSeen, Story
 from lifelong.demo.images import CLINIC_PREVALENCE, DEVELOPMENT_PREVALENCE, Stream, draw_stream, split_digits
-from lifelong.demo.installation import CYCLE_SECONDS, MODEL, WINDOW_SAMPLES, Installation, calibrate, register
+from lifelong.demo.installation import CYCLE_SECONDS, MODEL, WINDOW_SAMPLES, Installation, calibrate, register, write_calibration_images
 from lifelong.demo.processes import Processes
 from lifelong.demo.progress import Steps
 from lifelong.demo.traffic import Answers, send
@@ -83,7 +83,7 @@ def tell(installation: Installation, processes: Processes, seed: int, steps: Ste
 
     with Api(installation.service_url, installation.token) as api:
         with steps.step("Calibrate on held-out images", len(calibration.labels)) as advance:
-            calibrate(api, calibration, rng, advance)
+            calibrate(api, write_calibration_images(installation.directory, calibration, rng), advance)
         observer = Observer(api)
         phases: list[Answers] = []
         for _ in range(CYCLES_BEFORE_SHIFT):
@@ -121,8 +121,9 @@ def tell(installation: Installation, processes: Processes, seed: int, steps: Ste
 
 def start(installation: Installation, processes: Processes) -> float:
     """Start service and monitor; returns the seconds until the service was ready."""
-    service, monitor = processes.start("serve"), processes.start("monitor")
+    service = processes.start("serve")
     seconds = processes.wait_until_ready(service, f"{installation.service_url}/readyz")
+    monitor = processes.start("monitor")
     processes.wait_until_ready(monitor, installation.monitor_url)
     return seconds
 
