@@ -19,10 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psycopg
 import pytest
 
 from grafana.generate import DASHBOARD_FILE
+from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
+from tests import databases
 from tests.unit.monitor.population import (
     BALANCED,
     SHIFTED,
@@ -71,6 +74,30 @@ def process(*command: str | Path, log: Path, **variables: str) -> Iterator[subpr
                 started.wait()
 
 
+@contextmanager
+def monitor(settings: Settings, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    with process(
+        sys.executable,
+        "-m",
+        "lifelong_monitor",
+        log=settings.data_directory / "monitor.log",
+        LIFELONG_DATA_DIRECTORY=str(settings.data_directory),
+        LIFELONG_DATABASE_URL=settings.resolved_database_url,
+        LIFELONG_MONITOR_PORT=str(port),
+        LIFELONG_CYCLE_INTERVAL_SECONDS="1",
+        LIFELONG_WINDOW_SAMPLES=str(settings.window_samples),
+    ) as started:
+        yield started
+
+
+def scrape(url: str) -> str:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.read().decode()
+    except OSError:
+        return ""
+
+
 class Prometheus:
     """Asks a Prometheus over HTTP, as Grafana does."""
 
@@ -105,7 +132,7 @@ class Watched:
     store: Store
     model: Model
     prometheus: Prometheus
-    monitor: subprocess.Popen[bytes]
+    metrics_url: str
     log: Path
 
 
@@ -144,21 +171,11 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
                 log=folder / "prometheus.log",
             )
         )
-        monitor = stack.enter_context(
-            process(
-                sys.executable,
-                "-m",
-                "lifelong_monitor",
-                log=folder / "monitor.log",
-                LIFELONG_DATA_DIRECTORY=str(folder),
-                LIFELONG_MONITOR_PORT=str(monitor_port),
-                LIFELONG_CYCLE_INTERVAL_SECONDS="1",
-                LIFELONG_WINDOW_SAMPLES=str(settings.window_samples),
-            )
-        )
+        stack.enter_context(monitor(settings, monitor_port))
         prometheus = Prometheus(prometheus_port)
         until(prometheus.ready, what="Prometheus")
-        yield Watched(store, model, prometheus, monitor, folder / "monitor.log")
+        url = f"http://127.0.0.1:{monitor_port}/metrics"
+        yield Watched(store, model, prometheus, url, folder / "monitor.log")
 
 
 @dataclass(frozen=True)
@@ -227,7 +244,7 @@ def test_prometheus_has_the_swap(watched: Watched, story: Story) -> None:
     assert value(f'lifelong_prevalence_estimate{clinic[:-1]},class="benign"}}') == pytest.approx(
         story.estimate[0]
     )
-    assert value(f"lifelong_labelled_samples{clinic}") == 100
+    until(lambda: value(f"lifelong_labelled_samples{clinic}") == 100, what="the labels in Prometheus")
     assert value('lifelong_cycles_total{environment="other",outcome="swap"}') == 0
     assert value("lifelong_tick_errors_total") == 0
 
@@ -302,3 +319,52 @@ def test_the_log_says_in_words_what_happened(watched: Watched, story: Story) -> 
     lines = watched.log.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if f"{watched.model.reference} in clinic: swap." in line]
     assert not [line for line in lines if "Traceback" in line]
+
+
+def test_promtool_finds_nothing_wrong_with_what_the_process_exports(watched: Watched, story: Story) -> None:
+    promtool = shutil.which("promtool")
+    assert promtool, "promtool is missing: install the system package prometheus"
+    exported = scrape(watched.metrics_url)
+    assert "lifelong_prevalence_estimate{" in exported
+    checked = subprocess.run(
+        [promtool, "check", "metrics"],
+        input=exported,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert (checked.returncode, checked.stdout) == (0, ""), checked.stdout + checked.stderr
+
+
+def test_it_survives_an_outage_of_postgresql(tmp_path: Path) -> None:
+    with databases.PostgreSQL() as server:
+        url = server.create(migrated=True)
+        settings, port = settings_for(tmp_path, database_url=url), free_port()
+
+        def administer(statement: str) -> None:
+            administrator = server.url("postgres").replace("postgresql+psycopg://", "postgresql://")
+            with psycopg.connect(administrator, autocommit=True) as connection:
+                connection.execute(statement.encode())
+
+        def failed_ticks() -> float:
+            found = re.search(
+                r"^lifelong_tick_errors_total (\S+)", scrape(f"http://127.0.0.1:{port}/metrics"), re.M
+            )
+            return float(found[1]) if found else 0
+
+        name = url.partition("?")[0].rpartition("/")[2]
+        with open_store(settings) as store:
+            model = add_model(store)
+            predict(store, model, "clinic", draw(BALANCED, 600, seed=11))
+            with monitor(settings, port) as running:
+                until(store.cycles.list, what="a first cycle")
+                store.close()
+                administer(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+                administer(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+                until(lambda: failed_ticks() >= 2, what="failed ticks")
+                assert running.poll() is None
+                administer(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+                predict(store, model, "clinic", draw(BALANCED, 600, seed=13))
+                until(lambda: len(store.cycles.list()) >= 2, what="a cycle after the outage")
+            assert running.returncode == 0
