@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Logits, as_logits, as_prevalence, centred, frozen
+from lifelong_core.arrays import Floats, Integers, Logits, as_logits, as_prevalence, centred, frozen
 from lifelong_core.deploy.checks import as_parameter, as_temperature
 from lifelong_core.deploy.crossentropy import AffineProblem, typical_size
 from lifelong_core.deploy.labeled import LabeledLogits
@@ -141,13 +141,13 @@ def fit_weighted(
     used = weights > 0
     present = np.bincount(labels[used], minlength=classes) > 0
     # Without a bias nothing can push a class without weight away: it stays in the softmax as it is.
-    kept = np.flatnonzero(present) if bias else np.arange(classes)
+    kept: Integers = np.flatnonzero(present if bias else np.ones(classes)).astype(np.int64)
     if kept.size == 1:
         # One class has all the weight: whatever the temperature, the bias alone is optimal.
-        temperature: float | Floats = (
-            np.full(classes, typical_size(rows)) if per_class_temperature else typical_size(rows)
-        )
-        return AffineCalibration(temperature, _exclude(rows / temperature, np.zeros(classes), present))
+        size = typical_size(rows)
+        temperatures: Floats = np.full(classes, size)
+        lonely = _exclude(rows / size, np.zeros_like(temperatures), present)
+        return AffineCalibration(temperatures if per_class_temperature else size, lonely)
     position = np.searchsorted(kept, labels[used])
     problem = AffineProblem(
         rows[used][:, kept],

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from lifelong_core.errors import InvalidInputError
 
@@ -24,11 +24,11 @@ def parse_document(text: str, *, field: str) -> dict[str, Any]:
         raise InvalidInputError("expected a JSON document.", field=field) from error
     if not isinstance(document, dict):
         raise InvalidInputError("expected a JSON object.", field=field)
-    return document
+    return cast("dict[str, Any]", document)
 
 
 def take_fields(
-    document: Mapping[str, Any], version: int, *, required: Sequence[str], optional: Sequence[str] = ()
+    document: object, version: int, *, required: Sequence[str], optional: Sequence[str] = ()
 ) -> dict[str, Any]:
     """The document without its `schema_version`, which must be `version`.
 
@@ -37,10 +37,11 @@ def take_fields(
     """
     if not isinstance(document, Mapping):
         raise InvalidInputError("expected an object.", field="document")
-    found = dict(document)
-    if found.pop("schema_version", None) != version:
+    found = dict(cast("Mapping[str, Any]", document))
+    found_version = found.pop("schema_version", None)
+    if found_version != version:
         raise InvalidInputError(
-            f"expected {version}, got {document.get('schema_version')!r}.",
+            f"expected {version}, got {str(found_version)[:80]!r}.",
             field="schema_version",
             mend="Write the document with this version of the product.",
         )

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]
 
 from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.documents import take_fields
@@ -14,6 +13,7 @@ from lifelong_core.deploy.head import PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.base import Analysis
 from lifelong_core.deploy.quantification.uncertainty import Influence, combine
+from lifelong_core.deploy.scientific import t_quantile
 from lifelong_core.metrics import confusion_matrix, expected_cost
 
 FOLDS = 5
@@ -60,8 +60,9 @@ def expected_gain(
     Under a pure prevalence shift the expected cost of a head is sum_k P(k) * (its mean cost on class k) (thesis Prop.
     2.25). The candidate's costs are cross-fitted: each calibration sample is decided by a head fitted without its
     fold. So are those of the current head where it was fitted on the same calibration set, because a head looks
-    better than it is on the samples that it was fitted on. Variance by influence functions, like that of the prevalence: through the estimated prevalence, through the
-    mean costs, and through what both owe to the same calibration samples.
+    better than it is on the samples that it was fitted on. Variance by influence functions, like that of the
+    prevalence: through the estimated prevalence, through the mean costs, and through what both owe to the same
+    calibration samples.
     """
     prevalence = analysis.estimate.prevalence
     labels = calibration.labels
@@ -135,4 +136,4 @@ def _column(values: Floats) -> Floats:
 
 def _quantile(degrees_of_freedom: float, probability: float) -> float:
     """Of the t distribution; that with one degree of freedom where nothing is known of the spread."""
-    return float(stdtrit(max(degrees_of_freedom, 1.0), probability))
+    return float(t_quantile(max(degrees_of_freedom, 1.0), probability))

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -120,10 +120,9 @@ class PostProcessingHead(ArrayValue):
 
     def to_document(self) -> dict[str, Any]:
         """The head as JSON values; every number survives the round trip exactly."""
-        temperature = self.temperature
         return {
             "schema_version": SCHEMA_VERSION,
-            "temperature": temperature if isinstance(temperature, float) else temperature.tolist(),
+            "temperature": np.asarray(self.temperature).tolist(),
             "bias": self.bias.tolist(),
             "costs": self.costs.tolist(),
             "assumed_prevalence": self.assumed_prevalence.tolist(),
@@ -205,7 +204,7 @@ def fit_head(
 def _class_names(values: Any) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise InvalidInputError("expected a list of names.", field="class_names")
-    names = tuple(values)
+    names: tuple[Any, ...] = tuple(cast("Sequence[Any]", values))
     if (
         len(names) < 2
         or not all(isinstance(name, str) and name for name in names)

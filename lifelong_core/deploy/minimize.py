@@ -3,9 +3,9 @@
 from typing import Protocol
 
 import numpy as np
-from scipy import optimize  # pyright: ignore[reportMissingTypeStubs]
 
 from lifelong_core.arrays import Floats
+from lifelong_core.deploy.scientific import bounded_least_squares, cholesky, solve
 
 MAXIMUM_STEPS = 500
 _SUFFICIENT = 1e-4
@@ -60,16 +60,15 @@ def _newton_step(gradient: Floats, hessian: Floats, lower: Floats, upper: Floats
     damping = 1e-13
     while True:
         try:
-            factor = np.linalg.cholesky(hessian + np.diag(damping * scale))
+            factor = cholesky(hessian + np.diag(damping * scale))
             break
         except np.linalg.LinAlgError:
             damping *= 10
-    target = -np.linalg.solve(factor, gradient)
-    step = np.linalg.solve(factor.T, target)
+    target = -solve(factor, gradient)
+    step = solve(factor.T, target)
     if ((step >= lower) & (step <= upper)).all():
         return step
-    box = (np.minimum(lower, 0), np.maximum(upper, 0))
-    return optimize.lsq_linear(factor.T, target, box, method="bvls", tol=1e-14).x
+    return bounded_least_squares(factor.T, target, np.minimum(lower, 0), np.maximum(upper, 0))
 
 
 def _line_search(

@@ -5,11 +5,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import stdtr  # pyright: ignore[reportMissingTypeStubs]
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.quantification import PrevalenceEstimate
+from lifelong_core.deploy.scientific import t_probability
 
 _SMALLEST_ERROR = 1e-9
 
@@ -64,7 +64,7 @@ def prevalence_shift_test(
     errors = np.sqrt(np.maximum(np.diag(estimate.covariance), _SMALLEST_ERROR**2))
     known = estimate.degrees_of_freedom > 0
     statistics = np.where(known, np.abs(estimate.prevalence - assumed_prevalence) / errors, 0.0)
-    p_values = 2 * stdtr(np.where(known, estimate.degrees_of_freedom, 1.0), -statistics)
+    p_values = 2 * t_probability(np.where(known, estimate.degrees_of_freedom, 1.0), -statistics)
     # With two classes both say the same.
     tests = 1 if statistics.size == 2 else statistics.size
     p_value = min(1.0, tests * float(p_values.min()))

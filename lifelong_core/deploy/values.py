@@ -1,9 +1,11 @@
 """Equality and hashing of frozen value types that hold arrays."""
 
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import cast
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 
 class ArrayValue:
@@ -26,13 +28,13 @@ class ArrayValue:
         return hash(tuple(_hashable(getattr(self, item.name)) for item in fields(self)))  # type: ignore[arg-type]
 
 
-def _same(left: Any, right: Any) -> bool:
+def _same(left: object, right: object) -> bool:
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-        return np.array_equal(left, right)
-    return bool(left == right)
+        return np.array_equal(cast("ArrayLike", left), cast("ArrayLike", right))
+    return left == right
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> object:
     if isinstance(value, np.ndarray):
-        return tuple(value.ravel().tolist())
-    return repr(value) if isinstance(value, (dict, list)) else value
+        return tuple(cast("NDArray[np.generic]", value).ravel().tolist())
+    return None if isinstance(value, Mapping) else value

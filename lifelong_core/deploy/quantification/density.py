@@ -87,7 +87,8 @@ class KernelDensityMaximumLikelihood(FittedQuantifier):
 
     def _influence(self, features: Floats, prevalence: Floats) -> Influence:
         window = Points.merged(features, self._cell)
-        own = np.bincount(self._centres.place_of, pseudo_weights(self.calibration))
+        own = np.zeros(self._centres.counts.size)
+        np.add.at(own, self._centres.place_of, pseudo_weights(self.calibration))
         places = np.vstack([window.places, self._centres.places])
         linear = MixtureLinearisation.at(
             prevalence, self._densities(places), np.concatenate([window.counts, own])

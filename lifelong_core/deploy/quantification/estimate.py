@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]
 
 from lifelong_core.arrays import Floats, as_prevalence, frozen
 from lifelong_core.deploy.checks import as_level, as_parameter
 from lifelong_core.deploy.documents import take_fields
+from lifelong_core.deploy.scientific import t_quantile
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 
@@ -96,6 +96,6 @@ def t_interval(
 ) -> tuple[Floats, Floats]:
     """centre +- t quantile * standard error, clipped to 0..1; [0, 1] where there are no degrees of freedom."""
     known = degrees_of_freedom > 0
-    quantile = stdtrit(np.where(known, degrees_of_freedom, 1.0), (1 + confidence) / 2)
+    quantile = t_quantile(np.where(known, degrees_of_freedom, 1.0), (1 + confidence) / 2)
     reach = np.where(known, quantile * np.sqrt(np.maximum(np.diag(covariance), 0)), 1.0)
     return np.maximum(centre - reach, 0), np.minimum(centre + reach, 1)

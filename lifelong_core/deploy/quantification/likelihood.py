@@ -36,8 +36,8 @@ class ExpectationMaximization(FittedQuantifier):
         return centred(rows)
 
     def _solve(self, features: Floats) -> Floats:
-        densities = self._densities(features)
-        return mixture_weights(densities, np.ones(densities.shape[0]), self.calibration.prevalence)
+        counts = np.ones(features.shape[0])
+        return mixture_weights(self._densities(features), counts, self.calibration.prevalence)
 
     def _influence(self, features: Floats, prevalence: Floats) -> Influence:
         effects = self._linearise(features, prevalence).influences()

@@ -1,9 +1,9 @@
 """Two convex problems on the simplex, solved to optimality: least squares and the weights of a mixture."""
 
 import numpy as np
-from scipy.optimize import nnls  # pyright: ignore[reportMissingTypeStubs]
 
 from lifelong_core.arrays import Floats
+from lifelong_core.deploy.scientific import cholesky, non_negative_least_squares, solve
 
 MAXIMUM_STEPS = 200
 _PRECISION = 1e-14
@@ -29,7 +29,7 @@ def simplex_least_squares(matrix: Floats, target: Floats) -> Floats:
     stacked = np.vstack([residuals, np.ones(matrix.shape[1])])
     goal = np.zeros(stacked.shape[0])
     goal[-1] = 1
-    weights, _ = nnls(stacked, goal, maxiter=50 * matrix.shape[1])
+    weights = non_negative_least_squares(stacked, goal)
     return weights / weights.sum()
 
 
@@ -69,12 +69,12 @@ def _quadratic_minimum(hessian: Floats, linear: Floats) -> Floats:
     scale = max(float(np.diag(hessian).max()), 1.0)
     while True:
         try:
-            factor = np.linalg.cholesky(hessian + damping * scale * np.eye(hessian.shape[0]))
+            factor = cholesky(hessian + damping * scale * np.eye(hessian.shape[0]))
             break
         except np.linalg.LinAlgError:
             damping *= 10
-    goal = np.linalg.solve(factor, linear)
-    return nnls(factor.T, goal, maxiter=50 * hessian.shape[0])[0]
+    goal = solve(factor, linear)
+    return non_negative_least_squares(factor.T, goal)
 
 
 def _shorten(

@@ -47,12 +47,13 @@ def combine(influence: Influence, calibration: LabeledLogits, groups: NDArray[np
     window, window_degrees, effective = _window_part(influence, calibration, groups)
     fixed, variances, degrees = _calibration_part(influence.calibration, calibration)
     covariance = window + fixed
+    own: Floats = np.diag(window)
     if window_degrees == 0:
-        return Spread(covariance, np.zeros(covariance.shape[0]), effective)
-    own = np.diag(window)
+        return Spread(covariance, np.zeros_like(own), effective)
     squares = own**2 / window_degrees + (variances**2 / degrees[:, np.newaxis]).sum(axis=0)
     total = (own + variances.sum(axis=0)) ** 2
-    freedom = np.divide(total, squares, out=np.full(total.size, float(window_degrees)), where=squares > 0)
+    freedom = np.full(own.size, float(window_degrees))
+    np.divide(total, squares, out=freedom, where=squares > 0)
     return Spread(covariance, freedom, effective)
 
 

@@ -1,0 +1,42 @@
+# pyright: basic
+"""Functions of numpy and scipy with the types that this package needs; scipy publishes none."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import optimize, special
+
+from lifelong_core.arrays import Floats
+
+
+def cholesky(matrix: Floats) -> Floats:
+    """The lower triangular factor.
+
+    Raises:
+        numpy.linalg.LinAlgError: the matrix is not positive definite.
+    """
+    return np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
+
+
+def solve(matrix: Floats, target: Floats) -> Floats:
+    """matrix^-1 @ target."""
+    return np.asarray(np.linalg.solve(matrix, target), dtype=np.float64)
+
+
+def non_negative_least_squares(matrix: Floats, target: Floats) -> Floats:
+    """argmin |matrix @ x - target| over x >= 0, exactly (Lawson and Hanson 1974), shape (C,)."""
+    return optimize.nnls(matrix, target, maxiter=50 * matrix.shape[1])[0]
+
+
+def bounded_least_squares(matrix: Floats, target: Floats, lower: Floats, upper: Floats) -> Floats:
+    """argmin |matrix @ x - target| over lower <= x <= upper, by active sets (Stark and Parker 1995), shape (C,)."""
+    return optimize.lsq_linear(matrix, target, (lower, upper), method="bvls", tol=1e-14).x
+
+
+def t_quantile(degrees_of_freedom: ArrayLike, probability: float) -> Floats:
+    """Quantile of the t distribution, shape of the degrees of freedom."""
+    return np.asarray(special.stdtrit(degrees_of_freedom, probability))
+
+
+def t_probability(degrees_of_freedom: ArrayLike, value: ArrayLike) -> Floats:
+    """Probability that a t-distributed number is below the value, shape of both broadcast."""
+    return np.asarray(special.stdtr(degrees_of_freedom, value))
