@@ -8,7 +8,15 @@ import numpy as np
 from lifelong.api import Api
 from lifelong.demo.figures import CycleSeen, Story
 from lifelong.demo.images import CLINIC_PREVALENCE, DEVELOPMENT_PREVALENCE, Stream, draw_stream, split_digits
-from lifelong.demo.installation import CYCLE_SECONDS, MODEL, WINDOW_SAMPLES, Installation, calibrate, register, write_calibration_images
+from lifelong.demo.installation import (
+    CYCLE_SECONDS,
+    MODEL,
+    WINDOW_SAMPLES,
+    Installation,
+    calibrate,
+    register,
+    write_calibration_images,
+)
 from lifelong.demo.processes import Processes
 from lifelong.demo.progress import Steps
 from lifelong.demo.traffic import Answers, send
