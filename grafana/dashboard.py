@@ -1,27 +1,12 @@
-"""What the first dashboard shows: prevalence against what heads assume, cycles, realised quality, traffic."""
+"""The dashboard: its rows, variables and annotations."""
 
 import json
-from typing import TypeAlias
 
-from grafana.panels import (
-    DATASOURCE,
-    FULL,
-    THIRD,
-    Query,
-    colour,
-    lines,
-    number,
-    query,
-    stacked,
-    steps,
-    style,
-)
-from grafana.sdk import JSONEncoder, common, dashboard, dashboard_builders, stat, timeseries
-
-Panel: TypeAlias = timeseries.Panel | stat.Panel
+from grafana import content
+from grafana.panels import DATASOURCE, POPULATION, Query, query
+from grafana.sdk import JSONEncoder, dashboard, dashboard_builders
 
 UID = "lifelong"
-POPULATION = 'model="$model",environment="$environment"'
 
 # count_values turns the version into a label that the annotation can print; the product is the time of
 # activation.
@@ -30,6 +15,15 @@ ACTIVATIONS = (
     " * on (model, environment) group_left"
     f" max by (model, environment) (lifelong_head_activated_timestamp_seconds{{{POPULATION}}}) * 1000"
 )
+
+
+_ROWS = {
+    "State": content.state,
+    "Prevalence of $model in $environment": content.prevalence,
+    "Cycles and heads": content.cycles,
+    "Realised quality, where labels have arrived": content.quality,
+    "Traffic": content.traffic,
+}
 
 
 def build() -> dashboard.Dashboard:
@@ -50,21 +44,10 @@ def build() -> dashboard.Dashboard:
     )
     for variable in _variables():
         board = board.with_variable(variable)
-    board = board.with_row(dashboard_builders.Row("State"))
-    for panel in _state():
-        board = board.with_panel(panel)
-    board = board.with_row(dashboard_builders.Row("Prevalence of $model in $environment"))
-    for panel in _prevalence():
-        board = board.with_panel(panel)
-    board = board.with_row(dashboard_builders.Row("Cycles and heads"))
-    for panel in _cycles():
-        board = board.with_panel(panel)
-    board = board.with_row(dashboard_builders.Row("Realised quality, where labels have arrived"))
-    for panel in _quality():
-        board = board.with_panel(panel)
-    board = board.with_row(dashboard_builders.Row("Traffic"))
-    for panel in _traffic():
-        board = board.with_panel(panel)
+    for title, panels in _ROWS.items():
+        board = board.with_row(dashboard_builders.Row(title))
+        for panel in panels():
+            board = board.with_panel(panel)
     return _numbered(board.build())
 
 
@@ -127,221 +110,6 @@ def _activations() -> dashboard_builders.AnnotationQuery:
         .tag_keys("environment")
         .use_value_for_time(use_value_for_time=True)
     )
-
-
-def _state() -> list[Panel]:
-    return [
-        number(
-            "Processes",
-            "1: Prometheus reaches the process. 0: it is down or its port is wrong; see the alerts"
-            " ServiceDown and MonitorDown.",
-            [Query('min by (job) (up{job=~"lifelong-.*"})', "{{job}}")],
-            unit="short",
-            thresholds=[(None, "red"), (1, "green")],
-        ),
-        number(
-            "Active head",
-            "Version of the head that serves this population now. It is the environment's own head, or the"
-            " model's default head while the environment has none.",
-            [Query(f"max by (model, environment) (lifelong_head_version{{{POPULATION}}})", "head")],
-            unit="none",
-            thresholds=[(None, "blue")],
-        ),
-        number(
-            "Time since the last successful cycle",
-            "A cycle that found nothing new to judge counts as successful. Above two intervals an alert"
-            " fires: look into the monitor's log.",
-            [
-                Query(
-                    f"time() - max by (model, environment)"
-                    f" (lifelong_cycle_last_success_timestamp_seconds{{{POPULATION}}})",
-                    "since success",
-                ),
-                Query("max(lifelong_cycle_interval_seconds)", "interval"),
-            ],
-            unit="s",
-            thresholds=[(None, "text")],
-        ),
-    ]
-
-
-def _prevalence() -> list[Panel]:
-    selected = f'{{{POPULATION},class=~"$class"}}'
-    band = (
-        lines(
-            "Prevalence of $class",
-            "Line and band: share of the class among the recent predictions, estimated without labels, with"
-            " its confidence interval. Dashed: what the active head assumes. A dashed line outside the band"
-            " means that the head decides for another class mix than the present one; the next swap should"
-            " close the gap.",
-            [
-                Query(f"max by (class) (lifelong_prevalence_estimate{selected})", "estimate"),
-                Query(f"min by (class) (lifelong_prevalence_low{selected})", "low"),
-                Query(f"max by (class) (lifelong_prevalence_high{selected})", "high"),
-                Query(f"max by (class) (lifelong_prevalence_assumed{selected})", "assumed by the head"),
-            ],
-            unit="percentunit",
-            width=FULL,
-            minimum=0,
-            maximum=1,
-        )
-        .repeat("class")
-        .repeat_direction("h")
-        .max_per_row(4)
-        .override_by_name("estimate", style(color=colour("blue"), custom__lineWidth=2))
-        .override_by_name("low", style(color=colour("light-blue"), custom__lineWidth=0))
-        .override_by_name(
-            "high",
-            style(
-                color=colour("light-blue"),
-                custom__lineWidth=0,
-                custom__fillBelowTo="low",
-                custom__fillOpacity=25,
-            ),
-        )
-        .override_by_name(
-            "assumed by the head",
-            style(color=colour("orange"), custom__lineStyle={"fill": "dash", "dash": [8, 6]}),
-        )
-    )
-    shift = lines(
-        "Shift size",
-        "L1 distance between the estimated prevalence and what the head judged by the cycle assumed: 0 is"
-        " no shift, 2 the largest possible. A peak that is followed by a swap is the loop at work; a plateau"
-        " means that no swap was worth it or that cycles refuse.",
-        [Query(f"max by (model, environment) (lifelong_prevalence_shift_l1{{{POPULATION}}})", "L1 distance")],
-        unit="none",
-        minimum=0,
-    )
-    window = lines(
-        "Window size",
-        "Predictions that the last cycle looked at. Few samples give wide bands, and below the policy's"
-        " minimum the head is always kept.",
-        [Query(f"max by (model, environment) (lifelong_window_samples{{{POPULATION}}})", "predictions")],
-        unit="short",
-        minimum=0,
-    )
-    return [band, steps(shift), steps(window)]
-
-
-def _cycles() -> list[Panel]:
-    outcomes = lines(
-        "Cycle outcomes",
-        "Cycles by outcome in each step of the time axis. keep: the head still fits, or a swap is not worth"
-        " it. swap: a refitted head was published. refuse: the assumptions do not hold and the log says why."
-        " skip: nothing new to judge. error: see the monitor's log.",
-        [
-            Query(
-                f"sum by (outcome) (increase(lifelong_cycles_total{{{POPULATION}}}[$__rate_interval]))",
-                "{{outcome}}",
-            )
-        ],
-        unit="short",
-        width=THIRD,
-        minimum=0,
-    )
-    version = lines(
-        "Head version",
-        "Version of the head that serves this population. Every step is a swap, a publication or a"
-        " roll-back; the audit log names who did it.",
-        [Query(f"max by (model, environment) (lifelong_head_version{{{POPULATION}}})", "head version")],
-        unit="none",
-        width=THIRD,
-        minimum=0,
-    )
-    duration = lines(
-        "Cycle duration",
-        "95 % of the cycles of all populations that judged a window took less than this. It grows with the"
-        " window and the calibration set.",
-        [
-            Query(
-                "histogram_quantile(0.95, sum by (le)"
-                " (rate(lifelong_cycle_seconds_bucket[$__rate_interval])))",
-                "p95",
-            )
-        ],
-        unit="s",
-        width=THIRD,
-        minimum=0,
-    )
-    return [
-        stacked(outcomes).draw_style(common.GraphDrawStyle.BARS).fill_opacity(80),
-        steps(version),
-        duration,
-    ]
-
-
-def _quality() -> list[Panel]:
-    accuracy = lines(
-        "Realised accuracy",
-        "Share of correct decisions, as they were made, among the newest predictions with a known true"
-        " class. Labels come late and often not for all cases, so compare it with the number of labels.",
-        [Query(f"max by (model, environment) (lifelong_realised_accuracy{{{POPULATION}}})", "accuracy")],
-        unit="percentunit",
-        width=THIRD,
-        minimum=0,
-        maximum=1,
-    )
-    cost = lines(
-        "Realised expected cost",
-        "Mean cost per decision in the units of the task's cost matrix, over the same predictions. This is"
-        " what a swap is meant to lower.",
-        [
-            Query(
-                f"max by (model, environment) (lifelong_realised_expected_cost{{{POPULATION}}})",
-                "cost per decision",
-            )
-        ],
-        unit="none",
-        width=THIRD,
-    )
-    labels = lines(
-        "Labelled predictions",
-        "Predictions with a known true class behind accuracy and cost.",
-        [Query(f"max by (model, environment) (lifelong_labelled_samples{{{POPULATION}}})", "labels")],
-        unit="short",
-        width=THIRD,
-        minimum=0,
-    )
-    return [steps(accuracy), steps(cost), steps(labels)]
-
-
-def _traffic() -> list[Panel]:
-    requests = lines(
-        "Requests by status",
-        "Answers per second by HTTP status, all routes. 4xx are the clients' mistakes; 5xx are ours.",
-        [Query("sum by (status) (rate(lifelong_requests_total[$__rate_interval]))", "{{status}}")],
-        unit="reqps",
-        width=THIRD,
-        minimum=0,
-    )
-    latency = lines(
-        "Latency",
-        "Time from the arrival of a request to its answer, all routes: half, 95 % and 99 % are faster.",
-        [
-            Query(
-                f"histogram_quantile({quantile}, sum by (le)"
-                " (rate(lifelong_request_seconds_bucket[$__rate_interval])))",
-                name,
-            )
-            for quantile, name in ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
-        ],
-        unit="s",
-        width=THIRD,
-        minimum=0,
-    )
-    rate = f"sum by (label) (rate(lifelong_predictions_total{{{POPULATION}}}[$__rate_interval]))"
-    decisions = lines(
-        "Decisions per class",
-        "Share of each decision among those made. It is not the prevalence: a classifier's mistakes bias"
-        " it, which is why the monitor estimates the prevalence instead of counting decisions.",
-        [Query(f"{rate} / on () group_left sum({rate})", "{{label}}")],
-        unit="percentunit",
-        width=THIRD,
-        minimum=0,
-        maximum=1,
-    )
-    return [stacked(requests), latency, stacked(decisions)]
 
 
 def _numbered(board: dashboard.Dashboard) -> dashboard.Dashboard:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from grafana.sdk import common, common_builders, dashboard, dashboard_builders, prometheus, stat, timeseries
 
 DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
+POPULATION = 'model="$model",environment="$environment"'
+"""Label matchers of the population that is chosen on the dashboard."""
 THIRD, HALF, FULL = 8, 12, 24
 
 

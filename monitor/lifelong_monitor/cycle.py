@@ -81,16 +81,12 @@ def run_cycle(
     if isinstance(subject, str):
         return CycleResult("skip", subject, last, None)
     started_at = datetime.now(UTC)
+    since = due_at - settings.window_age
     window = store.predictions.window(
-        model.id,
-        environment,
-        limit=settings.window_samples,
-        since=due_at - settings.window_age,
-        horizon=horizon,
+        model.id, environment, limit=settings.window_samples, since=since, horizon=horizon
     )
     if not window.ids:
         return CycleResult("skip", "no prediction within the window's age", last, datetime.now(UTC))
-    inputs = {"calibration_set": subject.calibration_set_id, "quantifier": settings.quantifier}
     report = adapt(
         (quantifiers or FittedQuantifiers()).get(
             store, model, subject.calibration_set_id, settings.quantifier
@@ -103,6 +99,7 @@ def run_cycle(
     )
     if stopping():
         return CycleResult("skip", "the monitor is stopping", last, None)
+    inputs = {"calibration_set": subject.calibration_set_id, "quantifier": settings.quantifier}
     cycle = Cycle(
         id=new_prediction_id(),
         model_id=model.id,
@@ -117,17 +114,7 @@ def run_cycle(
         head_version=subject.head.version,
         published_version=None,
     )
-    candidate = _to_publish(report, cycle, window)
-    try:
-        recorded = store.cycles.finish(cycle, candidate=candidate, expected_sequence=subject.sequence)
-    except ConflictError as error:
-        newest = store.cycles.last(model.id, environment)
-        ran_elsewhere = newest is not None and newest.due_at >= due_at
-        return CycleResult(
-            "skip", str(error), newest, newest.finished_at if newest and ran_elsewhere else None
-        )
-    reason = " ".join(reason.text for reason in report.reasons)
-    return CycleResult(report.outcome, reason, recorded, recorded.finished_at)
+    return _finish(store, cycle, report, window, subject)
 
 
 def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
@@ -186,6 +173,22 @@ def _subject(store: Store, model: Model, environment: str) -> _Subject | str:
     except NotFoundError as error:
         return str(error)
     return _Subject(current, current.calibration_set_id, head, activations[-1].sequence if activations else 0)
+
+
+def _finish(
+    store: Store, cycle: Cycle, report: AdaptationReport, window: Window, subject: _Subject
+) -> CycleResult:
+    candidate = _to_publish(report, cycle, window)
+    try:
+        recorded = store.cycles.finish(cycle, candidate=candidate, expected_sequence=subject.sequence)
+    except ConflictError as error:
+        newest = store.cycles.last(cycle.model_id, cycle.environment)
+        ran_elsewhere = newest is not None and newest.due_at >= cycle.due_at
+        return CycleResult(
+            "skip", str(error), newest, newest.finished_at if newest and ran_elsewhere else None
+        )
+    reason = " ".join(reason.text for reason in report.reasons)
+    return CycleResult(report.outcome, reason, recorded, recorded.finished_at)
 
 
 def _seed(model: Model, environment: str, due_at: datetime) -> int:
