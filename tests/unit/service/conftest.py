@@ -1,0 +1,119 @@
+"""A registered task with three models on a real store, and the application in this process."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lifelong_core.deploy import LabeledLogits
+from lifelong_core.settings import Settings
+from lifelong_core.store import Scope, Store, register_calibration
+from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_service.application import create_application
+from tests.unit.service import graphs
+from tests.unit.service.in_process import InProcess
+
+CLASS_NAMES = ("benign", "unclear", "malignant")
+COSTS = [[0, 1, 1, 0.5], [1, 0, 1, 0.5], [5, 5, 0, 0.5]]
+GREY = Preprocessing.model_validate({"colour": "grey", "mean": [0.5], "standard_deviation": [0.5]})
+
+
+def png(pixels: Any = 128, size: int = graphs.EDGE) -> bytes:
+    """A grey PNG; `pixels` is one value or an array (size, size)."""
+    array = np.broadcast_to(np.asarray(pixels, dtype=np.uint8), (size, size))
+    file = BytesIO()
+    Image.fromarray(np.ascontiguousarray(array)).save(file, "PNG")
+    return file.getvalue()
+
+
+def calibration(seed: int = 0) -> LabeledLogits:
+    rng = np.random.default_rng(seed)
+    labels = np.tile(np.arange(3), 60)
+    logits = (np.eye(3)[labels] * 2 + rng.normal(size=(180, 3))).astype(np.float32)
+    return LabeledLogits(logits, labels)
+
+
+@dataclass
+class Service:
+    """The application, its store, and a client with an admin token."""
+
+    client: InProcess
+    store: Store
+    settings: Settings
+    secrets: dict[str, str] = field(default_factory=dict)
+
+    def header(self, scope: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.secrets[scope]}"}
+
+    @property
+    def worker(self) -> Any:
+        return self.client.app.state.worker
+
+    def logged(self) -> int:
+        return len(self.store.predictions.read_since(None, limit=100_000)[0])
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data_directory=tmp_path, registry_poll_seconds=0.02)
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    Store.migrate(settings.resolved_database_url)
+    with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def secrets(store: Store) -> dict[str, str]:
+    return {
+        scope.value: store.tokens.create(f"{scope.value}-token", [scope], actor="test")[1] for scope in Scope
+    }
+
+
+@pytest.fixture
+def registered(store: Store) -> None:
+    """The models linear (promoted), nan and table of kind onnx, and remote of kind external."""
+    store.tasks.add("skin", CLASS_NAMES, COSTS, actor="test")
+    for name, graph in (
+        ("linear", graphs.linear()),
+        ("nan", graphs.square_root()),
+        ("table", graphs.fails_on_white()),
+    ):
+        preprocessing = Preprocessing.model_validate(
+            {"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]} if name == "table" else GREY
+        )
+        model = store.models.add(
+            "skin", name, kind="onnx", onnx=graph, preprocessing=preprocessing, actor="test"
+        )
+        register_calibration(store, model.reference, calibration(), actor="test")
+    remote = store.models.add("skin", "remote", kind="external", actor="test")
+    register_calibration(store, remote.reference, calibration(1), actor="test")
+
+
+@pytest.fixture
+def serve(store: Store, secrets: dict[str, str], settings: Settings) -> Iterator[Callable[..., Service]]:
+    """Starts an application with the settings given; all end with the test."""
+    clients: list[InProcess] = []
+
+    def start(**changes: Any) -> Service:
+        changed = settings.model_copy(update=changes)
+        client = InProcess(create_application(changed))
+        clients.append(client)
+        client.headers["Authorization"] = f"Bearer {secrets['admin']}"
+        return Service(client, store, changed, secrets)
+
+    yield start
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+def service(registered: None, serve: Callable[..., Service]) -> Service:
+    return serve()

@@ -1,0 +1,92 @@
+"""Small ONNX graphs whose outputs can be worked out by hand."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+CLASSES = 3
+EDGE = 4
+"""Edge of the input images in pixels."""
+
+
+def linear_weights(classes: int = CLASSES, channels: int = 1) -> np.ndarray:
+    """Different for every pixel and class; exact in float32."""
+    pixels = channels * EDGE * EDGE
+    return ((np.arange(pixels * classes) % 7 - 3) / 8).reshape(pixels, classes).astype(np.float32)
+
+
+def linear(
+    *, classes: int = CLASSES, channels: int = 1, batch: int | str = "N", element: int = TensorProto.FLOAT
+) -> bytes:
+    """logits = flattened pixels @ linear_weights."""
+    nodes = [
+        helper.make_node("Flatten", ["image"], ["pixels"]),
+        helper.make_node("Cast", ["pixels"], ["floats"], to=TensorProto.FLOAT),
+        helper.make_node("MatMul", ["floats", "weights"], ["logits"]),
+    ]
+    return _graph(
+        nodes,
+        [linear_weights(classes, channels)],
+        ["weights"],
+        [batch, channels, EDGE, EDGE],
+        element=element,
+        classes=classes,
+    )
+
+
+def square_root() -> bytes:
+    """NaN in every logit of an image whose pixels sum up to less than zero."""
+    nodes = [
+        helper.make_node("Flatten", ["image"], ["pixels"]),
+        helper.make_node("MatMul", ["pixels", "weights"], ["sums"]),
+        helper.make_node("Sqrt", ["sums"], ["logits"]),
+    ]
+    return _graph(nodes, [np.ones((EDGE * EDGE, CLASSES), np.float32)], ["weights"], ["N", 1, EDGE, EDGE])
+
+
+def fails_on_white() -> bytes:
+    """Looks the logits up in a table by brightness; the row of a purely white image is missing, so the graph fails."""
+    nodes = [
+        helper.make_node("Flatten", ["image"], ["pixels"]),
+        helper.make_node("ReduceMax", ["pixels", "axis"], ["brightest"], keepdims=0),
+        helper.make_node("Cast", ["brightest"], ["row"], to=TensorProto.INT64),
+        helper.make_node("Gather", ["table", "row"], ["logits"]),
+    ]
+    table = np.arange(CLASSES, dtype=np.float32).reshape(1, CLASSES)
+    return _graph(nodes, [table, np.array([1])], ["table", "axis"], ["N", 1, EDGE, EDGE])
+
+
+def flat_input() -> bytes:
+    """An input of rank 2, which no image has."""
+    node = helper.make_node("MatMul", ["image", "weights"], ["logits"])
+    return _graph([node], [np.ones((EDGE, CLASSES), np.float32)], ["weights"], ["N", EDGE])
+
+
+def two_outputs() -> bytes:
+    """Logits and, as a second output, the pixels."""
+    model = onnx.load_from_string(linear())
+    model.graph.output.append(helper.make_tensor_value_info("pixels", TensorProto.FLOAT, ["N", EDGE * EDGE]))
+    return model.SerializeToString()
+
+
+def _graph(
+    nodes: Sequence[onnx.NodeProto],
+    constants: Sequence[np.ndarray],
+    names: Sequence[str],
+    shape: Sequence[int | str],
+    *,
+    element: int = TensorProto.FLOAT,
+    classes: int = CLASSES,
+) -> bytes:
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info("image", element, shape)],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [shape[0], classes])],
+        [numpy_helper.from_array(value, name) for name, value in zip(names, constants, strict=True)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    onnx.checker.check_model(model)
+    return model.SerializeToString()

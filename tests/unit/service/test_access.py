@@ -1,0 +1,139 @@
+"""Who may call what, for every route that the application has."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from starlette.routing import Route
+
+from lifelong_core.settings import Settings
+from lifelong_core.store import Scope
+from lifelong_service.application import create_application
+from lifelong_service.guard import GuardedRoute
+from tests.unit.service.conftest import Service, png
+
+PUBLIC = {"/livez", "/readyz", "/metrics", "/openapi.json"}
+OPEN_BY_SETTING = {"/v1/predict", "/v1/logits", "/v1/feedback"}
+SCOPES = {
+    ("POST", "/v1/predict"): "predict",
+    ("POST", "/v1/logits"): "predict",
+    ("POST", "/v1/feedback"): "feedback",
+    ("POST", "/v1/admin/tasks"): "admin",
+    ("POST", "/v1/admin/models"): "admin",
+    ("POST", "/v1/admin/models/{reference}/promote"): "operate",
+    ("POST", "/v1/admin/models/{reference}/logits"): "operate",
+    ("POST", "/v1/admin/models/{reference}/calibration-sets"): "operate",
+    ("POST", "/v1/admin/models/{reference}/heads"): "operate",
+    ("POST", "/v1/admin/models/{reference}/heads/rollback"): "operate",
+    ("POST", "/v1/admin/tokens"): "admin",
+    ("DELETE", "/v1/admin/tokens/{name}"): "admin",
+}
+GRANTS = {
+    "predict": {"predict", "admin"},
+    "feedback": {"feedback", "admin"},
+    "read": {"read", "operate", "admin"},
+    "operate": {"operate", "admin"},
+    "admin": {"admin"},
+}
+ROUTES = [
+    (method, route)
+    for route in create_application(Settings()).routes
+    if isinstance(route, Route)
+    for method in sorted(route.methods or set())
+    if method != "HEAD"
+]
+GUARDED = [(method, route) for method, route in ROUTES if route.path not in PUBLIC]
+
+
+def named(routes: list[tuple[str, Route]]) -> list[str]:
+    return [f"{method} {route.path}" for method, route in routes]
+
+
+def path_of(route: Route) -> str:
+    return route.path.format(reference="linear", version=1, name="nobody", identifier=1)
+
+
+def test_every_route_is_guarded_and_the_public_ones_are_these() -> None:
+    assert len(GUARDED) >= 20
+    for _, route in ROUTES:
+        if route.path != "/openapi.json":
+            assert isinstance(route, GuardedRoute)
+            assert (route.access.scope is None) == (route.path in PUBLIC), route.path
+
+
+@pytest.mark.parametrize(("method", "route"), GUARDED, ids=named(GUARDED))
+def test_scope_of_every_route(method: str, route: GuardedRoute) -> None:
+    expected = SCOPES.get((method, route.path), "read" if method == "GET" else None)
+    assert expected is not None, "a new route that changes something must be listed here with its scope"
+    assert route.access.scope == expected
+    assert route.access.opens == (route.path in OPEN_BY_SETTING)
+
+
+def test_an_endpoint_that_does_not_say_cannot_become_a_route() -> None:
+    with pytest.raises(TypeError, match="does not say who may call it"):
+        GuardedRoute("/v1/admin/forgotten", lambda: None)
+
+
+@pytest.mark.parametrize(("method", "route"), GUARDED, ids=named(GUARDED))
+def test_tokens_at_every_route(service: Service, method: str, route: GuardedRoute) -> None:
+    def status(**headers: str | None) -> int:
+        return service.client.request(method, path_of(route), headers=headers).status_code
+
+    missing = service.client.request(method, path_of(route), headers={"Authorization": None})
+    assert missing.status_code == 401
+    assert missing.headers["WWW-Authenticate"].startswith("Bearer")
+    assert missing.json()["error"]["field"] == "Authorization"
+    assert status(Authorization="Bearer ll_wrong") == 401
+    assert status(Authorization=f"Basic {service.secrets['admin']}") == 401
+    scope = route.access.scope
+    assert scope is not None
+    for holder, secret in service.secrets.items():
+        refused = status(Authorization=f"Bearer {secret}") == 403
+        assert refused == (holder not in GRANTS[scope.value]), holder
+
+
+@pytest.mark.parametrize("path", sorted(PUBLIC))
+def test_public_routes_need_no_token(service: Service, path: str) -> None:
+    assert service.client.get(path, headers={"Authorization": None}).status_code == 200
+
+
+def test_open_access_opens_predictions_and_feedback_only(
+    registered: None, serve: Callable[..., Service]
+) -> None:
+    service = serve(open_access=True)
+    for method, route in GUARDED:
+        answer = service.client.request(method, path_of(route), headers={"Authorization": None})
+        assert (answer.status_code == 401) == (route.path not in OPEN_BY_SETTING), route.path
+    assert (
+        service.client.post("/v1/predict", content=png(), headers={"Authorization": None}).status_code == 200
+    )
+
+
+def test_revocation_reaches_the_worker(service: Service) -> None:
+    header = service.header("predict")
+    assert service.client.post("/v1/predict", content=png(), headers=header).status_code == 200
+    service.store.tokens.revoke("predict-token", actor="test")
+    deadline = time.monotonic() + 1
+    while time.monotonic() < deadline:
+        status = service.client.post("/v1/predict", content=png(), headers=header).status_code
+        if status == 401:
+            break
+    assert status == 401
+
+
+def test_a_token_expires_although_it_is_remembered(service: Service) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=0.5)
+    _, secret = service.store.tokens.create("brief", [Scope.READ], actor="test", expires_at=soon)
+    header = {"Authorization": f"Bearer {secret}"}
+    assert service.client.get("/v1/admin/audit", headers=header).status_code == 200
+    time.sleep(0.6)
+    assert service.client.get("/v1/admin/audit", headers=header).status_code == 401
+
+
+def test_a_new_token_works_at_once(service: Service) -> None:
+    made = service.client.post("/v1/admin/tokens", json={"name": "fresh", "scopes": ["read"]})
+    assert made.status_code == 201
+    header = {"Authorization": f"Bearer {made.json()['secret']}"}
+    assert service.client.get("/v1/admin/tokens", headers=header).status_code == 200
+    assert "secret" not in service.client.get("/v1/admin/tokens").text

@@ -1,0 +1,160 @@
+"""The micro-batcher: what waits goes together, everybody gets their own answer, nobody waits for ever."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from lifelong_core.errors import InvalidInputError, UnavailableError
+from lifelong_service.batching import MicroBatcher
+
+
+class Recorder:
+    """Doubles numbers, fails on negative ones, and keeps the batches that it saw; `gate` holds it up."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.gate = threading.Event()
+        self.entered = threading.Event()
+
+    def __call__(self, jobs: Sequence[int]) -> list[int | Exception]:
+        self.batches.append(list(jobs))
+        self.entered.set()
+        self.gate.wait(10)
+        return [InvalidInputError("negative") if job < 0 else 2 * job for job in jobs]
+
+
+def batcher(process: Recorder, capacity: int = 100, maximum: int = 4) -> MicroBatcher[int, int]:
+    made: MicroBatcher[int, int] = MicroBatcher(process, capacity=capacity, maximum_samples=maximum)
+    made.start()
+    return made
+
+
+async def held_up(made: MicroBatcher[int, int], process: Recorder) -> "asyncio.Task[int]":
+    """A first job that the thread works on, so that all later ones wait."""
+    task = asyncio.create_task(made.submit(0))
+    await asyncio.to_thread(process.entered.wait, 10)
+    return task
+
+
+def test_what_waits_is_taken_together_up_to_the_limit() -> None:
+    async def scenario() -> None:
+        process = Recorder()
+        made = batcher(process)
+        first = await held_up(made, process)
+        later = [asyncio.create_task(made.submit(job)) for job in range(1, 7)]
+        await asyncio.sleep(0)
+        assert made.queue_length == 6
+        process.gate.set()
+        assert await asyncio.gather(first, *later) == [0, 2, 4, 6, 8, 10, 12]
+        assert process.batches == [[0], [1, 2, 3, 4], [5, 6]]
+        made.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_batch_counts_samples_and_a_large_job_goes_alone() -> None:
+    async def scenario() -> None:
+        process = Recorder()
+        made = batcher(process)
+        first = await held_up(made, process)
+        sizes = {1: 3, 2: 2, 3: 9, 4: 1}
+        later = [asyncio.create_task(made.submit(job, samples=size)) for job, size in sizes.items()]
+        await asyncio.sleep(0)
+        process.gate.set()
+        await asyncio.gather(first, *later)
+        assert process.batches == [[0], [1], [2], [3], [4]]
+        made.close()
+
+    asyncio.run(scenario())
+
+
+def test_one_bad_job_fails_alone() -> None:
+    async def scenario() -> list[int | BaseException]:
+        process = Recorder()
+        made = batcher(process)
+        first = await held_up(made, process)
+        later = [asyncio.create_task(made.submit(job)) for job in (1, -1, 3)]
+        await asyncio.sleep(0)
+        process.gate.set()
+        results = await asyncio.gather(first, *later, return_exceptions=True)
+        made.close()
+        return results
+
+    results = asyncio.run(scenario())
+    assert [results[0], results[1], results[3]] == [0, 2, 6]
+    assert isinstance(results[2], InvalidInputError)
+
+
+def test_a_full_queue_turns_away() -> None:
+    async def scenario() -> None:
+        process = Recorder()
+        made = batcher(process, capacity=2)
+        first = await held_up(made, process)
+        waiting = [asyncio.create_task(made.submit(job)) for job in (1, 2)]
+        await asyncio.sleep(0)
+        with pytest.raises(UnavailableError) as caught:
+            await made.submit(3)
+        assert caught.value.retry_after_seconds >= 1
+        process.gate.set()
+        assert await asyncio.gather(first, *waiting) == [0, 2, 4]
+        made.close()
+
+    asyncio.run(scenario())
+
+
+def test_closing_answers_what_waits_and_takes_nothing_more() -> None:
+    async def scenario() -> None:
+        process = Recorder()
+        made = batcher(process)
+        first = await held_up(made, process)
+        waiting = [asyncio.create_task(made.submit(job)) for job in range(1, 10)]
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(asyncio.to_thread(made.close))
+        while made.alive:
+            await asyncio.sleep(0.001)
+        with pytest.raises(UnavailableError):
+            await made.submit(99)
+        process.gate.set()
+        await closing
+        assert await asyncio.gather(first, *waiting) == [2 * job for job in range(10)]
+
+    asyncio.run(scenario())
+
+
+def test_the_thread_survives_a_fault_of_the_process() -> None:
+    def faulty(jobs: Sequence[int]) -> list[int | Exception]:
+        if 13 in jobs:
+            raise ZeroDivisionError
+        return [] if 14 in jobs else list(jobs)
+
+    async def scenario() -> None:
+        made: MicroBatcher[int, int] = MicroBatcher(faulty, capacity=9, maximum_samples=9)
+        made.start()
+        with pytest.raises(ZeroDivisionError):
+            await made.submit(13)
+        with pytest.raises(RuntimeError, match="0 answers for 1 jobs"):
+            await made.submit(14)
+        assert await made.submit(1) == 1
+        assert made.alive
+        made.close()
+
+    asyncio.run(scenario())
+
+
+def test_jobs_that_were_given_up_are_not_worked_on() -> None:
+    async def scenario() -> None:
+        process = Recorder()
+        made = batcher(process)
+        first = await held_up(made, process)
+        given_up, kept = (asyncio.create_task(made.submit(job)) for job in (1, 2))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        await asyncio.sleep(0)
+        process.gate.set()
+        assert await asyncio.gather(first, kept) == [0, 4]
+        assert process.batches == [[0], [2]]
+        made.close()
+
+    asyncio.run(scenario())

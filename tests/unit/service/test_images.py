@@ -1,0 +1,180 @@
+"""Decoding within limits, and preprocessing against arrays worked out by hand."""
+
+import struct
+import zlib
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_service.images import decode, preprocess
+
+LIMIT = 10_000
+PLAIN_GREY = Preprocessing.model_validate({"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]})
+
+
+def encoded(image: Image.Image, kind: str = "PNG", **options: object) -> bytes:
+    file = BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def png_header(width: int, height: int) -> bytes:
+    """A PNG that declares a size and holds no pixels."""
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        )
+
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(b""))
+        + chunk(b"IEND", b"")
+    )
+
+
+def grey(rows: list[list[int]]) -> Image.Image:
+    return Image.fromarray(np.array(rows, dtype=np.uint8))
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF", "BMP", "WEBP"])
+def test_decodes_every_format_that_is_promised(kind: str) -> None:
+    assert decode(encoded(Image.new("RGB", (5, 3), (200, 10, 10)), kind), maximum_pixels=LIMIT).size == (5, 3)
+
+
+@pytest.mark.parametrize("kind", ["GIF", "PPM", "ICO"])
+def test_refuses_other_formats(kind: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        decode(encoded(Image.new("RGB", (16, 16)), kind), maximum_pixels=LIMIT)
+    assert caught.value.field == "image"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"hello, this is text",
+        b"\x89PNG\r\n\x1a\n",
+        b"\xff\xd8\xff",
+        encoded(Image.effect_noise((64, 64), 90), "JPEG")[:600],
+        encoded(Image.effect_noise((64, 64), 90))[:600],
+        encoded(Image.effect_noise((64, 64), 90), "WEBP")[:600],
+        encoded(Image.effect_noise((64, 64), 90), "TIFF")[:600],
+        encoded(Image.effect_noise((64, 64), 90), "BMP")[:600],
+        png_header(10, 10),
+    ],
+    ids=["text", "png-magic", "jpeg-magic", "jpeg", "png", "webp", "tiff", "bmp", "png-without-pixels"],
+)
+def test_broken_images_are_the_clients_fault(broken: bytes) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        decode(broken, maximum_pixels=LIMIT)
+    assert caught.value.field == "image"
+    assert caught.value.mend
+
+
+def test_size_limit_from_the_header_alone() -> None:
+    assert decode(encoded(Image.new("L", (100, 100))), maximum_pixels=LIMIT).size == (100, 100)
+    with pytest.raises(PayloadTooLargeError, match="100 x 101") as caught:
+        decode(encoded(Image.new("L", (100, 101))), maximum_pixels=LIMIT)
+    assert caught.value.field == "image"
+
+
+def test_a_decompression_bomb_is_not_decoded() -> None:
+    with pytest.raises(PayloadTooLargeError, match="30000 x 30000"):
+        decode(png_header(30_000, 30_000), maximum_pixels=50_000_000)
+
+
+def test_turned_upright_by_exif() -> None:
+    image = Image.new("RGB", (2, 4), "black")
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turn by 90 degrees
+    assert decode(encoded(image, "JPEG", exif=exif), maximum_pixels=LIMIT).size == (4, 2)
+
+
+def test_rgb_is_scaled_normalised_and_laid_out() -> None:
+    image = Image.fromarray(np.array([[[255, 0, 51], [0, 102, 255]]], dtype=np.uint8))
+    document = Preprocessing.model_validate({"mean": [0.5, 0.0, 0.2], "standard_deviation": [0.5, 2.0, 0.1]})
+    expected = np.array([[[1.0, -1.0]], [[0.0, 0.2]], [[0.0, 8.0]]], dtype=np.float32)
+    channels_first = preprocess(image, document)
+    assert channels_first.dtype == np.float32
+    np.testing.assert_allclose(channels_first, expected, atol=1e-6)
+    last = preprocess(image, document.model_copy(update={"layout": "NHWC"}))
+    np.testing.assert_array_equal(last, channels_first.transpose(1, 2, 0))
+
+
+def test_resize_then_crop() -> None:
+    rows = [[0, 10, 20, 30], [40, 50, 60, 70]]
+    document = PLAIN_GREY.model_copy(
+        update={
+            "resize": Preprocessing.model_validate(
+                {"resize": {"mode": "exact", "height": 4, "width": 8, "interpolation": "nearest"}}
+            ).resize,
+            "centre_crop": Preprocessing.model_validate(
+                {"centre_crop": {"height": 2, "width": 4}}
+            ).centre_crop,
+        }
+    )
+    # Nearest doubles every pixel; the centre of 4 x 8 is rows 1-2, columns 2-5.
+    expected = np.array([[[10, 10, 20, 20], [50, 50, 60, 60]]], dtype=np.float32) / np.float32(255)
+    np.testing.assert_array_equal(preprocess(grey(rows), document), expected)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"), [((4, 2), (4, 8)), ((2, 4), (8, 4)), ((3, 3), (4, 4)), ((3, 2), (4, 6))]
+)
+def test_shortest_edge_keeps_the_aspect(size: tuple[int, int], expected: tuple[int, int]) -> None:
+    document = Preprocessing.model_validate(
+        {"resize": {"mode": "shortest_edge", "height": 4, "width": 4}, "colour": "rgb"}
+    )
+    assert preprocess(Image.new("RGB", size), document).shape == (3, *expected)
+
+
+def test_an_elongated_image_must_not_grow_beyond_the_limit() -> None:
+    document = Preprocessing.model_validate(
+        {"resize": {"mode": "shortest_edge", "height": 100, "width": 100}}
+    )
+    with pytest.raises(InvalidInputError, match="would become"):
+        preprocess(Image.new("RGB", (101, 1)), document, maximum_pixels=1_000_000)
+    assert preprocess(Image.new("RGB", (100, 1)), document, maximum_pixels=1_000_000).shape == (
+        3,
+        100,
+        10_000,
+    )
+
+
+def test_too_small_for_the_crop() -> None:
+    document = Preprocessing.model_validate({"centre_crop": {"height": 5, "width": 5}})
+    with pytest.raises(InvalidInputError, match="5 x 5"):
+        preprocess(Image.new("RGB", (5, 4)), document)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGBA", "CMYK", "YCbCr"])
+def test_every_mode_becomes_grey_or_rgb(mode: str) -> None:
+    white = Image.new("RGB", (2, 2), "white").convert(mode)
+    assert preprocess(white, PLAIN_GREY).tolist() == [[[1.0, 1.0], [1.0, 1.0]]]
+    assert preprocess(white, Preprocessing.model_validate({})).min() == 1.0
+
+
+def test_a_palette_with_transparency_gives_no_warning() -> None:
+    image = Image.new("P", (2, 2), 0)
+    image.putpalette([255, 255, 255, 0, 0, 0])
+    decoded = decode(encoded(image, transparency=b"\x80\xff"), maximum_pixels=LIMIT)
+    assert preprocess(decoded, PLAIN_GREY).min() == 1.0
+
+
+def test_sixteen_bits_keep_their_precision() -> None:
+    samples = np.array([[0, 65535], [257, 300]], dtype=np.uint16)
+    decoded = decode(encoded(Image.fromarray(samples)), maximum_pixels=LIMIT)
+    np.testing.assert_allclose(preprocess(decoded, PLAIN_GREY)[0], samples / 65535, rtol=1e-6)
+    assert preprocess(decoded, Preprocessing.model_validate({})).shape == (3, 2, 2)
+
+
+def test_samples_without_a_known_range_are_refused() -> None:
+    image = Image.fromarray(np.ones((2, 2), dtype=np.float32))
+    with pytest.raises(InvalidInputError, match="32-bit"):
+        decode(encoded(image, "TIFF"), maximum_pixels=LIMIT)

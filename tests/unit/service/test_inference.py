@@ -1,0 +1,62 @@
+"""Graphs are checked when they are loaded, and give what their formula says."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_service.inference import load_classifier
+from tests.unit.service import graphs
+
+GREY = Preprocessing.model_validate({"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]})
+IMAGES = np.random.default_rng(0).random((5, 1, graphs.EDGE, graphs.EDGE)).astype(np.float32)
+
+
+@pytest.mark.parametrize("batch", ["N", 1, 2, 8])
+def test_logits_whatever_batch_size_the_graph_is_frozen_to(batch: int | str) -> None:
+    classifier = load_classifier(graphs.linear(batch=batch), GREY, classes=3)
+    expected = IMAGES.reshape(5, -1) @ graphs.linear_weights()
+    logits = classifier.logits(list(IMAGES))
+    assert logits.dtype == np.float32
+    np.testing.assert_allclose(logits, expected, atol=1e-6)
+
+
+def test_half_precision_input() -> None:
+    classifier = load_classifier(graphs.linear(element=TensorProto.FLOAT16), GREY, classes=3)
+    np.testing.assert_allclose(
+        classifier.logits(list(IMAGES)), IMAGES.reshape(5, -1) @ graphs.linear_weights(), atol=0.02
+    )
+
+
+@pytest.mark.parametrize(
+    ("graph", "classes", "says"),
+    [
+        (b"not a graph", 3, "cannot load"),
+        (graphs.flat_input(), 3, "rank 2"),
+        (graphs.two_outputs(), 3, r"2 output\(s\)"),
+        (graphs.linear(classes=4), 3, "expected .*3"),
+        (graphs.linear(channels=3), 3, "channel"),
+        (graphs.linear(element=TensorProto.UINT8), 3, "uint8"),
+    ],
+    ids=["garbage", "rank", "outputs", "classes", "channels", "type"],
+)
+def test_graphs_that_do_not_fit_are_refused(graph: bytes, classes: int, says: str) -> None:
+    with pytest.raises(InvalidInputError, match=says) as caught:
+        load_classifier(graph, GREY, classes=classes)
+    assert caught.value.mend
+
+
+def test_preprocessing_that_does_not_fit_the_graph_is_refused() -> None:
+    other = GREY.model_copy(
+        update={"resize": Preprocessing.model_validate({"resize": {"height": 9, "width": 9}}).resize}
+    )
+    with pytest.raises(InvalidInputError, match="fails on an input"):
+        load_classifier(graphs.linear(), other, classes=3)
+
+
+def test_a_failing_run_names_the_image() -> None:
+    classifier = load_classifier(graphs.fails_on_white(), GREY, classes=3)
+    with pytest.raises(InvalidInputError) as caught:
+        classifier.logits([np.ones((1, graphs.EDGE, graphs.EDGE), np.float32)])
+    assert caught.value.field == "image"
