@@ -10,12 +10,17 @@ from lifelong_core.store.engine import Database
 DEFAULT_PARTITION = "predictions_default"
 _LOCK = 0x6C6C_0002
 """Key of the PostgreSQL advisory lock that lets one process make partitions at a time."""
+LOCK_TIMEOUT_MILLISECONDS = 3000
+"""Attaching waits for those who read the whole log, and who comes to read then waits behind: better try again later."""
 
 
 def ensure_partitions(database: Database, today: date, *, days_ahead: int = 7) -> tuple[date, ...]:
     """Make the partitions of `today` and of the days ahead that do not exist yet; returns the days made.
 
     A day of which rows went to the default partition already stays there.
+
+    Raises:
+        UnavailableError: somebody reads the log for seconds; nothing is made, and nothing lost.
     """
     if not database.is_postgresql:
         return ()
@@ -24,6 +29,7 @@ def ensure_partitions(database: Database, today: date, *, days_ahead: int = 7) -
         if not _missing(connection, days):
             return ()
     with database.write() as connection:
+        connection.execute(sa.text(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MILLISECONDS}"))
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         made = tuple(day for day in _missing(connection, days) if not _in_default(connection, day))
         for day in made:

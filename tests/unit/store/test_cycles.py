@@ -1,0 +1,146 @@
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.store import Store, new_prediction_id
+from tests.unit.store.samples import COSTS, add_serving_model, cycle, head
+
+SITE = "site-a"
+DUE = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_a_cycle_that_keeps_is_recorded_and_changes_nothing_else(store: Store):
+    model, _ = add_serving_model(store)
+    before = (store.registry(), store.audit.list())
+    recorded = store.cycles.finish(cycle(model), candidate=None, expected_sequence=None)
+    assert recorded.published_version is None
+    assert store.cycles.get(recorded.id) == recorded == store.cycles.last(model.id, SITE)
+    assert (store.registry(), store.audit.list()) == before
+
+
+def test_a_cycle_that_swaps_publishes_its_candidate_for_its_environment(store: Store):
+    model, first = add_serving_model(store)
+    recorded = store.cycles.finish(cycle(model, outcome="swap"), candidate=head(1), expected_sequence=0)
+    assert recorded.published_version == 2
+    assert store.cycles.last(model.id, SITE) == recorded
+    registry = store.registry()
+    assert registry is not None
+    assert registry.head_for(model, SITE).head == head(1)
+    assert registry.head_for(model, "default") == first
+    (activation,) = store.heads.activations("dermatology", environment=SITE)
+    assert (activation.reason, activation.activated_by, activation.head_version) == ("swap", "monitor", 2)
+    entry = store.audit.list(limit=1)[0]
+    assert (entry.action, entry.actor, entry.subject) == ("heads.swap", "monitor", "dermatology@1/site-a")
+    assert store.heads.rollback("dermatology", environment=SITE, actor="ann") == first
+
+
+def test_a_cycle_runs_once_for_each_time_it_is_due(store: Store):
+    model, _ = add_serving_model(store)
+    first = store.cycles.finish(cycle(model, due_at=DUE), candidate=None, expected_sequence=None)
+    again = cycle(model, due_at=DUE, outcome="swap")
+    with pytest.raises(ConflictError, match="has run"):
+        store.cycles.finish(again, candidate=head(1), expected_sequence=0)
+    assert store.cycles.list() == [first]
+    assert len(store.heads.list("dermatology")) == 1
+    store.cycles.finish(cycle(model, due_at=DUE + timedelta(microseconds=1)), candidate=None, expected_sequence=None)
+    store.cycles.finish(replace(cycle(model, due_at=DUE), environment="b"), candidate=None, expected_sequence=None)
+
+
+@pytest.mark.parametrize("outcome", ["keep", "swap"])
+def test_of_monitors_that_finish_the_same_cycle_one_records_it(store: Store, outcome: str):
+    model, _ = add_serving_model(store)
+    start = threading.Barrier(4)
+    recorded: list[int | None] = []
+    refused: list[ConflictError] = []
+
+    def work() -> None:
+        mine = replace(cycle(model, outcome=outcome), id=new_prediction_id())
+        candidate = head(1) if outcome == "swap" else None
+        start.wait()
+        try:
+            recorded.append(store.cycles.finish(mine, candidate=candidate, expected_sequence=0).published_version)
+        except ConflictError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert recorded == [2 if outcome == "swap" else None]
+    assert len(refused) == 3
+    assert len(store.cycles.list()) == 1
+    assert len(store.heads.list("dermatology")) == (2 if outcome == "swap" else 1)
+
+
+@pytest.mark.parametrize("expected_sequence", [None, 0])
+@pytest.mark.parametrize("changed", ["site-a", None])
+def test_a_head_that_changed_meanwhile_stops_the_swap(
+    store: Store, changed: str | None, expected_sequence: int | None
+):
+    """Whether a person gave the environment its own head, or the model another default head."""
+    model, _ = add_serving_model(store)
+    store.heads.publish("dermatology", head(5), environment=changed, actor="ann")
+    before = (store.registry(), store.audit.list())
+    with pytest.raises(ConflictError):
+        store.cycles.finish(
+            cycle(model, outcome="swap", head_version=1), candidate=head(1), expected_sequence=expected_sequence
+        )
+    assert (store.registry(), store.audit.list(), store.cycles.list()) == (*before, [])
+
+
+def test_a_swap_is_refused_by_the_sequence_although_the_same_head_serves_again(store: Store):
+    model, _ = add_serving_model(store)
+    store.heads.publish("dermatology", head(5), environment=SITE, actor="ann")
+    store.heads.rollback("dermatology", environment=SITE, actor="ann")
+    mine = cycle(model, outcome="swap", head_version=1)
+    with pytest.raises(ConflictError, match="activation 2, expected 0"):
+        store.cycles.finish(mine, candidate=head(1), expected_sequence=0)
+    assert store.cycles.finish(mine, candidate=head(1), expected_sequence=2).published_version == 3
+
+
+def test_outcome_and_candidate_must_agree(store: Store):
+    model, _ = add_serving_model(store)
+    for outcome, candidate in (("swap", None), ("keep", head(1)), ("refuse", head(1))):
+        with pytest.raises(InvalidInputError, match=outcome):
+            store.cycles.finish(cycle(model, outcome=outcome), candidate=candidate, expected_sequence=None)
+    assert store.cycles.list() == []
+
+
+def test_a_candidate_that_does_not_fit_leaves_no_cycle(store: Store):
+    model, _ = add_serving_model(store)
+    wider = PostProcessingHead(1.0, [0, 0, 0], np.hstack([COSTS, COSTS[:, :1]]), [1, 0, 0], head().class_names)
+    with pytest.raises(InvalidInputError, match="shape"):
+        store.cycles.finish(cycle(model, outcome="swap"), candidate=wider, expected_sequence=None)
+    assert store.cycles.list() == []
+
+
+def test_a_cycle_of_an_unknown_model_is_not_found(store: Store):
+    model, _ = add_serving_model(store)
+    with pytest.raises(NotFoundError):
+        store.cycles.finish(replace(cycle(model), model_id=99), candidate=None, expected_sequence=None)
+    with pytest.raises(NotFoundError):
+        store.cycles.get(new_prediction_id())
+
+
+def test_cycles_are_listed_newest_first_and_by_population(store: Store):
+    model, _ = add_serving_model(store)
+    cycles = [
+        store.cycles.finish(
+            replace(cycle(model, due_at=DUE + timedelta(hours=index)), environment=f"site-{index % 2}"),
+            candidate=None,
+            expected_sequence=None,
+        )
+        for index in range(5)
+    ]
+    assert store.cycles.list() == cycles[::-1]
+    assert store.cycles.list(model.id, "site-1") == [cycles[3], cycles[1]]
+    assert store.cycles.list(environment="site-0", limit=2) == [cycles[4], cycles[2]]
+    assert store.cycles.list(model.id + 1) == []
+    assert store.cycles.last(model.id, "site-1") == cycles[3]
+    assert store.cycles.last(model.id, "site-2") is None

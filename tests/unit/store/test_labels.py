@@ -1,0 +1,88 @@
+import threading
+
+import numpy as np
+import pytest
+
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.store import LogEntry, NewLabel, Prediction, Store, new_prediction_id
+from tests.unit.store.samples import entry, ids_of, prediction
+
+
+def logged(store: Store, count: int, **options: str) -> list[Prediction]:
+    rows = [prediction(decision=index % 3, head_version=index + 1, **options) for index in range(count)]  # type: ignore[arg-type]
+    store.predictions.append([LogEntry((row,)) for row in rows])
+    return rows
+
+
+def test_labels_are_stored_repeated_corrected_or_unknown(store: Store):
+    one, two = logged(store, 2)
+    stranger = new_prediction_id()
+    assert store.labels.record([NewLabel(one.id, 1, "pathology"), NewLabel(stranger, 0), NewLabel(two.id, 0)]) == (
+        "stored",
+        "unknown",
+        "stored",
+    )
+    assert store.labels.record([NewLabel(one.id, 1), NewLabel(two.id, 2)]) == ("unchanged", "corrected")
+    found = store.labels.labelled(1, "default", limit=10)
+    assert found.ids == (one.id, two.id)
+    assert found.labels.tolist() == [1, 2]
+
+
+def test_the_last_label_of_one_batch_counts(store: Store):
+    (row,) = logged(store, 1)
+    batch = [NewLabel(row.id, 1), NewLabel(row.id, 1), NewLabel(row.id, 2), NewLabel(row.id, 0)]
+    assert store.labels.record(batch) == ("stored", "unchanged", "corrected", "corrected")
+    assert store.labels.labelled(1, "default", limit=10).labels.tolist() == [0]
+    assert store.labels.record([]) == ()
+
+
+@pytest.mark.parametrize("label", [-1, 3, 10**6])
+def test_a_label_that_is_no_class_refuses_the_whole_batch(store: Store, label: int):
+    one, two = logged(store, 2)
+    with pytest.raises(InvalidInputError, match=r"0\.\.2") as refused:
+        store.labels.record([NewLabel(one.id, 0), NewLabel(two.id, label)])
+    assert refused.value.field == "label"
+    assert store.labels.labelled(1, "default", limit=10).ids == ()
+
+
+def test_labelled_predictions_are_the_newest_of_one_population_oldest_first(store: Store):
+    rows = logged(store, 6)
+    elsewhere = logged(store, 2, environment="site-a")
+    store.labels.record([NewLabel(row.id, index % 3) for index, row in reversed(list(enumerate(rows[:5])))])
+    store.labels.record([NewLabel(row.id, 0) for row in elsewhere])
+    found = store.labels.labelled(1, "default", limit=3)
+    assert found.ids == tuple(row.id for row in rows[2:5])
+    assert found.labels.tolist() == [2, 0, 1]
+    assert found.decisions.tolist() == [row.decision for row in rows[2:5]]
+    assert found.head_versions.tolist() == [3, 4, 5]
+    assert np.array_equal(found.logits, np.stack([row.logits for row in rows[2:5]]))
+    assert store.labels.labelled(2, "default", limit=3).logits.shape[0] == 0
+
+
+def test_many_labels_in_one_call(store: Store):
+    entries = [entry(predictions=400) for _ in range(3)]
+    store.predictions.append(entries)
+    assert set(store.labels.record([NewLabel(one, 1) for one in ids_of(entries)])) == {"stored"}
+    assert store.labels.labelled(1, "default", limit=5000).labels.sum() == 1200
+
+
+def test_the_same_labels_sent_at_once_are_kept_once(store: Store):
+    rows = logged(store, 30)
+    start = threading.Barrier(4)
+    failures: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        start.wait()
+        try:
+            for index in np.random.default_rng(seed).permutation(30).reshape(3, 10):
+                store.labels.record([NewLabel(rows[one].id, int(one) % 3) for one in index])
+        except BaseException as error:  # noqa: BLE001 - shown by the assertion
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert store.labels.labelled(1, "default", limit=99).labels.tolist() == [index % 3 for index in range(30)]
