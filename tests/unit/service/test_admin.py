@@ -1,0 +1,251 @@
+"""The design that an administrator does over HTTP: tasks, models, calibration, heads; all of it in the audit log."""
+
+import json
+import time
+import zipfile
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.service import graphs
+from tests.unit.service.conftest import CLASS_NAMES, COSTS, GREY, Service, calibration, png
+
+DOCUMENT = {"task": "skin", "name": "fresh", "preprocessing": GREY.model_dump(mode="json")}
+
+
+def add_model(service: Service, onnx: bytes, **changes: Any) -> Any:
+    document = json.dumps(DOCUMENT | changes)
+    return service.client.post("/v1/admin/models", data={"document": document}, files={"onnx": onnx})
+
+
+def eventually(check: Callable[[], bool]) -> None:
+    """Within a second, as the product promises for heads."""
+    deadline = time.monotonic() + 1
+    while not check():
+        assert time.monotonic() < deadline, "did not happen within a second"
+        time.sleep(0.01)
+
+
+def test_from_an_empty_database_to_a_served_model(serve: Callable[..., Service]) -> None:
+    service = serve()
+    client = service.client
+    task = client.post("/v1/admin/tasks", json={"name": "skin", "classes": CLASS_NAMES, "costs": COSTS})
+    assert task.status_code == 201
+    model = add_model(service, graphs.linear())
+    assert model.status_code == 201, model.text
+    assert (model.json()["model"], model.json()["promoted"]) == ("fresh@1", False)
+    images = [("images", (str(value), png(value), "image/png")) for value in (1, 2, 250)]
+    rows = client.post("/v1/admin/models/fresh/logits", files=images).json()["logits"]
+    scaled = (np.array([1, 2, 250]) / 255 - 0.5) / 0.5
+    expected = scaled[:, None] * graphs.linear_weights().sum(axis=0)
+    np.testing.assert_allclose(rows, expected, atol=1e-4)
+    assert service.logged() == 0
+    added = client.post(
+        "/v1/admin/models/fresh/calibration-sets",
+        content=calibration().to_bytes(),
+        headers={"Content-Type": "application/x-npz"},
+    )
+    assert added.status_code == 201
+    assert (added.json()["head_version"], added.json()["samples"]) == (1, 180)
+    eventually(lambda: client.post("/v1/predict", content=png()).status_code == 200)
+    assert client.get("/v1/admin/models/fresh").json()["heads"] == {"*": 1}
+    assert client.get("/v1/admin/tasks").json()["tasks"][0]["promoted_model"] == "fresh@1"
+    actions = [entry["action"] for entry in client.get("/v1/admin/audit").json()["audit"]]
+    assert {"tasks.add", "models.add", "models.promote", "heads.publish"} <= set(actions)
+    assert client.get("/v1/admin/audit?limit=1").json()["audit"][0]["actor"] == "admin-token"
+
+
+def test_calibration_as_json(service: Service) -> None:
+    labelled = calibration(3)
+    body = {"logits": labelled.logits.tolist(), "labels": labelled.labels.tolist()}
+    answer = service.client.post("/v1/admin/models/linear/calibration-sets", json=body)
+    assert answer.status_code == 201
+    sets = service.client.get("/v1/admin/models/linear/calibration-sets").json()
+    assert sets["active"] == answer.json()["id"]
+    assert sorted(item["id"] for item in sets["calibration_sets"])[-1] == sets["active"]
+    one = service.client.get(f"/v1/admin/models/linear/calibration-sets/{sets['active']}").json()
+    assert one["prevalence"] == pytest.approx([1 / 3] * 3)
+    assert service.client.get(f"/v1/admin/models/nan/calibration-sets/{sets['active']}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"garbage", "application/x-npz", 422),
+        (b"{}", "application/json", 422),
+        (json.dumps({"logits": [[1, 2]], "labels": [0]}).encode(), "application/json", 422),
+        (json.dumps({"logits": [[1, 2, 3]], "labels": [7]}).encode(), "application/json", 422),
+        (b"x", "text/plain", 415),
+    ],
+)
+def test_wrong_calibration_sets(service: Service, body: bytes, kind: str, status: int) -> None:
+    answer = service.client.post(
+        "/v1/admin/models/linear/calibration-sets", content=body, headers={"Content-Type": kind}
+    )
+    assert answer.status_code == status
+    assert answer.json()["error"]["field"]
+
+
+def test_an_npz_that_unpacks_to_too_much_is_refused(registered: None, serve: Callable[..., Service]) -> None:
+    service = serve(maximum_model_bytes=100_000)
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("logits.npy", bytes(200_000))
+    answer = service.client.post(
+        "/v1/admin/models/linear/calibration-sets",
+        content=file.getvalue(),
+        headers={"Content-Type": "application/x-npz"},
+    )
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("onnx", "changes", "status", "field"),
+    [
+        (b"garbage", {}, 422, "onnx"),
+        (graphs.linear(classes=5), {}, 422, "onnx"),
+        (graphs.two_outputs(), {}, 422, "onnx"),
+        (graphs.linear(), {"preprocessing": {"colour": "green"}}, 422, "preprocessing.colour"),
+        (graphs.linear(), {"task": "nothing"}, 404, "task"),
+        (graphs.linear(), {"name": "Not Legal"}, 422, "name"),
+        (graphs.linear(), {"kind": "external"}, 422, "kind"),
+        (b"", {}, 422, "onnx"),
+    ],
+)
+def test_wrong_models_leave_nothing(
+    service: Service, onnx: bytes, changes: dict[str, Any], status: int, field: str
+) -> None:
+    before = service.client.get("/v1/admin/models").json()
+    answer = add_model(service, onnx, **changes)
+    assert answer.status_code == status
+    assert answer.json()["error"]["field"] == field
+    assert service.client.get("/v1/admin/models").json() == before
+
+
+def test_an_external_model_is_a_document(service: Service) -> None:
+    answer = service.client.post(
+        "/v1/admin/models", json={"task": "skin", "name": "gateway", "kind": "external"}
+    )
+    assert answer.status_code == 201
+    assert answer.json()["kind"] == "external"
+
+
+def test_model_size_limit(registered: None, serve: Callable[..., Service]) -> None:
+    service = serve(maximum_model_bytes=500)
+    answer = add_model(service, graphs.linear())
+    assert answer.status_code == 413
+    assert "LIFELONG_MAXIMUM_MODEL_BYTES" in answer.json()["error"]["mend"]
+
+
+def test_the_dry_run_names_the_bad_image(service: Service) -> None:
+    files = [("images", ("a", png(), "image/png")), ("images", ("b", b"text", "image/png"))]
+    answer = service.client.post("/v1/admin/models/linear/logits", files=files)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["field"] == "images.1"
+    external = service.client.post("/v1/admin/models/remote/logits", files=files[:1])
+    assert external.status_code == 422
+    assert service.client.post("/v1/admin/models/linear/logits", files={"other": b"x"}).status_code == 422
+
+
+def test_publish_show_and_roll_back(service: Service) -> None:
+    client = service.client
+    old = client.get("/v1/admin/models/linear/heads/1").json()
+    document = old["head"] | {"bias": [3.0, 0.0, 0.0]}
+    for environment in (None, "site-a"):
+        answer = client.post(
+            "/v1/admin/models/linear/heads", json={"head": document, "environment": environment}
+        )
+        assert answer.status_code == 201, answer.text
+    assert client.get("/v1/admin/models/linear").json()["heads"] == {"*": 2, "site-a": 3}
+
+    def version(environment: str) -> int:
+        return client.post(f"/v1/predict?environment={environment}", content=png()).json()["head_version"]
+
+    eventually(lambda: version("site-a") == 3)
+    assert version("elsewhere") == 2
+    back = client.post("/v1/admin/models/linear/heads/rollback", json={"environment": "site-a"})
+    assert back.json()["version"] == 2
+    eventually(lambda: version("site-a") == 2)
+    assert client.post("/v1/admin/models/linear/heads/rollback", json={}).json()["version"] == 1
+    eventually(lambda: version("elsewhere") == 1)
+    listed = client.get("/v1/admin/models/linear/heads").json()
+    assert [item["version"] for item in listed["heads"]] == [1, 2, 3]
+    assert [item["reason"] for item in listed["activations"]] == ["publish", "publish", "rollback"]
+    refused = client.post("/v1/admin/models/linear/heads/rollback", json={})
+    assert refused.status_code == 409
+
+
+def test_publishing_over_somebody_elses_change_is_a_conflict(service: Service) -> None:
+    head = service.client.get("/v1/admin/models/linear/heads/1").json()["head"]
+    path = "/v1/admin/models/linear/heads"
+    assert service.client.post(path, json={"head": head, "expected_sequence": 1}).status_code == 201
+    assert service.client.post(path, json={"head": head, "expected_sequence": 1}).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"costs": [[0, 1]]}, "costs"),
+        ({"temperature": -1}, "temperature"),
+        ({"class_names": ["x", "y", "z"]}, "head"),
+    ],
+)
+def test_wrong_heads(service: Service, change: dict[str, Any], field: str) -> None:
+    head = service.client.get("/v1/admin/models/linear/heads/1").json()["head"] | change
+    answer = service.client.post("/v1/admin/models/linear/heads", json={"head": head})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["field"] == field
+
+
+def test_promotion_changes_who_answers(service: Service) -> None:
+    answer = service.client.post("/v1/admin/models/table@1/promote")
+    assert answer.json()["promoted"] is True
+    eventually(lambda: service.client.post("/v1/predict", content=png()).json()["model"] == "table")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/admin/models/nothing",
+        "/v1/admin/models/nothing/heads",
+        "/v1/admin/models/nothing/calibration-sets",
+        "/v1/admin/models/linear/heads/9",
+        "/v1/admin/cycles?model=nothing",
+    ],
+)
+def test_what_does_not_exist_is_not_found(service: Service, path: str) -> None:
+    assert service.client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/v1/admin/audit?limit=0", "limit"),
+        ("/v1/admin/audit?limit=1001", "limit"),
+        ("/v1/admin/audit?before=99999999999999999999", "before"),
+        ("/v1/admin/models/linear/heads/99999999999999999999", "version"),
+        ("/v1/admin/models/linear/heads/x", "version"),
+    ],
+)
+def test_wrong_numbers(service: Service, path: str, field: str) -> None:
+    answer = service.client.get(path)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["field"] == field
+
+
+def test_lists(service: Service) -> None:
+    client = service.client
+    client.post("/v1/predict?environment=site-a", content=png())
+    assert client.get("/v1/admin/environments").json()["environments"] == ["default", "site-a"]
+    assert client.get("/v1/admin/cycles?model=linear&environment=site-a&limit=1000").json() == {"cycles": []}
+    assert [item["model"] for item in client.get("/v1/admin/models").json()["models"]] == [
+        "linear@1",
+        "nan@1",
+        "table@1",
+        "remote@1",
+    ]
+    revoked = client.request("DELETE", "/v1/admin/tokens/read-token").json()
+    assert revoked["revoked_at"]

@@ -1,0 +1,118 @@
+"""True classes: named or numbered, by prediction or by request, once or again."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from tests.unit.service.conftest import Service, png
+
+
+def predict(service: Service, query: str = "") -> str:
+    return service.client.post(f"/v1/predict{query}", content=png()).json()["prediction_id"]
+
+
+def send(service: Service, **body: Any) -> Any:
+    return service.client.post("/v1/feedback", json=body)
+
+
+def labels_of(service: Service, environment: str = "default") -> dict[UUID, int]:
+    model = service.store.models.get("linear")
+    found = service.store.labels.labelled(model.id, environment, limit=100)
+    return dict(zip(found.ids, found.labels.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("label", ["malignant", 2])
+def test_by_prediction_id(service: Service, label: str | int) -> None:
+    prediction = predict(service)
+    assert send(service, prediction_id=prediction, label=label).json() == {
+        "prediction_id": prediction,
+        "outcome": "stored",
+    }
+    assert labels_of(service) == {UUID(prediction): 2}
+    assert send(service, prediction_id=prediction, label=label).json()["outcome"] == "unchanged"
+    assert send(service, prediction_id=prediction, label="benign").json()["outcome"] == "corrected"
+    assert labels_of(service) == {UUID(prediction): 0}
+
+
+def test_by_request_id(service: Service) -> None:
+    prediction = predict(service, "?request_id=r1")
+    answer = send(service, request_id="r1", label="unclear").json()
+    assert answer == {"prediction_id": prediction, "outcome": "stored"}
+
+
+def test_a_request_id_of_several_environments_needs_the_environment(service: Service) -> None:
+    predict(service, "?request_id=r1&environment=a")
+    second = predict(service, "?request_id=r1&environment=b")
+    answer = send(service, request_id="r1", label=0)
+    assert answer.status_code == 409
+    assert answer.json()["error"]["field"] == "environment"
+    assert send(service, request_id="r1", environment="b", label=0).json()["prediction_id"] == second
+
+
+def test_a_request_with_several_rows_needs_the_row(service: Service) -> None:
+    body = {"logits": [[1, 2, 3], [3, 2, 1]], "request_id": "r1"}
+    rows = service.client.post("/v1/logits", json=body).json()["predictions"]
+    assert send(service, request_id="r1", label=0).json()["error"]["field"] == "row"
+    answer = send(service, request_id="r1", row=1, label=0).json()
+    assert answer["prediction_id"] == rows[1]["prediction_id"]
+    assert send(service, request_id="r1", row=2, label=0).status_code == 404
+
+
+def test_several_at_once_with_an_outcome_each(service: Service) -> None:
+    known, unknown = predict(service), str(uuid4())
+    items = [
+        {"prediction_id": known, "label": "benign"},
+        {"prediction_id": unknown, "label": "benign"},
+        {"request_id": "never", "label": 1},
+    ]
+    answer = send(service, labels=items)
+    assert answer.status_code == 200
+    assert answer.json()["labels"] == [
+        {"prediction_id": known, "outcome": "stored"},
+        {"prediction_id": unknown, "outcome": "unknown"},
+        {"prediction_id": None, "outcome": "unknown"},
+    ]
+
+
+def test_a_single_unknown_prediction_is_not_found(service: Service) -> None:
+    answer = send(service, prediction_id=str(uuid4()), label=0)
+    assert answer.status_code == 404
+    assert answer.json()["error"]["field"] == "prediction_id"
+    assert send(service, request_id="never", label=0).json()["error"]["field"] == "request_id"
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"label": "nonsense"}, "label"),
+        ({"label": 3}, "label"),
+        ({"label": -1}, "label"),
+        ({"label": True}, "label"),
+        ({"label": 1.5}, "label"),
+        ({"prediction_id": "no id"}, "prediction_id"),
+        ({"request_id": "both"}, "body"),
+        ({"lable": 1}, "lable"),
+        ({"source": "s" * 65}, "source"),
+    ],
+)
+def test_wrong_feedback_names_the_field(service: Service, change: dict[str, Any], field: str) -> None:
+    answer = send(service, **{"prediction_id": predict(service), "label": 0} | change)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["field"].startswith(field)
+    assert answer.json()["error"]["mend"]
+    assert labels_of(service) == {}
+
+
+def test_one_wrong_label_among_several_stores_none(service: Service) -> None:
+    items = [{"prediction_id": predict(service), "label": label} for label in ("benign", "labels")]
+    answer = send(service, labels=items)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["field"] == "labels.1.label"
+    assert labels_of(service) == {}
+
+
+def test_as_many_labels_as_the_limit_and_one_more(service: Service) -> None:
+    item = {"prediction_id": str(uuid4()), "label": 0}
+    assert send(service, labels=[item] * 1000).status_code == 200
+    assert send(service, labels=[item] * 1001).json()["error"]["field"] == "labels"

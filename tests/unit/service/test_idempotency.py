@@ -1,0 +1,79 @@
+"""A repeated request gets the answer of the first, whatever happened in between."""
+
+from collections.abc import Callable
+
+from lifelong_core.deploy import PostProcessingHead
+from tests.unit.service.conftest import Service, png
+
+ROWS = {"logits": [[1.0, 2.0, 0.5], [0.0, -1.0, 4.0]], "request_id": "r1"}
+
+
+def another_head(service: Service) -> PostProcessingHead:
+    head = service.store.heads.get("linear", 1).head
+    return PostProcessingHead(1.0, [5.0, -5.0, 0.0], head.costs, [0.8, 0.1, 0.1], head.class_names)
+
+
+def test_the_same_image_again_gives_the_same_bytes(service: Service) -> None:
+    first = service.client.post("/v1/predict?request_id=r1", content=png(9))
+    again = service.client.post("/v1/predict?request_id=r1", content=png(9))
+    assert first.status_code == again.status_code == 200
+    assert first.content == again.content
+    assert service.logged() == 1
+
+
+def test_also_after_a_swap_and_in_another_worker(registered: None, serve: Callable[..., Service]) -> None:
+    service = serve()
+    first = service.client.post("/v1/logits", json=ROWS)
+    service.store.heads.publish("linear", another_head(service), environment=None, actor="test")
+    other = serve()  # starts after the swap: it has never seen the head of the first answer
+    assert other.client.post("/v1/logits", json=ROWS).content == first.content
+    fresh = other.client.post("/v1/logits", json=ROWS | {"request_id": "r2"}).json()
+    assert (first.json()["head_version"], fresh["head_version"]) == (1, 2)
+    assert service.logged() == 4
+
+
+def test_another_body_is_a_conflict(service: Service) -> None:
+    assert service.client.post("/v1/predict?request_id=r1", content=png(9)).status_code == 200
+    for answer in (
+        service.client.post("/v1/predict?request_id=r1", content=png(10)),
+        service.client.post("/v1/predict?request_id=r1&group=other", content=png(9)),
+        service.client.post("/v1/logits", json=ROWS),
+        service.client.post("/v1/predict?request_id=r1", content=b"not even an image"),
+    ):
+        assert answer.status_code == 409
+        assert answer.json()["error"]["field"] == "request_id"
+    assert service.logged() == 1
+
+
+def test_the_key_belongs_to_model_and_environment(service: Service) -> None:
+    paths = ["?request_id=r1", "?request_id=r1&environment=b", "?request_id=r1&model=table"]
+    answers = [service.client.post("/v1/predict" + path, content=png(9)) for path in paths]
+    assert len({answer.json()["prediction_id"] for answer in answers}) == 3
+
+
+def test_the_same_logits_in_another_encoding_are_the_same_request(service: Service) -> None:
+    first = service.client.post("/v1/logits", json=ROWS)
+    spaced = service.client.post(
+        "/v1/logits?request_id=r1",
+        json={"logits": [[1, 2, 0.50], [0, -1, 4]]},
+        headers={"X-Lifelong-Model": "linear"},
+    )
+    assert first.content == spaced.content
+
+
+def test_simultaneous_repetitions_are_logged_once(service: Service) -> None:
+    answers = service.client.post_all("/v1/predict?request_id=r1", [png(9)] * 12)
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.content for answer in answers}) == 1
+    assert service.logged() == 1
+
+
+def test_simultaneous_different_bodies_give_one_answer_and_conflicts(service: Service) -> None:
+    answers = service.client.post_all("/v1/predict?request_id=r1", [png(value) for value in range(6)])
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409, 409, 409]
+    assert service.logged() == 1
+
+
+def test_a_failed_request_may_be_repeated(service: Service) -> None:
+    assert service.client.post("/v1/predict?request_id=r1", content=b"text").status_code == 422
+    assert service.client.post("/v1/predict?request_id=r1", content=png()).status_code == 200

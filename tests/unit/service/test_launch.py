@@ -1,0 +1,82 @@
+"""What can be known before BentoML starts is said at once, in one line, with a non-zero exit status."""
+
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lifelong_core.errors import ConfigurationError
+from lifelong_core.settings import Settings
+from lifelong_core.store import Store
+from lifelong_service import launch
+
+
+def start(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = {"LIFELONG_DATA_DIRECTORY": str(folder), "LIFELONG_PORT": str(port)}
+    return subprocess.run(
+        [sys.executable, "-m", "lifelong_service"],
+        env=kept | settings | variables,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_a_missing_database(tmp_path: Path) -> None:
+    done = start(tmp_path)
+    assert done.returncode == launch.REFUSED
+    assert "lifelong init" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_database_of_another_version(tmp_path: Path) -> None:
+    settings = Settings(data_directory=tmp_path)
+    Store.migrate(settings.resolved_database_url)
+    with sqlite3.connect(tmp_path / "lifelong.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    done = start(tmp_path)
+    assert done.returncode == launch.REFUSED
+    assert "9999" in done.stderr
+
+
+def test_a_wrong_setting(tmp_path: Path) -> None:
+    done = start(tmp_path, LIFELONG_WORKERS="0")
+    assert done.returncode == launch.REFUSED
+    assert "LIFELONG_WORKERS" in done.stderr
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = start(tmp_path, LIFELONG_PORT=str(port))
+    assert done.returncode == launch.REFUSED
+    assert str(port) in done.stderr
+    launch.check_port("127.0.0.1", port)
+
+
+def test_a_host_that_is_not_here() -> None:
+    with pytest.raises(ConfigurationError, match="cannot listen"):
+        launch.check_port("203.0.113.1", 3000)
+
+
+def test_the_environment_holds_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lifelong.toml").touch()
+    found = launch.environment(Settings(data_directory=Path("data"), port=4321))
+    assert found["LIFELONG_DATA_DIRECTORY"] == str(tmp_path / "data")
+    assert found["LIFELONG_CONFIG"] == str(tmp_path / "lifelong.toml")
+    assert Path(found["BENTOML_HOME"]) == tmp_path / "data" / "bentoml" / "4321"
+    assert Path(found["BENTOML_HOME"]).is_dir()
+    assert found["BENTOML_DO_NOT_TRACK"] == "True"

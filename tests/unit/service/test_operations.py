@@ -1,0 +1,247 @@
+"""Probes, metrics, error bodies, overload and the last line of defence."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from lifelong_core.errors import UnavailableError
+from lifelong_core.settings import Settings
+from lifelong_service.application import create_application
+from tests.unit.service.conftest import Service, png
+from tests.unit.service.in_process import InProcess
+
+
+def error_of(answer: Any) -> dict[str, str]:
+    body = answer.json()
+    assert set(body) == {"error"}
+    assert set(body["error"]) == {"code", "field", "message", "mend"}
+    return body["error"]
+
+
+def test_probes(service: Service) -> None:
+    assert service.client.get("/livez").status_code == 200
+    ready = service.client.get("/readyz")
+    assert ready.status_code == 200
+    assert ready.json()["ready"] is True
+    assert ready.headers["X-Lifelong-Worker"] == "1"
+
+
+def test_without_a_database_the_worker_lives_says_why_and_recovers(tmp_path: Any) -> None:
+    from lifelong_core.store import Store
+
+    settings = Settings(data_directory=tmp_path, registry_poll_seconds=0.02)
+    client = InProcess(create_application(settings))
+    try:
+        assert client.get("/livez").status_code == 200
+        answer = client.get("/readyz")
+        assert answer.status_code == 503
+        assert "lifelong init" in " ".join(answer.json()["reasons"])
+        refused = client.get("/v1/admin/tasks", headers={"Authorization": "Bearer x"})
+        assert refused.status_code == 503
+        assert int(refused.headers["Retry-After"]) >= 1
+        Store.migrate(settings.resolved_database_url)
+        deadline = time.monotonic() + 5
+        while client.get("/readyz").status_code != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        client.close()
+
+
+def test_a_model_that_cannot_be_loaded_takes_nobody_down(
+    registered: None, serve: Callable[..., Service], settings: Settings
+) -> None:
+    first = serve()
+    artifact = first.store.models.get("table").artifact
+    assert artifact is not None
+    first.store.artifacts.path(artifact).unlink()
+    service = serve()
+    ready = service.client.get("/readyz").json()
+    assert ready["ready"] is True
+    assert list(ready["failed_models"]) == ["table@1"]
+    assert service.client.post("/v1/predict", content=png()).status_code == 200
+    answer = service.client.post("/v1/predict?model=table", content=png())
+    assert answer.status_code == 503
+    assert error_of(answer)["field"] == "model"
+
+
+def test_a_promoted_model_that_cannot_be_loaded_leaves_the_old_one_in_place(service: Service) -> None:
+    from lifelong_core.store import register_calibration
+    from tests.unit.service.conftest import GREY, calibration
+
+    broken = service.store.models.add(
+        "skin", "broken", kind="onnx", onnx=b"no", preprocessing=GREY, actor="test"
+    )
+    register_calibration(service.store, broken.reference, calibration(), actor="test")
+    service.store.models.promote(broken.reference, actor="test")
+    deadline = time.monotonic() + 5
+    while "broken@1" not in service.client.get("/readyz").json()["failed_models"]:
+        assert time.monotonic() < deadline
+    assert service.client.post("/v1/predict", content=png()).json()["model"] == "linear"
+    assert service.client.post("/v1/predict?model=broken", content=png()).status_code == 503
+
+
+def test_metrics(service: Service) -> None:
+    def value(name: str, **labels: str) -> float:
+        text = service.client.get("/metrics").text
+        samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+        return sum(s.value for s in samples if s.name == name and labels.items() <= s.labels.items())
+
+    before = value("lifelong_predictions_total", model="linear", environment="counted")
+    service.client.post("/v1/predict?environment=counted", content=png())
+    service.client.post("/v1/logits", json={"logits": [[1, 2, 3]] * 4, "environment": "counted"})
+    assert value("lifelong_predictions_total", model="linear", environment="counted") == before + 5
+    assert value("lifelong_requests_total", route="/v1/predict", status="200") >= 1
+    assert value("lifelong_request_seconds_count", route="/v1/predict") >= 1
+    assert value("lifelong_log_commit_seconds_count") >= 2
+    assert value("lifelong_batch_size_count") >= 2
+
+
+def test_paths_that_clients_make_up_do_not_multiply_metrics(service: Service) -> None:
+    for index in range(5):
+        service.client.get(f"/made/up/{index}")
+    text = service.client.get("/metrics").text
+    assert "/made/up" not in text
+    assert 'route="unmatched",status="404"' in text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "field"),
+    [
+        ("GET", "/nothing", 404, "path"),
+        ("GET", "/docs", 404, "path"),
+        ("GET", "/v1/predict", 405, "method"),
+        ("PUT", "/livez", 405, "method"),
+    ],
+)
+def test_what_the_framework_refuses_has_our_body(
+    service: Service, method: str, path: str, status: int, field: str
+) -> None:
+    answer = service.client.request(method, path)
+    assert answer.status_code == status
+    assert error_of(answer)["field"] == field
+    assert error_of(answer)["mend"]
+
+
+def test_json_that_is_none_names_the_body(service: Service) -> None:
+    answer = service.client.post(
+        "/v1/admin/tasks", content=b"{", headers={"Content-Type": "application/json"}
+    )
+    assert (answer.status_code, error_of(answer)["field"]) == (422, "body")
+    assert error_of(service.client.post("/v1/admin/tasks", json={"name": "x"}))["field"] == "classes"
+
+
+def test_a_broken_multipart_body_is_the_clients_fault(service: Service) -> None:
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    for path in ("/v1/predict", "/v1/admin/models", "/v1/admin/models/linear/logits"):
+        answer = service.client.post(path, content=b"no boundary here", headers=headers)
+        assert answer.status_code in (400, 422)
+        assert error_of(answer)["field"]
+    missing = service.client.post(
+        "/v1/predict", content=b"x", headers={"Content-Type": "multipart/form-data"}
+    )
+    assert missing.status_code == 400
+
+
+def test_our_own_faults_are_500_without_details_and_cost_nobody_else(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def explode(*_: object) -> None:
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr(service.worker.store.audit, "list", explode)
+    monkeypatch.setattr("lifelong_service.application.configure_logging", lambda: None)
+    answer = service.client.get("/v1/admin/audit")
+    assert answer.status_code == 500
+    assert error_of(answer)["code"] == "internal"
+    assert "secret" not in answer.text
+    assert service.client.post("/v1/predict", content=png()).status_code == 200
+
+
+def test_an_unavailable_log_is_503_and_nothing_is_answered(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise UnavailableError("the database is away.", retry_after_seconds=7)
+
+    monkeypatch.setattr(service.worker.store.predictions, "append", away)
+    answers = service.client.post_all("/v1/predict", [png(1), png(2), b"text"])
+    assert [answer.status_code for answer in answers] == [503, 503, 422]
+    assert answers[0].headers["Retry-After"] == "7"
+    assert "prediction_id" not in answers[0].text
+
+
+def test_an_entry_that_the_log_refuses_fails_alone(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    append = service.worker.store.predictions.append
+
+    def picky(entries: Any) -> Any:
+        if any(prediction.environment == "bad" for entry in entries for prediction in entry.predictions):
+            raise ValueError("refused")
+        return append(entries)
+
+    monkeypatch.setattr(service.worker.store.predictions, "append", picky)
+    paths = ["good", "bad", "good"]
+
+    async def together() -> list[Any]:
+        import asyncio
+
+        client = service.client
+        return await asyncio.gather(
+            *(
+                client._client.post(f"/v1/predict?environment={name}", content=png(), headers=client.headers)
+                for name in paths
+            )
+        )
+
+    answers = service.client.run(together())
+    assert [answer.status_code for answer in answers] == [200, 500, 200]
+
+
+def test_overload_is_503_with_retry_after_and_the_others_are_answered(
+    registered: None, serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = serve(queue_capacity=3, maximum_batch_size=1)
+    gate, append = threading.Event(), service.worker.store.predictions.append
+
+    def slow(entries: Any) -> Any:
+        gate.wait(10)
+        return append(entries)
+
+    monkeypatch.setattr(service.worker.store.predictions, "append", slow)
+    threading.Timer(0.5, gate.set).start()
+    answers = service.client.post_all("/v1/predict", [png(value) for value in range(12)])
+    statuses = [answer.status_code for answer in answers]
+    assert set(statuses) == {200, 503}
+    assert statuses.count(200) in (3, 4)
+    assert all(answer.headers["Retry-After"] for answer in answers if answer.status_code == 503)
+    assert service.logged() == statuses.count(200)
+
+
+def test_a_request_that_takes_too_long_is_503(
+    registered: None, serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = serve(request_timeout_seconds=1)
+    gate, append = threading.Event(), service.worker.store.predictions.append
+    monkeypatch.setattr(
+        service.worker.store.predictions, "append", lambda entries: (gate.wait(10), append(entries))[1]
+    )
+    answer = service.client.post("/v1/predict", content=png())
+    gate.set()
+    assert answer.status_code == 503
+    assert "within 1 s" in error_of(answer)["message"]
+
+
+def test_openapi_describes_every_call(service: Service) -> None:
+    schema = service.client.get("/openapi.json").json()
+    assert schema["paths"]["/v1/predict"]["post"]["x-scope"] == "predict"
+    assert set(schema["paths"]["/v1/predict"]["post"]["requestBody"]["content"]) >= {
+        "image/*",
+        "multipart/form-data",
+    }
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            assert operation["description"], f"{method} {path} is not described"
