@@ -145,7 +145,7 @@ def fit_weighted(
     if kept.size == 1:
         # One class has all the weight: whatever the temperature, the bias alone is optimal.
         size = typical_size(rows)
-        temperatures: Floats = np.full(classes, size)
+        temperatures = np.full(classes, size, dtype=np.float64)
         lonely = _exclude(rows / size, np.zeros_like(temperatures), present)
         return AffineCalibration(temperatures if per_class_temperature else size, lonely)
     position = np.searchsorted(kept, labels[used])

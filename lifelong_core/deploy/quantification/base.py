@@ -20,9 +20,9 @@ from lifelong_core.deploy.quantification.uncertainty import PSEUDO_SAMPLES, Infl
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 MINIMUM_SEPARATION = 1e-4
-"""Smallest singular value, on directions that sum to zero, that the matrix of the classes' mean features may
-have. Below it some change of the prevalence moves the mean features by less than a ten-thousandth of its
-size: ten million samples would say nothing about it."""
+"""The classes' mean features span a simplex; this is how thin it may be: its smallest singular value, on directions
+that sum to zero, as a fraction of the largest. In a thinner one some change of the prevalence hardly shows: it would
+take a hundred million samples to see what ten thousand say about other changes."""
 
 
 @dataclass(frozen=True)
@@ -174,20 +174,20 @@ class FittedQuantifier(ABC):
         return features.T @ (onehot / self.calibration.counts)
 
     def _check_separated(self, means: Floats) -> None:
-        """Refuse features whose class means are linearly dependent (thesis section 6.1.3, assumption ii, Ex.
-        6.5).
+        """Refuse features whose class means are linearly dependent (thesis section 6.1.3, assumption ii, Ex. 6.5).
 
         Raises:
-            UnidentifiableError: the smallest singular value on the simplex is below MINIMUM_SEPARATION.
+            UnidentifiableError: their simplex is thinner than MINIMUM_SEPARATION.
         """
         basis = tangent_basis(means.shape[1])
-        separation = float(np.linalg.svd(means @ basis, compute_uv=False)[-1])
+        _, sizes, directions = np.linalg.svd(means @ basis, full_matrices=False)
+        separation = float(sizes[-1] / sizes[0]) if sizes[0] > 0 else 0.0
         if separation < MINIMUM_SEPARATION:
-            direction = basis @ np.linalg.svd(means @ basis)[2][-1]
-            pair = (int(np.argmax(direction)), int(np.argmin(direction)))
+            direction = basis @ directions[-1]
+            first, second = sorted((int(np.argmax(direction)), int(np.argmin(direction))))
             raise UnidentifiableError(
-                f"{self.method} cannot tell how prevalent classes {min(pair)} and {max(pair)} are: the model's outputs "
-                f"for some mixes of classes are alike (separation {separation:.1e}, needed {MINIMUM_SEPARATION:.0e}).",
+                f"{self.method} cannot tell how prevalent classes {first} and {second} are: mixes that differ "
+                f"in them give the same outputs (separation {separation:.1e}, needed {MINIMUM_SEPARATION:.0e}).",
                 field="calibration",
                 mend="Use a method that looks at probabilities, merge the classes, or improve the model.",
             )

@@ -26,6 +26,8 @@ def simplex_least_squares(matrix: Floats, target: Floats) -> Floats:
     Hanson 1974): x = argmin |B x|^2 + (sum x - 1)^2 has the direction of p.
     """
     residuals = matrix - target[:, np.newaxis]
+    # Its length does not matter for p; at length one nothing is lost next to the row of ones.
+    residuals /= max(float(np.abs(residuals).max()), np.finfo(np.float64).tiny)
     stacked = np.vstack([residuals, np.ones(matrix.shape[1])])
     goal = np.zeros(stacked.shape[0])
     goal[-1] = 1
