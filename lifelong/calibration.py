@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lifelong.api import Api
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import InvalidInputError
@@ -50,4 +52,5 @@ def calibrate_with_images(
         batch = [path.read_bytes() for path in files[start : start + BATCH]]
         logits += api.logits_of(model, batch)
         on_images(len(batch))
-    return api.add_calibration_set(model, LabeledLogits(logits, labels).to_bytes())
+    labelled = LabeledLogits(np.asarray(logits, dtype=np.float32), np.asarray(labels))
+    return api.add_calibration_set(model, labelled.to_bytes())

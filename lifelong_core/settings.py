@@ -31,13 +31,18 @@ class PolicySettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    minimum_samples: Positive = Field(200, description="Below this window size a cycle always keeps the head.")
-    level: float = Field(
-        0.01, gt=0, lt=1, description="Significance level, over all classes, of 'the prevalence has shifted'."
+    minimum_samples: Positive = Field(
+        default=200, description="Below this window size a cycle always keeps the head."
     )
-    confidence: float = Field(0.95, gt=0, lt=1, description="Confidence of every reported interval.")
+    level: float = Field(
+        default=0.01,
+        gt=0,
+        lt=1,
+        description="Significance level, over all classes, of 'the prevalence has shifted'.",
+    )
+    confidence: float = Field(default=0.95, gt=0, lt=1, description="Confidence of every reported interval.")
     minimum_gain: float = Field(
-        0.005,
+        default=0.005,
         ge=0,
         description="Smallest drop of the expected cost worth a swap, as a fraction of the largest cost.",
     )
@@ -46,61 +51,96 @@ class PolicySettings(BaseModel):
 class Settings(BaseSettings):
     """Everything that can be configured, with defaults that are safe and good on one machine."""
 
-    model_config = SettingsConfigDict(env_prefix="LIFELONG_", env_nested_delimiter="__", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="LIFELONG_", env_nested_delimiter="__", extra="forbid", frozen=True
+    )
 
     # State
     data_directory: Path = Field(
-        Path("lifelong-data"), description="Folder of the embedded database, artifacts and secrets."
+        default=Path("lifelong-data"), description="Folder of the embedded database, artifacts and secrets."
     )
     database_url: str = Field(
-        "", description="SQLAlchemy URL; empty: SQLite in data_directory. postgresql+psycopg://... for PostgreSQL."
+        default="",
+        description="SQLAlchemy URL; empty: SQLite in data_directory. postgresql+psycopg://... for PostgreSQL.",
     )
     artifacts_url: str = Field(
-        "", description="fsspec URL of the content-addressed artifacts; empty: a folder in data_directory."
+        default="",
+        description="fsspec URL of the content-addressed artifacts; empty: a folder in data_directory.",
     )
     group_key_file: Path | None = Field(
-        None, description="File with the secret key of the group hash; None: data_directory/group.key."
+        default=None,
+        description="File with the secret key of the group hash; None: data_directory/group.key.",
     )
 
     # Service
-    host: str = Field("127.0.0.1", description="Address that the service and the exporter listen on.")
-    port: int = Field(3000, ge=1, le=65535, description="Port of the service.")
-    workers: Positive = Field(2, description="Serving processes. With one, its death is an outage of 10 s.")
+    host: str = Field(default="127.0.0.1", description="Address that the service and the exporter listen on.")
+    port: int = Field(default=3000, ge=1, le=65535, description="Port of the service.")
+    workers: Positive = Field(
+        default=2, description="Serving processes. With one, its death is an outage of 10 s."
+    )
     open_access: bool = Field(
-        False, description="True: predict, logits and feedback need no token (behind a gateway that checks)."
+        default=False,
+        description="True: predict, logits and feedback need no token (behind a gateway that checks).",
     )
     registry_poll_seconds: float = Field(
-        0.2, gt=0, le=1, description="How often a worker asks for new heads and models; a swap is seen within it."
+        default=0.2,
+        gt=0,
+        le=1,
+        description="How often a worker asks for new heads and models; a swap is seen within it.",
     )
-    maximum_batch_size: Positive = Field(64, description="Largest number of samples in one micro-batch.")
+    maximum_batch_size: Positive = Field(
+        default=64, description="Largest number of samples in one micro-batch."
+    )
     queue_capacity: Positive = Field(
-        512, description="Requests waiting in one worker; beyond it the answer is 503 with Retry-After."
+        default=512,
+        description="Requests waiting in one worker; beyond it the answer is 503 with Retry-After.",
     )
-    maximum_body_bytes: Positive = Field(20_000_000, description="Larger request bodies get 413.")
-    maximum_model_bytes: Positive = Field(1_000_000_000, description="Larger ONNX uploads get 413.")
+    maximum_body_bytes: Positive = Field(default=20_000_000, description="Larger request bodies get 413.")
+    maximum_model_bytes: Positive = Field(default=1_000_000_000, description="Larger ONNX uploads get 413.")
     request_timeout_seconds: float = Field(
-        8, ge=1, le=60, description="A request that is not answered by then gets 503 with Retry-After."
+        default=8,
+        ge=1,
+        le=60,
+        description="A request that is not answered by then gets 503 with Retry-After.",
     )
-    maximum_image_pixels: Positive = Field(50_000_000, description="Images that would decode to more get 413.")
-    maximum_logits_rows: Positive = Field(10_000, description="Rows that one call of /v1/logits may send.")
-    maximum_environments: Positive = Field(100, description="Environments that are created on first use.")
-    intra_op_threads: int = Field(1, ge=0, description="ONNX Runtime threads per worker; 0: one per core.")
+    maximum_image_pixels: Positive = Field(
+        default=50_000_000, description="Images that would decode to more get 413."
+    )
+    maximum_logits_rows: Positive = Field(
+        default=10_000, description="Rows that one call of /v1/logits may send."
+    )
+    maximum_environments: Positive = Field(
+        default=100, description="Environments that are created on first use."
+    )
+    intra_op_threads: int = Field(
+        default=1, ge=0, description="ONNX Runtime threads per worker; 0: one per core."
+    )
     execution_providers: tuple[str, ...] = Field(
-        (), description="ONNX Runtime providers in order of preference; empty: CUDA when present, else CPU."
+        default=(),
+        description="ONNX Runtime providers in order of preference; empty: CUDA when present, else CPU.",
     )
 
     # Monitor
-    monitor_port: int = Field(9465, ge=1, le=65535, description="Port of the monitor's Prometheus exporter.")
+    monitor_port: int = Field(
+        default=9465, ge=1, le=65535, description="Port of the monitor's Prometheus exporter."
+    )
     cycle_interval_seconds: float = Field(
-        3600, gt=0, description="Time between two cycles of one (model, environment)."
+        default=3600, gt=0, description="Time between two cycles of one (model, environment)."
     )
-    window_samples: Positive = Field(5000, description="A window holds at most this many of the newest predictions.")
+    window_samples: Positive = Field(
+        default=5000, description="A window holds at most this many of the newest predictions."
+    )
     window_seconds: float = Field(
-        7 * 86400.0, gt=0, description="A window holds no prediction older than this when the cycle is due."
+        default=7 * 86400.0,
+        gt=0,
+        description="A window holds no prediction older than this when the cycle is due.",
     )
-    quantifier: str = Field("MLLS", description="Method that estimates the prevalence; one of QUANTIFIERS.")
+    quantifier: str = Field(
+        default="MLLS", description="Method that estimates the prevalence; one of QUANTIFIERS."
+    )
     validation_samples: Positive = Field(
-        5000, description="Realised accuracy and cost are taken over this many of the newest labelled predictions."
+        default=5000,
+        description="Realised accuracy and cost are taken over this many of the newest labelled predictions.",
     )
     policy: PolicySettings = Field(default_factory=PolicySettings, description="When a cycle swaps the head.")
 

@@ -2,6 +2,7 @@
 
 import time
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +70,7 @@ class Observer:
         moments = {item["version"]: item["created_at"] for item in self._heads()}
         return datetime.fromisoformat(moments[version]).timestamp()
 
-    def _heads(self) -> list[dict[str, str]]:
+    def _heads(self) -> list[dict[str, Any]]:
         return self._api.get(f"/v1/admin/models/{MODEL}/heads")["heads"]
 
 

@@ -105,15 +105,19 @@ async def _send_all(
     waiting = iter(enumerate(stream.files))
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "image/png"}
 
+    async def predict(client: httpx.AsyncClient, index: int, file: bytes) -> httpx.Response:
+        tries = 1
+        while True:
+            response = await client.post("/v1/predict", params={"environment": environment}, content=file)
+            if response.status_code != httpx.codes.SERVICE_UNAVAILABLE or tries == MAXIMUM_TRIES:
+                return response
+            tries += 1
+            refusals.append(index)
+            await asyncio.sleep(float(response.headers["Retry-After"]))
+
     async def connection(client: httpx.AsyncClient) -> None:
         for index, file in waiting:
-            for _ in range(MAXIMUM_TRIES):
-                response = await client.post("/v1/predict", params={"environment": environment}, content=file)
-                if response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
-                    break
-                refusals.append(index)
-                await asyncio.sleep(float(response.headers["Retry-After"]))
-            answers[index] = _answer(answer_of(response))
+            answers[index] = _answer(answer_of(await predict(client, index, file)))
             on_answer()
 
     async with (

@@ -1,6 +1,5 @@
 """Train the demo's small convolutional network and export it to ONNX."""
 
-import io
 import logging
 import warnings
 from collections.abc import Callable
@@ -55,19 +54,20 @@ def train(split: Split, *, seed: int, on_epoch: Callable[[], None]) -> nn.Sequen
 
 def export_onnx(model: nn.Sequential) -> bytes:
     """The network as an ONNX graph: input `image` (N, 1, 24, 24), output `logits` (N, 3), any N."""
-    buffer = io.BytesIO()
     example = torch.zeros(2, 1, IMAGE_SIZE, IMAGE_SIZE)
     with warnings.catch_warnings():
         # The exporter warns about its own internals; nothing in it is about this graph.
         warnings.simplefilter("ignore")
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-        torch.onnx.export(
+        program = torch.onnx.export(
             model,
             (example,),
-            buffer,
             input_names=["image"],
             output_names=["logits"],
             dynamic_shapes=({0: torch.export.Dim("samples", min=1)},),
+            dynamo=True,
             verbose=False,
         )
-    return buffer.getvalue()
+    if program is None:
+        raise RuntimeError("the exporter returned no graph")
+    return program.model_proto.SerializeToString()

@@ -40,9 +40,9 @@ class Preprocessing(BaseModel):
     colour: Literal["rgb", "grey"] = "rgb"
     resize: Resize | None = None
     centre_crop: CentreCrop | None = None
-    mean: tuple[float, ...] = Field((0.0, 0.0, 0.0), description="Per channel, on the 0..1 scale.")
+    mean: tuple[float, ...] = Field(default=(0.0, 0.0, 0.0), description="Per channel, on the 0..1 scale.")
     standard_deviation: tuple[float, ...] = Field(
-        (1.0, 1.0, 1.0), description="Per channel, on the 0..1 scale."
+        default=(1.0, 1.0, 1.0), description="Per channel, on the 0..1 scale."
     )
     layout: Literal["NCHW", "NHWC"] = "NCHW"
 
