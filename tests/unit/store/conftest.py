@@ -30,8 +30,14 @@ def empty_url(kind: str, tmp_path: Path, postgresql_server: databases.PostgreSQL
 
 @pytest.fixture
 def database_url(kind: str, tmp_path: Path, postgresql_server: databases.PostgreSQL) -> Iterator[str]:
+    """A migrated database of the test's own, for tests that change more than rows."""
     with databases.database(kind, tmp_path, postgresql_server) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def shared_postgresql_url(postgresql_server: databases.PostgreSQL) -> str:
+    return postgresql_server.create(migrated=True)
 
 
 @pytest.fixture
@@ -40,6 +46,12 @@ def artifacts_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def store(database_url: str, artifacts_url: str) -> Iterator[Store]:
-    with Store.open(database_url, artifacts_url) as opened:
+def store(request: pytest.FixtureRequest, kind: str, tmp_path: Path, artifacts_url: str) -> Iterator[Store]:
+    """A store without any rows of its own."""
+    if kind == "sqlite":
+        url = databases.sqlite_url(tmp_path, migrated=True)
+    else:
+        url = request.getfixturevalue("shared_postgresql_url")
+        databases.clear(url)
+    with Store.open(url, artifacts_url) as opened:
         yield opened

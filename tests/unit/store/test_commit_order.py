@@ -76,10 +76,14 @@ def test_a_window_leaves_out_what_could_change_and_stays_the_same(store: Store):
 
 @only_postgresql
 def test_a_transaction_that_is_rolled_back_holds_nobody_up(store: Store):
-    with pytest.raises(RuntimeError), open_append(store, [entry()]):
-        store.predictions.append([entry()])
-        assert list(read_all(store)) == []
-        raise RuntimeError
+    def append_and_fail() -> None:
+        with open_append(store, [entry()]):
+            store.predictions.append([entry()])
+            assert list(read_all(store)) == []
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        append_and_fail()
     assert len(list(read_all(store))) == 1
 
 

@@ -47,8 +47,12 @@ def test_a_cycle_runs_once_for_each_time_it_is_due(store: Store):
         store.cycles.finish(again, candidate=head(1), expected_sequence=0)
     assert store.cycles.list() == [first]
     assert len(store.heads.list("dermatology")) == 1
-    store.cycles.finish(cycle(model, due_at=DUE + timedelta(microseconds=1)), candidate=None, expected_sequence=None)
-    store.cycles.finish(replace(cycle(model, due_at=DUE), environment="b"), candidate=None, expected_sequence=None)
+    store.cycles.finish(
+        cycle(model, due_at=DUE + timedelta(microseconds=1)), candidate=None, expected_sequence=None
+    )
+    store.cycles.finish(
+        replace(cycle(model, due_at=DUE), environment="b"), candidate=None, expected_sequence=None
+    )
 
 
 @pytest.mark.parametrize("outcome", ["keep", "swap"])
@@ -63,7 +67,9 @@ def test_of_monitors_that_finish_the_same_cycle_one_records_it(store: Store, out
         candidate = head(1) if outcome == "swap" else None
         start.wait()
         try:
-            recorded.append(store.cycles.finish(mine, candidate=candidate, expected_sequence=0).published_version)
+            recorded.append(
+                store.cycles.finish(mine, candidate=candidate, expected_sequence=0).published_version
+            )
         except ConflictError as error:
             refused.append(error)
 
@@ -89,7 +95,9 @@ def test_a_head_that_changed_meanwhile_stops_the_swap(
     before = (store.registry(), store.audit.list())
     with pytest.raises(ConflictError):
         store.cycles.finish(
-            cycle(model, outcome="swap", head_version=1), candidate=head(1), expected_sequence=expected_sequence
+            cycle(model, outcome="swap", head_version=1),
+            candidate=head(1),
+            expected_sequence=expected_sequence,
         )
     assert (store.registry(), store.audit.list(), store.cycles.list()) == (*before, [])
 
@@ -114,7 +122,9 @@ def test_outcome_and_candidate_must_agree(store: Store):
 
 def test_a_candidate_that_does_not_fit_leaves_no_cycle(store: Store):
     model, _ = add_serving_model(store)
-    wider = PostProcessingHead(1.0, [0, 0, 0], np.hstack([COSTS, COSTS[:, :1]]), [1, 0, 0], head().class_names)
+    wider = PostProcessingHead(
+        1.0, [0, 0, 0], np.hstack([COSTS, COSTS[:, :1]]), [1, 0, 0], head().class_names
+    )
     with pytest.raises(InvalidInputError, match="shape"):
         store.cycles.finish(cycle(model, outcome="swap"), candidate=wider, expected_sequence=None)
     assert store.cycles.list() == []

@@ -1,3 +1,4 @@
+import itertools
 import threading
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_the_history_tells_who_put_which_head_in_force(store: Store):
     ]
     assert {one.environment for one in history} == {SITE}
     assert [one.environment for one in store.heads.activations("dermatology")] == [None]
-    assert all(one.activated_at <= two.activated_at for one, two in zip(history, history[1:], strict=False))
+    assert all(one.activated_at <= two.activated_at for one, two in itertools.pairwise(history))
 
 
 def test_repeated_rollbacks_walk_back_and_never_forth(store: Store):

@@ -17,7 +17,9 @@ def logged(store: Store, count: int, **options: str) -> list[Prediction]:
 def test_labels_are_stored_repeated_corrected_or_unknown(store: Store):
     one, two = logged(store, 2)
     stranger = new_prediction_id()
-    assert store.labels.record([NewLabel(one.id, 1, "pathology"), NewLabel(stranger, 0), NewLabel(two.id, 0)]) == (
+    assert store.labels.record(
+        [NewLabel(one.id, 1, "pathology"), NewLabel(stranger, 0), NewLabel(two.id, 0)]
+    ) == (
         "stored",
         "unknown",
         "stored",

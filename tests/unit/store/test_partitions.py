@@ -1,4 +1,5 @@
 import threading
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -11,6 +12,13 @@ from tests.unit.store.samples import entry, prediction, read_all
 
 FUTURE = date(2031, 5, 1)
 pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+
+
+@pytest.fixture
+def store(database_url: str, artifacts_url: str) -> Iterator[Store]:
+    """On a database of its own: partitions stay."""
+    with Store.open(database_url, artifacts_url) as opened:
+        yield opened
 
 
 def partition_of(store: Store, day: date) -> str:
@@ -53,7 +61,9 @@ def test_a_partition_has_the_keys_and_indexes_of_the_log(store: Store):
         inspector = sa.inspect(connection)
         made, default = "predictions_20310501", "predictions_default"
         assert inspector.get_pk_constraint(made)["constrained_columns"] == ["logged_on", "id"]
-        columns = [sorted(one["column_names"] for one in inspector.get_indexes(name)) for name in (made, default)]
+        columns = [
+            sorted(one["column_names"] for one in inspector.get_indexes(name)) for name in (made, default)
+        ]
     assert columns[0] == columns[1] == [["commit_order", "id"], ["model_id", "environment", "id"]]
 
 
@@ -81,7 +91,9 @@ def test_making_partitions_waits_for_no_writer_and_holds_none_up(store: Store):
     assert len(list(read_all(store))) == 2
 
 
-def test_making_partitions_gives_up_rather_than_hold_up_readers(store: Store, monkeypatch: pytest.MonkeyPatch):
+def test_making_partitions_gives_up_rather_than_hold_up_readers(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(partitions, "LOCK_TIMEOUT_MILLISECONDS", 50)
     with store.database.read() as reader:
         reader.execute(sa.select(tables.predictions.c.id))

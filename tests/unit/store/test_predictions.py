@@ -44,7 +44,12 @@ def test_nothing_to_append_is_no_transaction(store: Store):
 
 def test_a_batch_mixes_models_environments_sizes_and_class_counts(store: Store):
     binary = Prediction(new_prediction_id(), 2, "site-a", 1, 0, np.array([1, -1], np.float32))
-    entries = [entry("r1", predictions=3), LogEntry((binary,)), entry(environment="site-b"), entry("r2", model_id=2)]
+    entries = [
+        entry("r1", predictions=3),
+        LogEntry((binary,)),
+        entry(environment="site-b"),
+        entry("r2", model_id=2),
+    ]
     assert store.predictions.append(entries) == (True,) * 4
     assert window_ids(store) == [row.id for row in entries[0].predictions]
     assert window_ids(store, 2, "site-a") == [binary.id]

@@ -21,7 +21,7 @@ def test_legal_names(name: str):
     "name", ["", "a" * 65, "A", "-a", ".a", "a b", "a/b", "ä", "a\n", "'; DROP TABLE tasks; --"]
 )
 def test_illegal_names(name: str):
-    with pytest.raises(InvalidInputError, match="^environment: ") as refused:
+    with pytest.raises(InvalidInputError, match=r"^environment: ") as refused:
         check_name(name, field="environment")
     assert refused.value.field == "environment"
 

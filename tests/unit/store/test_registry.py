@@ -1,5 +1,6 @@
 """Tasks, models, environments, calibration sets, and the registry that workers poll."""
 
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -255,7 +256,7 @@ def test_every_change_that_a_worker_must_see_raises_the_revision_and_nothing_els
         lambda: store.tokens.revoke("ci", actor="me"),
     ]
     revisions = [revision_after(change) for change in changes]
-    assert all(later > earlier for earlier, later in zip(revisions, revisions[1:], strict=False))
+    assert all(later > earlier for earlier, later in itertools.pairwise(revisions))
 
     last = revisions[-1]
     assert store.registry(last) is None

@@ -108,11 +108,12 @@ def test_migrating_down_leaves_nothing_and_up_again_everything(empty_url: str):
     assert differences(empty_url) == []
 
 
-def test_migrating_twice_changes_nothing(store: Store, database_url: str):
-    store.environments.ensure("site-a", limit=5)
-    before = store.registry()
-    Store.migrate(database_url)
-    assert store.registry() == before
+def test_migrating_twice_changes_nothing(database_url: str, artifacts_url: str):
+    with Store.open(database_url, artifacts_url) as store:
+        store.environments.ensure("site-a", limit=5)
+        before = store.registry()
+        Store.migrate(database_url)
+        assert store.registry() == before
 
 
 def test_processes_that_migrate_at_once_all_succeed(empty_url: str):

@@ -16,7 +16,9 @@ def test_a_secret_is_shown_once_and_verifies_its_token(store: Store):
     assert store.tokens.verify(secret) == token == store.tokens.list()[0]
 
 
-@pytest.mark.parametrize("change", [str.upper, lambda secret: secret[:-1], lambda secret: "", lambda secret: secret + "A"])
+@pytest.mark.parametrize(
+    "change", [str.upper, lambda secret: secret[:-1], lambda _: "", lambda secret: secret + "A"]
+)
 def test_another_secret_verifies_nothing(store: Store, change: Any):
     _, secret = store.tokens.create("ci", [Scope.READ], actor="ann")
     assert store.tokens.verify(change(secret)) is None
@@ -25,7 +27,11 @@ def test_another_secret_verifies_nothing(store: Store, change: Any):
 def test_the_secret_itself_is_nowhere_in_the_database(store: Store):
     _, secret = store.tokens.create("ci", [Scope.READ], actor="ann")
     with store.database.read() as connection:
-        rows = [str(row) for table in (tables.tokens, tables.audit) for row in connection.execute(sa.select(table))]
+        rows = [
+            str(row)
+            for table in (tables.tokens, tables.audit)
+            for row in connection.execute(sa.select(table))
+        ]
     assert len(rows) == 2
     assert not any(secret in row or secret[3:] in row for row in rows)
 
@@ -37,7 +43,9 @@ def test_secrets_differ(store: Store):
 def test_a_token_expires(store: Store):
     now = datetime.now(UTC)
     _, over = store.tokens.create("over", [Scope.READ], actor="ann", expires_at=now)
-    still, secret = store.tokens.create("still", [Scope.READ], actor="ann", expires_at=now + timedelta(hours=1))
+    still, secret = store.tokens.create(
+        "still", [Scope.READ], actor="ann", expires_at=now + timedelta(hours=1)
+    )
     assert store.tokens.verify(over) is None
     assert store.tokens.verify(secret) == still
     assert still.expires_at == now + timedelta(hours=1)

@@ -1,0 +1,1 @@
+"""Benchmarks: `python -m benchmarks.NAME [--json] [--quick]`. They measure and never assert."""
