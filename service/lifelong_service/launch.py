@@ -7,6 +7,7 @@ for its verdict before it starts a worker.
 import os
 import socket
 import sys
+import traceback
 from pathlib import Path
 
 from lifelong_core.errors import ConfigurationError, LifelongError
@@ -101,7 +102,10 @@ def start_checker(settings: Settings) -> int:
     except LifelongError as error:
         report(error)
         status = REFUSED
+    except BaseException:  # whatever it is, a child must not run on into the code of its parent
+        traceback.print_exc()
     finally:
+        sys.stderr.flush()
         os._exit(status)
 
 

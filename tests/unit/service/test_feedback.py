@@ -75,8 +75,11 @@ def test_several_at_once_with_an_outcome_each(service: Service) -> None:
     ]
 
 
-def test_a_single_unknown_prediction_is_not_found(service: Service) -> None:
-    answer = send(service, prediction_id=str(uuid4()), label=0)
+@pytest.mark.parametrize(
+    "identifier", [str(uuid4()), "ffffffff-ffff-7fff-bfff-ffffffffffff", str(UUID(int=0))]
+)
+def test_a_single_unknown_prediction_is_not_found(service: Service, identifier: str) -> None:
+    answer = send(service, prediction_id=identifier, label=0)
     assert answer.status_code == 404
     assert answer.json()["error"]["field"] == "prediction_id"
     assert send(service, request_id="never", label=0).json()["error"]["field"] == "request_id"

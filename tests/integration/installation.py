@@ -1,0 +1,63 @@
+"""A data directory with a small served model and a token, as `lifelong init` and `lifelong models add` leave it."""
+
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from lifelong_core.deploy import LabeledLogits
+from lifelong_core.settings import Settings
+from lifelong_core.store import Scope, Store, register_calibration
+from lifelong_core.store.preprocessing import Preprocessing
+from tests.unit.service import graphs
+
+CLASS_NAMES = ("benign", "unclear", "malignant")
+COSTS = [[0, 1, 1], [1, 0, 1], [5, 5, 0]]
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Where the state is, and who may do everything with it."""
+
+    settings: Settings
+    token: str
+
+    def store(self) -> Store:
+        return Store.open(self.settings.resolved_database_url, self.settings.resolved_artifacts_url)
+
+
+def install(folder: Path, database_url: str = "") -> Installation:
+    """A migrated database with the models linear (ONNX, promoted) and remote (external)."""
+    settings = Settings(data_directory=folder / "data", database_url=database_url)
+    Store.migrate(settings.resolved_database_url)
+    with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
+        _, secret = store.tokens.create("admin", [Scope.ADMIN], actor="test")
+        store.tasks.add("skin", CLASS_NAMES, COSTS, actor="test")
+        grey = Preprocessing.model_validate(
+            {
+                "colour": "grey",
+                "mean": [0.5],
+                "standard_deviation": [0.5],
+                "resize": {"height": 4, "width": 4},
+            }
+        )
+        model = store.models.add(
+            "skin", "linear", kind="onnx", onnx=graphs.linear(), preprocessing=grey, actor="test"
+        )
+        rng = np.random.default_rng(0)
+        labels = np.tile(np.arange(3), 60)
+        logits = (np.eye(3)[labels] * 2 + rng.normal(size=(180, 3))).astype(np.float32)
+        register_calibration(store, model.reference, LabeledLogits(logits, labels), actor="test")
+        remote = store.models.add("skin", "remote", kind="external", actor="test")
+        register_calibration(store, remote.reference, LabeledLogits(logits, labels), actor="test")
+    return Installation(settings, secret)
+
+
+def image(kind: str = "PNG", edge: int = 32) -> bytes:
+    """A noisy grey image."""
+    file = BytesIO()
+    pixels = np.random.default_rng(0).integers(0, 255, (edge, edge), dtype=np.uint8)
+    Image.fromarray(pixels).save(file, kind)
+    return file.getvalue()
