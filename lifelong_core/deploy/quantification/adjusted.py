@@ -17,7 +17,7 @@ class AdjustedCount(FittedQuantifier):
     def _fit(self) -> None:
         self._own = self._features(self.calibration.logits)
         self._means = self._class_means(self._own)
-        self._check_separated(self._means)
+        self._check_separated(self._own)
 
     @abstractmethod
     def _features(self, rows: Logits) -> Floats: ...

@@ -21,8 +21,11 @@ from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 MINIMUM_SEPARATION = 1e-4
 """The classes' mean features span a simplex; this is how thin it may be: its smallest singular value, on directions
-that sum to zero, as a fraction of the largest. In a thinner one some change of the prevalence hardly shows: it would
-take a hundred million samples to see what ten thousand say about other changes."""
+that sum to zero, in units of the features' standard deviation. In a thinner one some change of the prevalence hardly
+shows: to see it would take a hundred million samples."""
+
+_ROUNDING = 1e-12
+"""Features that spread no more than this are constant but for rounding."""
 
 
 @dataclass(frozen=True)
@@ -173,15 +176,17 @@ class FittedQuantifier(ABC):
         onehot = self.calibration.labels[:, np.newaxis] == np.arange(self.calibration.classes)
         return features.T @ (onehot / self.calibration.counts)
 
-    def _check_separated(self, means: Floats) -> None:
+    def _check_separated(self, features: Floats) -> None:
         """Refuse features whose class means are linearly dependent (thesis section 6.1.3, assumption ii, Ex. 6.5).
 
         Raises:
-            UnidentifiableError: their simplex is thinner than MINIMUM_SEPARATION.
+            UnidentifiableError: the simplex of the class means is thinner than MINIMUM_SEPARATION.
         """
+        means = self._class_means(features)
+        spread = float(np.sqrt(features.var(axis=0).sum()))
         basis = tangent_basis(means.shape[1])
         _, sizes, directions = np.linalg.svd(means @ basis, full_matrices=False)
-        separation = float(sizes[-1] / sizes[0]) if sizes[0] > 0 else 0.0
+        separation = float(sizes[-1]) / spread if spread > _ROUNDING else 0.0
         if separation < MINIMUM_SEPARATION:
             direction = basis @ directions[-1]
             first, second = sorted((int(np.argmax(direction)), int(np.argmin(direction))))

@@ -67,7 +67,7 @@ class KernelDensityMaximumLikelihood(FittedQuantifier):
         if not MINIMUM_BANDWIDTH <= self._bandwidth < np.inf:
             raise InvalidInputError(f"expected a number of at least {MINIMUM_BANDWIDTH}.", field="bandwidth")
         own = self._features(self.calibration.logits)
-        self._check_separated(self._class_means(own))
+        self._check_separated(own)
         self._own = own
         self._centres = Points.merged(own, self._cell)
         onehot = one_hot(self.calibration.labels, self.calibration.classes) / self.calibration.counts

@@ -29,7 +29,7 @@ class ExpectationMaximization(FittedQuantifier):
 
     def _fit(self) -> None:
         self._own = self._features(self.calibration.logits)
-        self._check_separated(self._class_means(softmax(self._own)))
+        self._check_separated(softmax(self._own))
 
     def _features(self, rows: Logits) -> Floats:
         """Log posteriors at the calibration set's prevalence, up to a constant per row."""

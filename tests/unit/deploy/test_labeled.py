@@ -1,0 +1,114 @@
+import io
+
+import numpy as np
+import pytest
+
+from lifelong_core.deploy import LabeledLogits
+from lifelong_core.errors import InvalidInputError
+
+
+@pytest.fixture
+def data():
+    return LabeledLogits([[2.0, 0.0], [0.5, 1.0], [3.0, -1.0]], [0, 1, 0], ["p1", "p1", "p2"])
+
+
+def test_knows_its_size_and_prevalence(data):
+    assert (data.samples, data.classes) == (3, 2)
+    assert data.counts.tolist() == [2, 1]
+    assert data.prevalence == pytest.approx([2 / 3, 1 / 3])
+
+
+def test_is_frozen_and_does_not_follow_its_arguments():
+    logits = np.zeros((2, 2), dtype=np.float32)
+    data = LabeledLogits(logits, [0, 1])
+    logits[0, 0] = 5
+    assert data.logits[0, 0] == 0
+    with pytest.raises(ValueError, match="read-only"):
+        data.logits[0, 0] = 1
+
+
+def test_survives_bytes(data):
+    content = data.to_bytes()
+    assert LabeledLogits.from_bytes(content) == data
+    assert LabeledLogits.from_bytes(content).digest == data.digest
+    assert content == LabeledLogits.from_bytes(content).to_bytes()
+
+
+def test_reads_what_numpy_wrote():
+    file = io.BytesIO()
+    np.savez(file, logits=np.eye(2), labels=np.array([0, 1]))
+    assert LabeledLogits.from_bytes(file.getvalue()) == LabeledLogits(np.eye(2), [0, 1])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        LabeledLogits([[2.0, 0.0], [0.5, 1.0], [3.0, -1.0]], [0, 1, 1], ["p1", "p1", "p2"]),
+        LabeledLogits([[2.0, 0.0], [0.5, 1.0], [3.0, -1.0]], [0, 1, 0], ["p1", "p2", "p2"]),
+        LabeledLogits([[2.0, 0.0], [0.5, 1.0], [3.0, -1.0]], [0, 1, 0]),
+        LabeledLogits([[2.0, 0.0], [0.5, 1.0], [3.0, -1.5]], [0, 1, 0], ["p1", "p1", "p2"]),
+    ],
+)
+def test_digest_and_equality_see_every_array(data, other):
+    assert data != other
+    assert data.digest != other.digest
+
+
+def test_equal_data_hash_alike(data):
+    again = LabeledLogits(data.logits.astype(float), data.labels.astype(np.int16), data.groups)
+    assert again == data
+    assert hash(again) == hash(data)
+    assert again.digest == data.digest
+
+
+def test_selects_rows_with_their_groups(data):
+    chosen = data.select(np.array([True, False, True]))
+    assert chosen.labels.tolist() == [0, 0]
+    assert chosen.groups.tolist() == ["p1", "p2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (([[0.0, np.nan]], [0]), "logits"),
+        (([[0.0, 1.0]], [2]), "labels"),
+        (([[0.0, 1.0]], [0, 1]), "labels"),
+        ((np.empty((0, 2)), []), "logits"),
+        (([[0.0, 1.0]], [0], ["a", "b"]), "groups"),
+        (([[0.0, 1.0]], [0], [object()]), "groups"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, field):
+    with pytest.raises(InvalidInputError) as caught:
+        LabeledLogits(*arguments)
+    assert caught.value.field == field
+
+
+def npz(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "field"),
+    [
+        (b"", "calibration_set"),
+        (b"no npz at all", "calibration_set"),
+        (npz(logits=np.eye(2), labels=np.array([0, 1]))[:-40], "calibration_set"),
+        (npz(logits=np.array([object()]), labels=np.array([0])), "calibration_set"),
+        (npz(logits=np.eye(2)), "labels"),
+        (npz(labels=np.array([0, 1])), "logits"),
+    ],
+)
+def test_bytes_of_something_else_are_refused(content, field):
+    with pytest.raises(InvalidInputError) as caught:
+        LabeledLogits.from_bytes(content)
+    assert caught.value.field == field
+
+
+def test_a_single_npy_array_is_refused():
+    file = io.BytesIO()
+    np.save(file, np.eye(2))
+    with pytest.raises(InvalidInputError):
+        LabeledLogits.from_bytes(file.getvalue())

@@ -1,0 +1,70 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from lifelong_core.deploy.crossentropy import AffineProblem
+from lifelong_core.deploy.minimize import minimize_convex
+
+
+@dataclass
+class Bowl:
+    """|A (x - centre)|^2 / 2."""
+
+    matrix: np.ndarray
+    centre: np.ndarray
+
+    def loss(self, parameters):
+        return float(np.sum((self.matrix @ (parameters - self.centre)) ** 2)) / 2
+
+    def derivatives(self, parameters):
+        square = self.matrix.T @ self.matrix
+        return square @ (parameters - self.centre), square
+
+
+def test_finds_the_bottom_inside_the_box():
+    bowl = Bowl(np.array([[2.0, 1.0], [0.0, 1e-3]]), np.array([0.3, -0.7]))
+    box = np.full(2, 5.0)
+    assert minimize_convex(bowl, np.zeros(2), -box, box) == pytest.approx([0.3, -0.7], abs=1e-3)
+
+
+def test_stops_at_the_best_point_of_the_wall_not_at_the_nearest():
+    """Clipping the unbounded optimum (2, 0) to the box gives (1, 0), which is not the best point of the wall."""
+    bowl = Bowl(np.array([[1.0, 1.0], [0.0, 0.5]]), np.array([2.0, 0.0]))
+    found = minimize_convex(bowl, np.zeros(2), np.array([-1.0, -9]), np.array([1.0, 9]))
+    # Along x = 1: minimise (-1 + y)^2 + y^2 / 4.
+    assert found == pytest.approx([1.0, 0.8], abs=1e-6)
+
+
+def test_starts_outside_the_box_at_its_edge():
+    bowl = Bowl(np.eye(1), np.array([0.0]))
+    assert minimize_convex(bowl, np.array([50.0]), np.array([1.0]), np.array([2.0])) == pytest.approx([1.0])
+
+
+@pytest.mark.parametrize("per_class", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_derivatives_of_the_cross_entropy_are_those_of_its_values(bias, per_class):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(30, 3))
+    problem = AffineProblem(
+        rows - rows.mean(axis=1, keepdims=True),
+        rng.integers(3, size=30),
+        rng.uniform(0.5, 2, size=30),
+        bias=bias,
+        per_class_temperature=per_class,
+        scale=1.7,
+    )
+    point = problem.start() + 0.1 * rng.normal(size=problem.start().size)
+    if bias:
+        point[-3:] -= point[-3:].mean()
+    gradient, hessian = problem.derivatives(point)
+    steps = 1e-5 * np.eye(point.size)
+    numeric = [(problem.loss(point + h) - problem.loss(point - h)) / 2e-5 for h in steps]
+    assert gradient == pytest.approx(numeric, abs=1e-8)
+    columns = [(problem.derivatives(point + h)[0] - problem.derivatives(point - h)[0]) / 2e-5 for h in steps]
+    gauge = np.zeros_like(hessian)
+    if bias:
+        gauge[-3:, -3:] = 1 / 3
+    assert hessian - gauge == pytest.approx(np.array(columns), abs=1e-8)
+    shares = problem.weights[:, np.newaxis]
+    assert (problem.sample_gradients(point) * shares).sum(axis=0) == pytest.approx(gradient, abs=1e-12)

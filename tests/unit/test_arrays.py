@@ -1,0 +1,142 @@
+import numpy as np
+import pytest
+
+from lifelong_core.arrays import (
+    as_confusion,
+    as_costs,
+    as_groups,
+    as_labels,
+    as_logits,
+    as_prevalence,
+    as_probabilities,
+    centred,
+    frozen,
+)
+from lifelong_core.errors import InvalidInputError
+
+
+def test_logits_become_contiguous_float32():
+    logits = as_logits(np.asfortranarray([[1, 2, 3], [4, 5, 6]]))
+    assert logits.dtype == np.float32
+    assert logits.flags.c_contiguous
+    assert logits.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1.0, 2.0],
+        [[1.0], [2.0]],
+        [[1.0, 2.0], [3.0]],
+        [["a", "b"]],
+        [[1.0, None]],
+        [[1j, 2j]],
+        [[0.0, float("nan")]],
+        [[0.0, float("inf")]],
+        [[0.0, 1e39]],  # finite, but not in float32
+    ],
+)
+def test_illegal_logits_are_refused_by_name(values):
+    with pytest.raises(InvalidInputError) as caught:
+        as_logits(values, field="window")
+    assert caught.value.field == "window"
+
+
+def test_logits_name_the_row_that_is_not_finite():
+    with pytest.raises(InvalidInputError, match="row 2"):
+        as_logits([[0, 1], [1, 0], [0, np.nan], [np.inf, 0]])
+
+
+def test_logits_of_another_model_are_refused():
+    assert as_logits([[0, 1]], classes=2).shape == (1, 2)
+    with pytest.raises(InvalidInputError, match="3 columns"):
+        as_logits([[0, 1]], classes=3)
+
+
+def test_labels_are_whole_numbers_in_range():
+    assert as_labels([0, 2, 1.0], classes=3).dtype == np.int64
+    assert as_labels([], classes=3).size == 0
+
+
+@pytest.mark.parametrize("values", [[0.5], [np.nan], [-1], [3], [[0, 1]], ["a"], [np.inf], [1e300]])
+def test_illegal_labels_are_refused(values):
+    with pytest.raises(InvalidInputError) as caught:
+        as_labels(values, classes=3)
+    assert caught.value.field == "labels"
+
+
+def test_prevalence_is_normalised_exactly():
+    prevalence = as_prevalence([0.3333333, 0.3333333, 0.3333333])
+    assert prevalence.sum() == pytest.approx(1, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    "values", [[0.5, 0.6], [1.5, -0.5], [1.0], [[0.5, 0.5]], [np.nan, 1.0], [0.5, 0.49999], ["x", "y"]]
+)
+def test_illegal_prevalences_are_refused(values):
+    with pytest.raises(InvalidInputError) as caught:
+        as_prevalence(values)
+    assert caught.value.field == "prevalence"
+
+
+def test_prevalence_of_other_classes_is_refused():
+    with pytest.raises(InvalidInputError):
+        as_prevalence([0.5, 0.5], classes=3)
+
+
+def test_probabilities_may_be_rounded_like_a_float32_softmax():
+    rows = np.random.default_rng(0).dirichlet(np.ones(100), size=50).astype(np.float32)
+    assert as_probabilities(rows).dtype == np.float64
+
+
+@pytest.mark.parametrize("values", [[0.5, 0.5], [[1.0]], [[0.5, 0.6]], [[-0.1, 1.1]], [[np.nan, 1]]])
+def test_illegal_probabilities_are_refused(values):
+    with pytest.raises(InvalidInputError) as caught:
+        as_probabilities(values)
+    assert caught.value.field == "probabilities"
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+def test_costs_may_have_a_column_to_abstain(columns):
+    assert as_costs(np.zeros((2, columns)), classes=2).shape == (2, columns)
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (2, 4), (3, 3), (2,), (2, 2, 2)])
+def test_costs_of_another_shape_are_refused(shape):
+    with pytest.raises(InvalidInputError) as caught:
+        as_costs(np.zeros(shape), classes=2)
+    assert caught.value.field == "costs"
+
+
+def test_costs_must_be_finite_but_may_be_negative():
+    assert as_costs([[-1, 2], [3, 0]], classes=2)[0, 0] == -1
+    with pytest.raises(InvalidInputError):
+        as_costs([[0, np.inf], [1, 0]], classes=2)
+
+
+@pytest.mark.parametrize(
+    "values", [[[1]], [[1, 2, 3, 4], [1, 2, 3, 4]], [[1, -1], [0, 1]], [[1, np.nan], [0, 1]]]
+)
+def test_illegal_confusion_matrices_are_refused(values):
+    with pytest.raises(InvalidInputError) as caught:
+        as_confusion(values)
+    assert caught.value.field == "confusion"
+
+
+def test_one_group_per_sample():
+    assert as_groups(None, samples=2) is None
+    assert as_groups(["a", "b"], samples=2).tolist() == ["a", "b"]
+    with pytest.raises(InvalidInputError):
+        as_groups(["a"], samples=2)
+
+
+def test_centred_rows_sum_to_zero_in_double_precision():
+    rows = centred(np.array([[1e4, 0, 0], [1, 2, 3]], dtype=np.float32))
+    assert rows.dtype == np.float64
+    assert rows.sum(axis=1) == pytest.approx(0, abs=1e-11)
+
+
+def test_frozen_arrays_cannot_be_written():
+    array = frozen(np.zeros(2))
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
