@@ -70,7 +70,7 @@ class Database:
 
     def _sqlite_engine(self) -> sa.Engine:
         engine = sa.create_engine(self.url, pool_size=8, max_overflow=56, pool_timeout=10)
-        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "connect", self._prepare_sqlite)
         event.listen(engine, "begin", self._begin_sqlite)
         return engine
 
@@ -85,17 +85,25 @@ class Database:
                 pool_pre_ping=True,
                 connect_args={"connect_timeout": 5, "application_name": "lifelong"},
             )
-        except ModuleNotFoundError as error:
+        except ImportError as error:
             raise ConfigurationError(
                 f"the driver of {self.url.drivername} is not installed.",
                 field="LIFELONG_DATABASE_URL",
                 mend="Install the extra: pip install 'lifelong[postgres]'.",
             ) from error
 
+    def _prepare_sqlite(self, driver: Any, record: object) -> None:  # noqa: ARG002 - the signature is SQLAlchemy's
+        """Transactions are begun by us alone; a commit survives the death of any process (WAL, NORMAL)."""
+        driver.isolation_level = None
+        # Switching a new file to WAL does not wait for others by itself.
+        _execute_patiently(driver, "PRAGMA journal_mode = WAL", self._patience)
+        driver.execute("PRAGMA synchronous = NORMAL")
+        driver.execute("PRAGMA foreign_keys = ON")
+
     def _begin_sqlite(self, connection: sa.Connection) -> None:
         driver: Any = connection.connection.dbapi_connection
         if connection.get_execution_options().get("lifelong_writes"):
-            _begin_writing(driver, self._patience)
+            _execute_patiently(driver, "BEGIN IMMEDIATE", self._patience)
         else:
             driver.execute("BEGIN")
 
@@ -123,7 +131,7 @@ def parse_url(url: str) -> sa.URL:
     """The URL with our driver filled in.
 
     Raises:
-        ConfigurationError: not a URL of a SQLite file or of PostgreSQL, or the folder of the file does not exist.
+        ConfigurationError: not a URL of a SQLite file or of PostgreSQL.
     """
     field = "LIFELONG_DATABASE_URL"
     mend = "Use sqlite:////absolute/path/lifelong.db or postgresql+psycopg://user@host/database."
@@ -150,22 +158,13 @@ def sqlite_file(url: sa.URL) -> Path | None:
     return Path(url.database.removeprefix("file:").partition("?")[0])
 
 
-def _prepare_sqlite(driver: Any, record: object) -> None:  # noqa: ARG001 - the signature is SQLAlchemy's
-    """Transactions are begun by us alone; a commit survives the death of any process (WAL, NORMAL)."""
-    driver.isolation_level = None
-    driver.execute(f"PRAGMA busy_timeout = {_READER_PATIENCE_MILLISECONDS}")
-    driver.execute("PRAGMA journal_mode = WAL")
-    driver.execute("PRAGMA synchronous = NORMAL")
-    driver.execute("PRAGMA foreign_keys = ON")
-
-
-def _begin_writing(driver: Any, patience_seconds: float) -> None:
+def _execute_patiently(driver: Any, statement: str, patience_seconds: float) -> None:
     deadline = time.monotonic() + patience_seconds
     driver.execute("PRAGMA busy_timeout = 0")
     try:
         while True:
             try:
-                driver.execute("BEGIN IMMEDIATE")
+                driver.execute(statement)
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise

@@ -8,6 +8,8 @@ from uuid import UUID
 
 _RANDOM_BITS = 74
 _STEP_BITS = 32
+_LAST_MILLISECOND = 253_402_300_799_999
+"""Of the year 9999."""
 _VERSION_AND_VARIANT = (0x7 << 76) | (0b10 << 62)
 
 
@@ -47,6 +49,11 @@ _ids = PredictionIds()
 def new_prediction_id() -> UUID:
     """A new UUIDv7: its order is the order of time, within this process strictly that of the calls."""
     return _ids.next()
+
+
+def is_prediction_id(value: UUID) -> bool:
+    """Whether this could be one of our ids: a UUIDv7 whose time a calendar can hold."""
+    return value.version == 7 and value.int >> 80 <= _LAST_MILLISECOND
 
 
 def logged_at(prediction_id: UUID) -> datetime:

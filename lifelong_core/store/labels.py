@@ -12,7 +12,7 @@ from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import tables
 from lifelong_core.store.columns import unpack_logit_rows
 from lifelong_core.store.engine import Database
-from lifelong_core.store.identifiers import logged_on
+from lifelong_core.store.identifiers import is_prediction_id, logged_on
 from lifelong_core.store.records import LabelledPredictions, LabelOutcome, NewLabel
 from lifelong_core.store.rows import Row, now
 
@@ -91,6 +91,7 @@ def _predictions(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, R
         _labels, (_labels.c.logged_on == _log.c.logged_on) & (_labels.c.prediction_id == _log.c.id)
     )
     columns = (_log.c.id, _log.c.model_id, _log.c.environment, sa.func.length(_log.c.logits).label("bytes"))
+    ids = [one for one in ids if is_prediction_id(one)]
     for start in range(0, len(ids), _QUERY_SIZE):
         some = ids[start : start + _QUERY_SIZE]
         query = (

@@ -12,7 +12,7 @@ from lifelong_core.store import tables
 from lifelong_core.store.columns import unpack_logit_rows
 from lifelong_core.store.commit_order import read_horizon
 from lifelong_core.store.engine import Database
-from lifelong_core.store.identifiers import first_id_at, logged_on
+from lifelong_core.store.identifiers import first_id_at, is_prediction_id, logged_on
 from lifelong_core.store.log_writing import insert_entries
 from lifelong_core.store.partitions import ensure_partitions
 from lifelong_core.store.records import LogEntry, LogPosition, Prediction, RequestKey, StoredRequest, Window
@@ -137,11 +137,12 @@ class Predictions:
 
     def count_between(self, model_id: int, environment: str, horizon_from: int, horizon_to: int) -> int:
         """How many predictions of (model, environment) appeared between two horizons."""
-        query = sa.select(sa.func.count()).where(
-            _log.c.model_id == model_id,
-            _log.c.environment == environment,
-            _log.c.commit_order >= horizon_from,
-            _log.c.commit_order < horizon_to,
+        query = (
+            sa.select(sa.func.count())
+            .select_from(_log)
+            .where(_log.c.commit_order >= horizon_from, _log.c.commit_order < horizon_to)
+            # Adding 0 keeps SQLite from reading the whole population by its index instead of only what appeared.
+            .where(_log.c.model_id + 0 == model_id, _log.c.environment == environment)
         )
         with self._database.read() as connection:
             return connection.execute(query).scalar_one()
@@ -150,19 +151,22 @@ class Predictions:
         """Every (model id, environment) with a prediction made at or after `since`, sorted."""
         first = first_id_at(since)
         models, environments = tables.models.c.id, tables.environments.c.name
-        # One look into the index for each pair, where DISTINCT would read the whole log.
-        logged = (
-            sa.select(sa.literal(1))
+        # One look into the index for each pair, where DISTINCT would read the whole log; with LIMIT instead of EXISTS,
+        # which PostgreSQL would turn into a join that reads it too.
+        newest = (
+            sa.select(_log.c.id)
             .where(_log.c.model_id == models, _log.c.environment == environments, _log.c.id >= first)
             .where(_log.c.logged_on >= logged_on(first))
             .correlate(tables.models, tables.environments)
-            .exists()
+            .order_by(_log.c.id.desc())
+            .limit(1)
+            .scalar_subquery()
         )
         query = sa.select(models, environments).select_from(
             tables.models.join(tables.environments, sa.true())
         )
         with self._database.read() as connection:
-            return sorted((row[0], row[1]) for row in connection.execute(query.where(logged)))
+            return sorted((row[0], row[1]) for row in connection.execute(query.where(newest.is_not(None))))
 
     def ensure_partitions(self, today: date) -> tuple[date, ...]:
         """Prepare the log for today and the week ahead; returns the days that were missing. SQLite needs nothing."""
@@ -178,6 +182,7 @@ def _stored_request(connection: sa.Connection, row: Row) -> StoredRequest:
 
 def _by_ids(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, Prediction]:
     found: dict[UUID, Prediction] = {}
+    ids = [one for one in ids if is_prediction_id(one)]
     for start in range(0, len(ids), _QUERY_SIZE):
         some = ids[start : start + _QUERY_SIZE]
         query = sa.select(_log).where(

@@ -1,10 +1,11 @@
 import threading
 from datetime import UTC, date, datetime, timedelta
+from uuid import UUID, uuid1, uuid4
 
 import pytest
 
 from lifelong_core.store import identifiers, logged_at, logged_on, new_prediction_id
-from lifelong_core.store.identifiers import PredictionIds, first_id_at
+from lifelong_core.store.identifiers import PredictionIds, first_id_at, is_prediction_id
 
 
 def test_an_id_is_a_uuid_of_version_7():
@@ -77,3 +78,12 @@ def test_the_first_id_of_a_moment_divides_earlier_from_later_ids(monkeypatch: py
         now = milliseconds + offset
         monkeypatch.setattr(identifiers.time, "time_ns", lambda now=now: now * 10**6)
         assert (PredictionIds().next() >= first) is is_later
+
+
+def test_only_a_uuid_7_with_a_time_of_our_calendar_can_be_a_prediction():
+    last = datetime(9999, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)
+    assert is_prediction_id(new_prediction_id())
+    assert is_prediction_id(first_id_at(last))
+    assert logged_on(first_id_at(last)) == date(9999, 12, 31)
+    assert not is_prediction_id(UUID(int=first_id_at(last).int + (1 << 80)))
+    assert not any(is_prediction_id(stranger) for stranger in (uuid4(), uuid1(), UUID(int=0)))

@@ -1,4 +1,5 @@
 import threading
+from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
@@ -16,18 +17,19 @@ def logged(store: Store, count: int, **options: str) -> list[Prediction]:
 
 def test_labels_are_stored_repeated_corrected_or_unknown(store: Store):
     one, two = logged(store, 2)
-    stranger = new_prediction_id()
-    assert store.labels.record(
-        [NewLabel(one.id, 1, "pathology"), NewLabel(stranger, 0), NewLabel(two.id, 0)]
-    ) == (
-        "stored",
-        "unknown",
-        "stored",
-    )
+    batch = [NewLabel(one.id, 1, "pathology"), NewLabel(new_prediction_id(), 0), NewLabel(two.id, 0)]
+    assert store.labels.record(batch) == ("stored", "unknown", "stored")
     assert store.labels.record([NewLabel(one.id, 1), NewLabel(two.id, 2)]) == ("unchanged", "corrected")
     found = store.labels.labelled(1, "default", limit=10)
     assert found.ids == (one.id, two.id)
     assert found.labels.tolist() == [1, 2]
+
+
+def test_ids_that_were_never_logged_are_unknown(store: Store):
+    (row,) = logged(store, 1)
+    strangers = [new_prediction_id(), uuid4(), UUID(int=2**128 - 1), UUID(int=0)]
+    batch = [NewLabel(one, 9) for one in strangers] + [NewLabel(row.id, 1)]
+    assert store.labels.record(batch) == ("unknown",) * 4 + ("stored",)
 
 
 def test_the_last_label_of_one_batch_counts(store: Store):

@@ -1,7 +1,7 @@
 import threading
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
@@ -33,7 +33,8 @@ def test_a_prediction_comes_back_to_the_last_bit(store: Store):
     written = prediction(7, "site-a", decision=2, group_hash=b"\x00" * 16, head_version=3)
     assert store.predictions.append([LogEntry((written,))]) == (True,)
     assert store.predictions.get(written.id) == written
-    assert store.predictions.get(new_prediction_id()) is None
+    for stranger in (new_prediction_id(), uuid4(), UUID(int=2**128 - 1), UUID(int=0)):
+        assert store.predictions.get(stranger) is None
 
 
 def test_nothing_to_append_is_no_transaction(store: Store):
