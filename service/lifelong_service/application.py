@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
@@ -30,6 +29,9 @@ from lifelong_service.routes import (
 )
 from lifelong_service.worker import Worker
 
+API_VERSION = "1.0"
+"""Of the HTTP interface, not of the product: what is under /v1 stays compatible."""
+
 _ROUTERS = (predictions, feedback, tasks, models, calibration, heads, history, tokens, operations)
 
 
@@ -52,7 +54,7 @@ def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI
 
     app = FastAPI(
         title="Lifelong",
-        version=version("lifelong"),
+        version=API_VERSION,
         summary="Decisions of image classifiers that stay right when the prevalence of diseases shifts.",
         # The documentation pages would be fetched from elsewhere: clinics' networks are closed.
         docs_url=None,

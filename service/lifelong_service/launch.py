@@ -102,7 +102,7 @@ def start_checker(settings: Settings) -> int:
     except LifelongError as error:
         report(error)
         status = REFUSED
-    except BaseException:  # whatever it is, a child must not run on into the code of its parent
+    except Exception:  # noqa: BLE001 - a child must never run on into the code of its parent, whatever happens
         traceback.print_exc()
     finally:
         sys.stderr.flush()
@@ -119,11 +119,23 @@ def await_checker() -> int:
         _, status = os.waitpid(int(child), 0)
         return os.waitstatus_to_exitcode(status)
     try:
-        check_database(Settings.load())
+        settings = Settings.load()
+        _check_absolute(settings)
+        check_database(settings)
     except LifelongError as error:
         report(error)
         return REFUSED
     return 0
+
+
+def _check_absolute(settings: Settings) -> None:
+    """BentoML changes to the folder of its bento: a relative path would mean another folder there."""
+    if not settings.data_directory.is_absolute():
+        raise ConfigurationError(
+            f"expected an absolute path, got {str(settings.data_directory)!r}.",
+            field="LIFELONG_DATA_DIRECTORY",
+            mend="Give the whole path, or start with `lifelong serve`, which does.",
+        )
 
 
 def report(error: LifelongError) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,24 +158,35 @@ class Service:
 
 
 @contextmanager
-def running_service(folder: Path, token: str | None = None, **settings: object) -> Iterator[Service]:
+def running_service(
+    folder: Path,
+    token: str | None = None,
+    *,
+    command: Sequence[str] = (sys.executable, "-m", "lifelong_service"),
+    environment: Mapping[str, str] | None = None,
+    **settings: object,
+) -> Iterator[Service]:
     """`python -m lifelong_service` with a data directory in `folder`; every process of it is gone afterwards.
 
     Args:
         folder: working directory; the data directory is `folder / "data"` unless the settings say otherwise.
         token: bearer token of the connections.
+        command: another command line.
+        environment: more environment variables.
         settings: as the fields of Settings.
     """
     port = free_port()
     values = {"data_directory": folder / "data", "port": port, "workers": 2} | settings
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
-    environment |= {f"LIFELONG_{name.upper()}": str(value) for name, value in values.items()}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
+    variables |= {f"LIFELONG_{name.upper()}": str(value) for name, value in values.items()} | dict(
+        environment or {}
+    )
     log = folder / "service.log"
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "lifelong_service"],
+            command,
             cwd=folder,
-            env=environment,
+            env=variables,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
