@@ -7,6 +7,8 @@ from lifelong_core.deploy.scientific import cholesky, non_negative_least_squares
 
 MAXIMUM_STEPS = 200
 _PRECISION = 1e-14
+_SUFFICIENT = 1e-4
+_LEAST_REMAINDER = 0.01
 
 
 def tangent_basis(classes: int) -> Floats:
@@ -49,19 +51,20 @@ def mixture_weights(densities: Floats, counts: Floats, start: Floats) -> Floats:
     """
     shares = counts / counts.sum()
     weights = start.copy()
-    value = _negative_likelihood(densities, shares, weights)
+    mixture = densities @ weights
     for _ in range(MAXIMUM_STEPS):
-        ratios = densities / (densities @ weights)[:, np.newaxis]
+        ratios = densities / mixture[:, np.newaxis]
         means = shares @ ratios
         candidate = _quadratic_minimum((ratios * shares[:, np.newaxis]).T @ ratios, 2 * means - 1)
         step = candidate - weights
         promise = float((means - 1) @ step)
         if promise <= _PRECISION:
             break
-        moved, reached = _shorten(densities, shares, weights, value, step, promise)
-        if moved is None:
+        length = _step_length(mixture, densities @ step, shares, float(step.sum()), promise)
+        if length == 0:
             break
-        weights, value = moved, reached
+        weights = weights + length * step
+        mixture = densities @ weights
     return weights / weights.sum()
 
 
@@ -79,22 +82,18 @@ def _quadratic_minimum(hessian: Floats, linear: Floats) -> Floats:
     return non_negative_least_squares(factor.T, goal)
 
 
-def _shorten(
-    densities: Floats, shares: Floats, weights: Floats, value: float, step: Floats, promise: float
-) -> tuple[Floats | None, float]:
-    """The step, its half, its quarter, ...: the first that lowers the loss enough; None: there is none."""
+def _step_length(mixture: Floats, change: Floats, shares: Floats, growth: float, promise: float) -> float:
+    """1, 1/2, 1/4, ...: the first that lowers the loss enough; 0: there is none.
+
+    No sample may lose more than 99 % of its likelihood in one step: a class that is exactly 0 although a sample needs
+    it would leave a likelihood so steep that no quadratic model describes it.
+    """
     length = 1.0
-    while length > 1e-10:
-        moved = weights + length * step
-        reached = _negative_likelihood(densities, shares, moved)
-        if reached < value and reached <= value - 1e-4 * length * promise:
-            return moved, reached
+    while length > 1e-12:
+        relative = 1 + length * change / mixture
+        if relative.min() >= _LEAST_REMAINDER:
+            drop = float(shares @ np.log(relative)) - length * growth
+            if drop > 0 and drop >= _SUFFICIENT * length * promise:
+                return length
         length /= 2
-    return None, value
-
-
-def _negative_likelihood(densities: Floats, shares: Floats, weights: Floats) -> float:
-    mixture = densities @ weights
-    if mixture.min() <= 0:
-        return np.inf
-    return float(weights.sum() - shares @ np.log(mixture))
+    return 0.0

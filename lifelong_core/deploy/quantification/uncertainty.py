@@ -72,7 +72,8 @@ def _window_part(
     sums = _sums(scores, member)
     clustered = (sums.T @ sums + added) / total
     count = sums.shape[0]
-    design_effect = float(np.trace(clustered) / np.trace(alone)) if np.trace(alone) > 0 else samples / count
+    spread = float((scores**2).sum())
+    design_effect = float((sums**2).sum()) / spread if spread > 0 else samples / count
     effective = samples / min(max(design_effect, 1.0), samples / count * _imbalance(member))
     return clustered * _correction(count), count - 1, effective
 

@@ -1,0 +1,276 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lifelong_core.deploy import (
+    AdaptationPolicy,
+    AdaptationReport,
+    LabeledLogits,
+    PostProcessingHead,
+    adapt,
+    fit_head,
+    quantifier,
+)
+from lifelong_core.deploy.adaptation import floored
+from lifelong_core.errors import InvalidInputError
+
+COSTS = np.array([[0, 1, 1], [1, 0, 1], [2, 2, 0.0]])
+SHIFTED = np.array([10, 1, 1]) / 12
+POLICY = AdaptationPolicy()
+
+
+@pytest.fixture
+def three(population):
+    return population(3, 1.5)
+
+
+@pytest.fixture
+def calibration(three):
+    return three.draw([150] * 3, np.random.default_rng(0))
+
+
+@pytest.fixture
+def head(calibration):
+    return fit_head(calibration, COSTS, class_names=("harmless", "watch", "urgent"))
+
+
+def codes(report):
+    return [reason.code for reason in report.reasons]
+
+
+def test_a_shifted_population_gets_another_head(three, calibration, head):
+    window = three.window(SHIFTED, 800, np.random.default_rng(1))
+    report = adapt(calibration, window, head, POLICY)
+    assert (report.outcome, codes(report)) == ("swap", ["prevalence_shifted", "gain_sufficient"])
+    assert report.shift_test.rejected
+    assert report.expected_gain.lower_quartile > POLICY.minimum_gain * COSTS.max()
+    assert report.prevalence.prevalence == pytest.approx(SHIFTED, abs=0.08)
+    expected = fit_head(calibration, COSTS, target_prevalence=floored(report.prevalence))
+    assert report.candidate.bias.tolist() == expected.bias.tolist()
+    assert report.candidate.class_names == head.class_names
+    assert report.candidate.costs.tolist() == COSTS.tolist()
+    assert report.candidate.provenance["replaces"] == head.digest
+    labels = np.random.default_rng(2).choice(3, size=5000, p=SHIFTED)
+    logits = three.logits(labels, np.random.default_rng(3))
+    before, after = (COSTS[labels, one.apply(logits).decisions].mean() for one in (head, report.candidate))
+    assert after < 0.75 * before
+
+
+def test_after_the_swap_the_new_head_is_kept(three, calibration, head):
+    rng = np.random.default_rng(1)
+    candidate = adapt(calibration, three.window(SHIFTED, 2000, rng), head, POLICY).candidate
+    report = adapt(calibration, three.window(SHIFTED, 2000, rng), candidate, POLICY)
+    assert report.outcome == "keep"
+    assert report.candidate is None
+
+
+def test_without_a_shift_the_head_is_kept(three, calibration, head):
+    report = adapt(calibration, three.window(np.full(3, 1 / 3), 800, np.random.default_rng(1)), head, POLICY)
+    assert (report.outcome, codes(report)) == ("keep", ["prevalence_unchanged"])
+    assert not report.shift_test.rejected
+    assert report.expected_gain is None
+    assert report.candidate is None
+
+
+@pytest.mark.parametrize(("size", "outcome"), [(199, "keep"), (200, "swap")])
+def test_the_minimum_sample_size_is_a_limit(three, calibration, head, size, outcome):
+    window = three.window([0.98, 0.01, 0.01], size, np.random.default_rng(1))
+    report = adapt(calibration, window, head, POLICY)
+    assert report.outcome == outcome
+    assert ("window_too_small" in codes(report)) == (size < 200)
+
+
+def test_samples_of_one_patient_do_not_make_a_window(three, calibration, head):
+    window = np.repeat(three.window(SHIFTED, 50, np.random.default_rng(1)), 8, axis=0)
+    keys = np.repeat([f"patient {i}" for i in range(50)], 8)
+    assert adapt(calibration, window, head, POLICY).outcome == "swap"
+    report = adapt(calibration, window, head, POLICY, groups=keys)
+    assert (report.outcome, codes(report)) == ("keep", ["window_too_small"])
+    assert report.prevalence.effective_n == pytest.approx(50)
+
+
+def test_a_shift_that_costs_nothing_is_no_reason_to_swap(population):
+    """The classes are so far apart that every head decides right."""
+    clear, rng = population(3, 12.0), np.random.default_rng(0)
+    calibration = clear.draw([100] * 3, rng)
+    report = adapt(calibration, clear.window(SHIFTED, 800, rng), fit_head(calibration, COSTS), POLICY)
+    assert (report.outcome, codes(report)) == ("keep", ["prevalence_shifted", "gain_too_small"])
+    assert report.expected_gain.value == 0
+    assert report.candidate is None
+
+
+def test_the_minimum_gain_counts_in_units_of_the_largest_cost(three, calibration):
+    window = three.window(SHIFTED, 800, np.random.default_rng(1))
+    head = fit_head(calibration, COSTS)
+    quartile = adapt(calibration, window, head, POLICY).expected_gain.lower_quartile
+    for factor, outcome in ((0.99, "swap"), (1.01, "keep")):
+        policy = AdaptationPolicy(minimum_gain=factor * quartile / COSTS.max())
+        assert adapt(calibration, window, head, policy).outcome == outcome
+    dear = adapt(calibration, window, fit_head(calibration, 100 * COSTS), POLICY)
+    assert dear.expected_gain.lower_quartile == pytest.approx(100 * quartile)
+
+
+def test_without_shift_no_look_swaps_and_with_one_every_look_does(three):
+    """What the demo relies on: 450 calibration samples, three classes, ten to one."""
+    rng = np.random.default_rng(5)
+    outcomes = {"same": [], "shifted": []}
+    for _ in range(5):
+        calibration = three.draw([150] * 3, rng)
+        fitted, head = quantifier("MLLS").fit(calibration), fit_head(calibration, COSTS)
+        for size in (500, 1500):
+            for _ in range(6):
+                same = three.window(np.full(3, 1 / 3), size, rng)
+                outcomes["same"].append(adapt(fitted, same, head, POLICY).outcome)
+            outcomes["shifted"].append(adapt(fitted, three.window(SHIFTED, size, rng), head, POLICY).outcome)
+    assert set(outcomes["same"]) == {"keep"}
+    assert set(outcomes["shifted"]) == {"swap"}
+
+
+@pytest.mark.parametrize("method", ["ACC", "PACC", "EMQ", "KDEyML"])
+def test_any_quantifier_will_do(three, calibration, head, method):
+    fitted = quantifier(method).fit(calibration)
+    report = adapt(fitted, three.window(SHIFTED, 800, np.random.default_rng(1)), head, POLICY)
+    assert report.prevalence.method == method
+    assert report.quantifier_digest == fitted.digest
+    assert report.expected_gain is not None
+
+
+def test_mlls_is_the_default_quantifier(three, calibration, head):
+    window = three.window(SHIFTED, 300, np.random.default_rng(1))
+    assert adapt(calibration, window, head, POLICY) == adapt(
+        quantifier("MLLS").fit(calibration), window, head, POLICY
+    )
+
+
+def test_a_class_that_was_not_seen_keeps_a_small_prevalence(three, calibration, head):
+    window = three.logits(np.zeros(1000, dtype=int), np.random.default_rng(1))
+    report = adapt(calibration, window, head, POLICY)
+    assert report.outcome == "swap"
+    assumed = report.candidate.assumed_prevalence
+    assert assumed.min() > 0.4 / 1000
+    assert np.isfinite(report.candidate.bias).all()
+    assert report.candidate.apply([[0, 0, 30.0]]).decisions.tolist() == [2]
+
+
+def unidentifiable():
+    kind = np.array([0] * 30 + [0, 1] * 15 + [1] * 30)
+    return LabeledLogits(np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 2.0]])[kind], np.repeat([0, 1, 2], 30))
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"calibration": unidentifiable()}, "calibration_unidentifiable"),
+        ({"calibration": LabeledLogits(np.eye(2), [0, 1])}, "classes_differ"),
+        ({"window": [[0.0, np.nan, 1.0]] * 300}, "window_invalid"),
+        ({"window": [[0.0, 1.0]] * 300}, "window_invalid"),
+        ({"window": "logits"}, "window_invalid"),
+        ({"window": []}, "window_invalid"),
+    ],
+)
+def test_where_the_assumptions_fail_the_cycle_refuses_and_says_why(three, calibration, head, changes, code):
+    arguments = {
+        "calibration": calibration,
+        "window": three.window(SHIFTED, 300, np.random.default_rng(1)),
+        **changes,
+    }
+    report = adapt(arguments["calibration"], arguments["window"], head, POLICY)
+    assert (report.outcome, codes(report)) == ("refuse", [code])
+    assert report.candidate is None
+    assert report.reasons[0].text
+    assert AdaptationReport.from_json(report.to_json()) == report
+
+
+def test_a_class_without_calibration_samples_is_refused(three, calibration, head):
+    missing = calibration.select(calibration.labels < 2)
+    report = adapt(missing, three.window(SHIFTED, 300, np.random.default_rng(1)), head, POLICY)
+    assert codes(report) == ["calibration_unidentifiable"]
+
+
+def test_an_empty_window_keeps_the_head(calibration, head):
+    report = adapt(calibration, np.empty((0, 3)), head, POLICY)
+    assert (report.outcome, codes(report), report.prevalence) == ("keep", ["window_too_small"], None)
+
+
+def test_the_report_survives_json_exactly_and_replays(three, calibration, head):
+    window = three.window(SHIFTED, 800, np.random.default_rng(1))
+    report = adapt(calibration, window, head, POLICY, rng=7)
+    again = AdaptationReport.from_json(report.to_json())
+    assert again == report
+    assert again.to_json() == report.to_json()
+    assert hash(again) == hash(report)
+    stored = json.loads(report.to_json())
+    replayed = adapt(
+        LabeledLogits.from_bytes(calibration.to_bytes()),
+        window,
+        PostProcessingHead.from_json(head.to_json()),
+        AdaptationPolicy.from_document(stored["policy"]),
+        rng=stored["seed"],
+    )
+    assert replayed.to_json() == report.to_json()
+
+
+def test_the_report_names_its_inputs_by_digest(three, calibration, head):
+    window = three.window(SHIFTED, 300, np.random.default_rng(1))
+    report = adapt(calibration, window, head, POLICY)
+    assert (report.calibration_digest, report.head_digest) == (calibration.digest, head.digest)
+    other = window.copy()
+    other[0, 0] += 1
+    keys = np.arange(300) // 2
+    digests = {
+        report.window_digest,
+        adapt(calibration, other, head, POLICY).window_digest,
+        adapt(calibration, window, head, POLICY, groups=keys).window_digest,
+    }
+    assert len(digests) == 3
+    renamed = adapt(calibration, window, head, POLICY, groups=[f"p{k:03d}" for k in keys]).window_digest
+    assert renamed in digests
+
+
+def test_the_sentences_hold_the_figures(three, calibration, head):
+    report = adapt(calibration, three.window(SHIFTED, 800, np.random.default_rng(1)), head, POLICY)
+    shift, gain = (reason.text for reason in report.reasons)
+    assert "'harmless'" in shift
+    assert f"{report.prevalence.prevalence[0]:.3f}" in shift
+    assert f"{report.expected_gain.lower_quartile:.4f}" in gain
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"minimum_samples": 0}, "minimum_samples"),
+        ({"minimum_samples": 1.5}, "minimum_samples"),
+        ({"level": 0.0}, "level"),
+        ({"level": 1.0}, "level"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"confidence": "high"}, "confidence"),
+        ({"minimum_gain": -0.1}, "minimum_gain"),
+        ({"minimum_gain": float("nan")}, "minimum_gain"),
+    ],
+)
+def test_an_illegal_policy_is_named(arguments, field):
+    with pytest.raises(InvalidInputError) as caught:
+        AdaptationPolicy(**arguments)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"outcome": "explode"}, "outcome"),
+        ({"surprise": 1}, "surprise"),
+        ({"schema_version": 0}, "schema_version"),
+    ],
+)
+def test_a_bad_document_is_refused(three, calibration, head, changes, field):
+    document = adapt(calibration, np.empty((0, 3)), head, POLICY).to_document()
+    with pytest.raises(InvalidInputError) as caught:
+        AdaptationReport.from_document({**document, **changes})
+    assert caught.value.field == field
+
+
+def test_reports_that_differ_are_not_equal(calibration, head):
+    report = adapt(calibration, np.empty((0, 3)), head, POLICY)
+    assert report != replace(report, seed=1)
