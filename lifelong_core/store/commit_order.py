@@ -9,7 +9,7 @@ would skip whatever commits late with a smaller one. Therefore every row of the 
   starts later gets a larger id.
 
 `commit_clock.value` is added to transaction ids. It is 0 until a log is restored on a new server, whose transaction ids
-start low again; `align_clock` then lifts it.
+start low again; `align_clock` (run by every migration, so by `lifelong upgrade` after a restore) then lifts it.
 """
 
 import sqlalchemy as sa

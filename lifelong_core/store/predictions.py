@@ -148,7 +148,7 @@ class Predictions:
             return connection.execute(query).scalar_one()
 
     def populations(self, since: datetime) -> list[tuple[int, str]]:
-        """Every (model id, environment) with a prediction made at or after `since`, sorted."""
+        """Every (model id, existing environment) with a prediction made at or after `since`, sorted."""
         first = first_id_at(since)
         models, environments = tables.models.c.id, tables.environments.c.name
         # One look into the index for each pair, where DISTINCT would read the whole log; with LIMIT instead of EXISTS,
