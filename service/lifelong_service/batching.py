@@ -32,12 +32,21 @@ class MicroBatcher(Generic[Job, Answer]):
         process: what is done with a batch, in the thread; it gives one answer or exception per job, in order.
         capacity: jobs that may wait; one more is turned away.
         maximum_samples: a batch is closed before it would hold more samples than this; one large job is a batch.
+        watch: told the length of the queue whenever it changes.
     """
 
-    def __init__(self, process: Process[Job, Answer], *, capacity: int, maximum_samples: int) -> None:
+    def __init__(
+        self,
+        process: Process[Job, Answer],
+        *,
+        capacity: int,
+        maximum_samples: int,
+        watch: Callable[[int], None] = lambda _: None,
+    ) -> None:
         self._process = process
         self._capacity = capacity
         self._maximum_samples = maximum_samples
+        self._watch = watch
         self._waiting: deque[_Waiting[Job, Answer]] = deque()
         self._changed = threading.Condition()
         self._closing = False
@@ -82,6 +91,7 @@ class MicroBatcher(Generic[Job, Answer]):
                     f"{self._capacity} requests are waiting already.", mend="Try again later, or add workers."
                 )
             self._waiting.append(_Waiting(job, samples, future, loop))
+            self._watch(len(self._waiting))
             self._changed.notify()
         return await future
 
@@ -110,6 +120,8 @@ class MicroBatcher(Generic[Job, Answer]):
                 continue
             batch.append(first)
             samples += first.samples
+        if batch:
+            self._watch(len(self._waiting))
         return batch
 
     def _answers(self, batch: Sequence[_Waiting[Job, Answer]]) -> Sequence[Answer | Exception]:

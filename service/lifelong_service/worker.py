@@ -11,6 +11,7 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.privacy import load_group_key
 from lifelong_core.store.records import Model, Registry, Task, Token
+from lifelong_service import metrics
 from lifelong_service.authentication import Authenticator
 from lifelong_service.batching import MicroBatcher
 from lifelong_service.decisions import Decider, Job
@@ -51,6 +52,7 @@ class Worker:
             ),
             capacity=settings.queue_capacity,
             maximum_samples=settings.maximum_batch_size,
+            watch=metrics.QUEUE_LENGTH.set,
         )
         self.authenticator = Authenticator(self._verify, lambda: self.poller.revision)
 
@@ -70,6 +72,7 @@ class Worker:
         self.poller.close()
         if self._store is not None:
             self._store.close()
+        gc.unfreeze()
         logger.info("the worker has stopped")
 
     @property
@@ -141,7 +144,9 @@ class Worker:
             return snapshot.classifier(model)
         with self._trying:
             if self._tried is None or self._tried[0] != model.id:
-                self._tried = (model.id, self.load(model, snapshot.registry.tasks[model.task_id]))
+                # Not from the snapshot: both may be younger than that.
+                task = next(task for task in self.store.tasks.list() if task.id == model.task_id)
+                self._tried = (model.id, self.load(model, task))
             return self._tried[1]
 
     def _fetch(self, known_revision: int | None) -> Registry | None:

@@ -11,10 +11,9 @@ from starlette.requests import Request
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import Store, logged_at
-from lifelong_core.store.records import NewLabel, Prediction, RequestKey, Scope, StoredRequest
+from lifelong_core.store.records import NewLabel, Prediction, Registry, RequestKey, Scope, StoredRequest
 from lifelong_service.bodies import parsed
 from lifelong_service.guard import GuardedRoute, access, worker_of
-from lifelong_service.snapshot import Snapshot
 
 MAXIMUM_LABELS = 1000
 
@@ -76,7 +75,9 @@ async def feedback(request: Request) -> dict[str, Any]:
     body = await request.body()
     several = _has_labels(body)
     labels = parsed(body, Labels).labels if several else [parsed(body, Label)]
-    outcomes = await run_in_threadpool(_record, worker.store, worker.snapshot, labels, several=several)
+    outcomes = await run_in_threadpool(
+        _record, worker.store, worker.snapshot.registry, labels, several=several
+    )
     if not several and outcomes[0]["outcome"] == "unknown":
         raise NotFoundError(
             "there is no such prediction.", field=_field(labels[0]), mend="Send the id that the answer held."
@@ -93,13 +94,13 @@ def _has_labels(body: bytes) -> bool:
     return isinstance(document, dict) and "labels" in document
 
 
-def _record(store: Store, snapshot: Snapshot, labels: list[Label], *, several: bool) -> list[dict[str, Any]]:
+def _record(store: Store, registry: Registry, labels: list[Label], *, several: bool) -> list[dict[str, Any]]:
     found: list[tuple[Prediction, int] | None] = []
     for index, label in enumerate(labels):
         prefix = f"labels.{index}." if several else ""
-        prediction = _prediction(store, snapshot, label, prefix)
+        prediction = _prediction(store, registry, label, prefix)
         found.append(
-            None if prediction is None else (prediction, _class(snapshot, prediction, label, prefix))
+            None if prediction is None else (prediction, _class(store, registry, prediction, label, prefix))
         )
     new = [
         NewLabel(pair[0].id, pair[1], label.source)
@@ -115,10 +116,10 @@ def _record(store: Store, snapshot: Snapshot, labels: list[Label], *, several: b
     ]
 
 
-def _prediction(store: Store, snapshot: Snapshot, label: Label, prefix: str) -> Prediction | None:
+def _prediction(store: Store, registry: Registry, label: Label, prefix: str) -> Prediction | None:
     if label.prediction_id is not None:
         return store.predictions.get(label.prediction_id) if _holds_a_time(label.prediction_id) else None
-    stored = _request(store, snapshot, label, prefix)
+    stored = _request(store, registry, label, prefix)
     if stored is None:
         return None
     if label.row is None and len(stored.predictions) > 1:
@@ -140,8 +141,8 @@ def _holds_a_time(prediction_id: UUID) -> bool:
     return True
 
 
-def _request(store: Store, snapshot: Snapshot, label: Label, prefix: str) -> StoredRequest | None:
-    model = snapshot.registry.resolve_model(label.model, field=f"{prefix}model")
+def _request(store: Store, registry: Registry, label: Label, prefix: str) -> StoredRequest | None:
+    model = registry.resolve_model(label.model, field=f"{prefix}model")
     request_id = label.request_id or ""
     if label.environment is not None:
         return store.predictions.request(RequestKey(model.id, label.environment, request_id))
@@ -155,9 +156,10 @@ def _request(store: Store, snapshot: Snapshot, label: Label, prefix: str) -> Sto
     return stored[0] if stored else None
 
 
-def _class(snapshot: Snapshot, prediction: Prediction, label: Label, prefix: str) -> int:
-    model = snapshot.registry.models[prediction.model_id]
-    names = snapshot.task(model).class_names
+def _class(store: Store, registry: Registry, prediction: Prediction, label: Label, prefix: str) -> int:
+    if prediction.model_id not in registry.models:  # younger than what this worker has seen
+        registry = store.registry() or registry
+    names = registry.tasks[registry.models[prediction.model_id].task_id].class_names
     if isinstance(label.label, str) and label.label in names:
         return names.index(label.label)
     if isinstance(label.label, int) and 0 <= label.label < len(names):

@@ -54,6 +54,24 @@ def test_what_waits_is_taken_together_up_to_the_limit() -> None:
     asyncio.run(scenario())
 
 
+def test_the_length_of_the_queue_is_told() -> None:
+    async def scenario() -> None:
+        process, lengths = Recorder(), list[int]()
+        made: MicroBatcher[int, int] = MicroBatcher(
+            process, capacity=9, maximum_samples=2, watch=lengths.append
+        )
+        made.start()
+        first = await held_up(made, process)
+        later = [asyncio.create_task(made.submit(job)) for job in range(3)]
+        await asyncio.sleep(0)
+        process.gate.set()
+        await asyncio.gather(first, *later)
+        assert lengths == [1, 0, 1, 2, 3, 1, 0]
+        made.close()
+
+    asyncio.run(scenario())
+
+
 def test_a_batch_counts_samples_and_a_large_job_goes_alone() -> None:
     async def scenario() -> None:
         process = Recorder()

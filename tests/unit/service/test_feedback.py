@@ -1,11 +1,13 @@
 """True classes: named or numbered, by prediction or by request, once or again."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from tests.unit.service.conftest import Service, png
+from lifelong_core.store import register_calibration
+from tests.unit.service.conftest import Service, calibration, png
 
 
 def predict(service: Service, query: str = "") -> str:
@@ -33,6 +35,17 @@ def test_by_prediction_id(service: Service, label: str | int) -> None:
     assert send(service, prediction_id=prediction, label=label).json()["outcome"] == "unchanged"
     assert send(service, prediction_id=prediction, label="benign").json()["outcome"] == "corrected"
     assert labels_of(service) == {UUID(prediction): 0}
+
+
+def test_for_a_model_that_this_worker_has_not_seen_yet(
+    registered: None, serve: Callable[..., Service]
+) -> None:
+    behind = serve(registry_poll_seconds=1.0)
+    remote = behind.store.models.add("skin", "younger", kind="external", actor="test")
+    register_calibration(behind.store, remote.reference, calibration(), actor="test")
+    other = serve()
+    row = other.client.post("/v1/logits?model=younger", json={"logits": [[1, 2, 3]]}).json()["predictions"][0]
+    assert send(behind, prediction_id=row["prediction_id"], label=0).json()["outcome"] == "stored"
 
 
 def test_by_request_id(service: Service) -> None:
