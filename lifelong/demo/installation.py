@@ -16,7 +16,7 @@ from lifelong_core.store import Scope, Store, load_group_key
 from lifelong_core.store.preprocessing import Preprocessing
 
 TASK, MODEL = "triage", "digits-cnn"
-WINDOW_SAMPLES = 1000
+WINDOW_SAMPLES = 1500
 CYCLE_SECONDS = 10.0
 ACTOR = "demo"
 

@@ -93,6 +93,7 @@ def tell(installation: Installation, processes: Processes, seed: int, steps: Ste
     with Api(installation.service_url, installation.token) as api:
         with steps.step("Calibrate on held-out images", len(calibration.labels)) as advance:
             calibrate(api, write_calibration_images(installation.directory, calibration, rng), advance)
+            time.sleep(SWAP_SECONDS)
         observer = Observer(api)
         phases: list[Answers] = []
         for _ in range(CYCLES_BEFORE_SHIFT):

@@ -19,7 +19,9 @@ def test_defaults_need_no_configuration(tmp_path):
 
 
 def test_variables_are_stronger_than_the_file(monkeypatch, tmp_path):
-    (tmp_path / "lifelong.toml").write_text("port = 4000\nworkers = 3\n[policy]\nlevel = 0.02\nminimum_samples = 7\n")
+    (tmp_path / "lifelong.toml").write_text(
+        "port = 4000\nworkers = 3\n[policy]\nlevel = 0.02\nminimum_samples = 7\n"
+    )
     monkeypatch.setenv("LIFELONG_PORT", "5000")
     monkeypatch.setenv("LIFELONG_POLICY__MINIMUM_SAMPLES", "11")
     settings = Settings.load()
@@ -57,5 +59,8 @@ def test_a_missing_named_file_is_an_error(monkeypatch, tmp_path):
 
 
 def test_every_setting_is_documented():
-    fields = [*Settings.model_fields.items(), *Settings.model_fields["policy"].annotation.model_fields.items()]
+    fields = [
+        *Settings.model_fields.items(),
+        *Settings.model_fields["policy"].annotation.model_fields.items(),
+    ]
     assert [name for name, field in fields if not field.description] == []
