@@ -1,10 +1,14 @@
 """`lifelong models`: register ONNX models and external ones."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from lifelong.commands.common import actor, as_json, open_store, print_rows
+
+if TYPE_CHECKING:
+    from lifelong_core.store.preprocessing import Preprocessing
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -56,6 +60,8 @@ def add(
             raise InvalidInputError(str(error), field="--preprocessing") from error
     labelled = LabeledLogits.from_bytes(calibration.read_bytes()) if calibration else None
     with open_store() as store:
+        if onnx is not None and document is not None:
+            _check_graph(onnx, document, classes=len(store.tasks.get(task).class_names))
         model = store.models.add(
             task,
             name,
@@ -72,6 +78,33 @@ def add(
             )
         else:
             click.echo("It is served once it has a calibration set: `lifelong calibrate`.")
+
+
+def _check_graph(graph: Path, preprocessing: "Preprocessing", *, classes: int) -> None:
+    """Ask the service's own code, in a process of its own, whether it can run the graph."""
+    import json
+    import subprocess
+    import sys
+
+    from lifelong_core.errors import ConfigurationError, InvalidInputError
+
+    checker = [sys.executable, "-m", "lifelong_service.check_graph"]
+    done = subprocess.run(  # noqa: S603 - our own module, no shell
+        [*checker, str(graph), preprocessing.model_dump_json(), str(classes)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 0:
+        return
+    try:
+        error = json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, json.JSONDecodeError):
+        raise ConfigurationError(
+            f"the graph could not be checked: {done.stderr.strip()[-300:]}",
+            mend="Is the extra cpu or gpu installed?",
+        ) from None
+    raise InvalidInputError(error["message"], field="--onnx", mend=error["mend"])
 
 
 @models.command("list")

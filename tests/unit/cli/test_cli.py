@@ -89,6 +89,15 @@ def test_the_head_uses_the_costs_of_the_task(run, served):
     assert head.class_names == ("a", "b", "c")
 
 
+def test_a_graph_that_cannot_be_served_is_refused_at_once(run, graph):
+    run("init")
+    run("tasks", "add", "four", "--classes", "a,b,c,d")
+    with pytest.raises(LifelongError, match="one logit per class") as caught:
+        run("models", "add", "net", "--task", "four", "--onnx", str(graph))
+    assert caught.value.field == "--onnx"
+    assert json.loads(run("models", "list", "--json")) == []
+
+
 def test_publish_and_roll_back(run, served, tmp_path):
     (tmp_path / "head.json").write_text(run("heads", "show", "net", "1"))
     assert "head 2" in run("heads", "publish", "net", str(tmp_path / "head.json"))
