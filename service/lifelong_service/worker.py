@@ -63,6 +63,7 @@ class Worker:
         # What lives now lives for ever: the collector need not look at it again (its pauses were the longest).
         gc.collect()
         gc.freeze()
+        gc.enable()
         logger.info("the worker has started", extra={"details": {"not_ready": self.not_ready()}})
 
     def close(self) -> None:
