@@ -1,7 +1,9 @@
 """One pass of the five-step workflow (thesis section 6.1.3): from a window of logits to keep, swap or refuse."""
 
 import hashlib
+import operator
 from dataclasses import replace
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,6 +49,9 @@ def adapt(
         groups: shape (N,); samples of one group may depend on each other.
         rng: seed, kept for the replay. The present steps draw nothing.
 
+    Raises:
+        InvalidInputError: `rng` is no whole number.
+
     Returns:
         The report. The outcome is refuse, with its reason, where the workflow's assumptions fail: the calibration set
         cannot tell the classes apart, the head has other classes, or the window holds values that are not finite.
@@ -67,7 +72,7 @@ def adapt(
         [0.9, 0.1]
     """
     data = calibration.calibration if isinstance(calibration, FittedQuantifier) else calibration
-    report = _begin(data, window, groups, head, policy, rng)
+    report = _begin(data, window, groups, head, policy, _seed(rng))
     if data.classes != head.classes:
         text = f"The calibration set has {data.classes} classes, the head {head.classes}."
         return _end(report, "refuse", "classes_differ", text)
@@ -134,6 +139,12 @@ def _begin(
         head_digest=head.digest,
         window_digest=digest,
     )
+
+
+def _seed(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise InvalidInputError("expected a whole number, which the report can hold.", field="rng")
+    return operator.index(value)
 
 
 def _fingerprint(window: ArrayLike, groups: ArrayLike | None) -> tuple[int, str | None]:

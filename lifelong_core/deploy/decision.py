@@ -1,5 +1,8 @@
 """The decision rule that minimises the expected cost."""
 
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -34,19 +37,34 @@ def bayes_decisions(probabilities: ArrayLike, costs: ArrayLike) -> Integers:
         [2]
     """
     rows = as_probabilities(probabilities)
-    return cheapest(rows, as_costs(costs, classes=rows.shape[1]))
+    return DecisionRule.of(as_costs(costs, classes=rows.shape[1])).decide(rows)
 
 
-def cheapest(probabilities: Floats, costs: Floats) -> Integers:
-    """`bayes_decisions` for arguments that were checked before."""
-    # A constant per true class changes every decision's cost alike. Taken off, 0-1 costs become minus the
-    # identity.
-    relative = costs - costs.max(axis=1, keepdims=True)
-    expected = expected_costs(probabilities, relative)
-    slack = _rounding_error(relative)
-    best = expected.argmin(axis=1)[:, np.newaxis]
-    limit = np.take_along_axis(expected, best, axis=1) + slack[best]
-    return (expected - slack <= limit).argmax(axis=1).astype(np.int64)
+@dataclass(frozen=True)
+class DecisionRule:
+    """`bayes_decisions` for one cost matrix, prepared once."""
+
+    relative: Floats
+    """shape (C, D): the costs less the largest of their row, which changes every decision's cost alike; 0-1 costs
+    become minus the identity, whose sums are exact"""
+    slack: Floats
+    """shape (D,), bounds the rounding error of each decision's sum: one unit per inexact product or addition"""
+
+    @classmethod
+    def of(cls, costs: Floats) -> Self:
+        """The rule for these costs, shape (C, D)."""
+        relative = costs - costs.max(axis=1, keepdims=True)
+        mantissa, _ = np.frexp(relative)
+        inexact_products = ((relative != 0) & (np.abs(mantissa) != 0.5)).sum(axis=0)
+        additions = np.maximum((relative != 0).sum(axis=0) - 1, 0)
+        return cls(relative, (additions + inexact_products) * _UNIT * np.abs(relative).max(axis=0))
+
+    def decide(self, probabilities: Floats) -> Integers:
+        """Decisions of shape (N,) for probabilities that were checked before."""
+        expected = expected_costs(probabilities, self.relative)
+        best = expected.argmin(axis=1)[:, np.newaxis]
+        limit = np.take_along_axis(expected, best, axis=1) + self.slack[best]
+        return (expected - self.slack <= limit).argmax(axis=1).astype(np.int64)
 
 
 def expected_costs(probabilities: Floats, costs: Floats) -> Floats:
@@ -59,12 +77,3 @@ def expected_costs(probabilities: Floats, costs: Floats) -> Floats:
     for column, row in zip(probabilities.T, costs, strict=True):
         total += column[:, np.newaxis] * row
     return total
-
-
-def _rounding_error(costs: Floats) -> Floats:
-    """Bound of each decision's rounding error: one unit per inexact product or addition."""
-    terms = (costs != 0).sum(axis=0)
-    mantissa, _ = np.frexp(costs)
-    inexact_products = ((costs != 0) & (np.abs(mantissa) != 0.5)).sum(axis=0)
-    additions = np.maximum(terms - 1, 0)
-    return (additions + inexact_products) * _UNIT * np.abs(costs).max(axis=0)

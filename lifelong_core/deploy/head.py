@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Self, cast
 
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike
 from lifelong_core.arrays import Floats, Integers, as_costs, as_logits, as_prevalence, frozen
 from lifelong_core.deploy.calibration import class_weights, fit_weighted
 from lifelong_core.deploy.checks import as_parameter, as_temperature
-from lifelong_core.deploy.decision import cheapest, expected_costs
+from lifelong_core.deploy.decision import DecisionRule, expected_costs
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.softmax import affine_scores, softmax
@@ -94,6 +95,10 @@ class PostProcessingHead(ArrayValue):
         """Number of classes C."""
         return len(self.class_names)
 
+    @cached_property
+    def _rule(self) -> DecisionRule:
+        return DecisionRule.of(self.costs)
+
     @property
     def digest(self) -> str:
         """SHA-256 (hex) over all that the head computes with: everything but the provenance."""
@@ -114,7 +119,7 @@ class PostProcessingHead(ArrayValue):
         probabilities = softmax(affine_scores(rows, self.temperature, self.bias))
         return HeadOutput(
             probabilities=frozen(probabilities),
-            decisions=frozen(cheapest(probabilities, self.costs)),
+            decisions=frozen(self._rule.decide(probabilities)),
             expected_costs=frozen(expected_costs(probabilities, self.costs)),
         )
 

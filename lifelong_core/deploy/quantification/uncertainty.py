@@ -48,7 +48,7 @@ def combine(influence: Influence, calibration: LabeledLogits, groups: NDArray[np
     fixed, variances, degrees = _calibration_part(influence.calibration, calibration)
     covariance = window + fixed
     own: Floats = np.diag(window)
-    if window_degrees == 0:
+    if window_degrees == 0 or not degrees.all():
         return Spread(covariance, np.zeros_like(own), effective)
     squares = own**2 / window_degrees + (variances**2 / degrees[:, np.newaxis]).sum(axis=0)
     total = (own + variances.sum(axis=0)) ** 2
@@ -83,17 +83,30 @@ def _calibration_part(scores: Floats, calibration: LabeledLogits) -> tuple[Float
 
     The parts are the classes, or all together where groups may cross them.
     """
-    counts = calibration.counts
-    means = _sums(scores, calibration.labels) / counts[:, np.newaxis]
-    centred = (scores - means[calibration.labels]) / counts[calibration.labels][:, np.newaxis]
+    labels, counts = calibration.labels, calibration.counts
+    residuals = scores - (_sums(scores, labels) / counts[:, np.newaxis])[labels]
     if calibration.groups is None:
-        corrections = np.array([_correction(count) for count in counts.tolist()])
-        centred *= np.sqrt(corrections)[calibration.labels][:, np.newaxis]
-        return centred.T @ centred, _sums(centred**2, calibration.labels), np.maximum(counts - 1.0, 1.0)
+        return _class_parts(residuals, labels, counts)
     _, member = np.unique(calibration.groups, return_inverse=True)
-    sums = _sums(centred, member)
+    sums = _sums(residuals / counts[labels][:, np.newaxis], member)
     covariance = sums.T @ sums * _correction(sums.shape[0])
-    return covariance, np.diag(covariance)[np.newaxis, :], np.array([max(sums.shape[0] - 1.0, 1.0)])
+    return covariance, np.diag(covariance)[np.newaxis, :], np.array([sums.shape[0] - 1.0])
+
+
+def _class_parts(residuals: Floats, labels: Integers, counts: Integers) -> tuple[Floats, Floats, Floats]:
+    corrections = np.array([_correction(count) for count in counts.tolist()])
+    weighted = residuals * (np.sqrt(corrections) / counts)[labels][:, np.newaxis]
+    covariance: Floats = weighted.T @ weighted
+    variances, degrees = _sums(weighted**2, labels), counts.astype(np.float64) - 1
+    single = counts == 1
+    freedom = labels.size - counts.size
+    if single.any() and freedom > 0:
+        # One sample shows no spread: it is taken to be that within the other classes, and to be badly known.
+        pooled = residuals.T @ residuals / freedom
+        covariance += single.sum() * pooled
+        variances[single] = np.diag(pooled)
+        degrees[single] = 1.0
+    return covariance, variances, degrees
 
 
 def _sums(values: Floats, member: Integers | NDArray[np.intp]) -> Floats:

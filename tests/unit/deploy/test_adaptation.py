@@ -271,6 +271,13 @@ def test_a_bad_document_is_refused(three, calibration, head, changes, field):
     assert caught.value.field == field
 
 
+@pytest.mark.parametrize("rng", [np.random.default_rng(0), 0.5, None, True])
+def test_a_seed_that_no_report_can_hold_is_refused(calibration, head, rng):
+    with pytest.raises(InvalidInputError) as caught:
+        adapt(calibration, np.empty((0, 3)), head, POLICY, rng=rng)
+    assert caught.value.field == "rng"
+
+
 def test_reports_that_differ_are_not_equal(calibration, head):
     report = adapt(calibration, np.empty((0, 3)), head, POLICY)
     assert report != replace(report, seed=1)

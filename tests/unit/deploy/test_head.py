@@ -162,6 +162,19 @@ def test_a_missing_field_is_named(name):
     assert caught.value.field == name
 
 
+@pytest.mark.parametrize("value", [None, [], "head"])
+def test_a_document_is_an_object(value):
+    with pytest.raises(InvalidInputError) as caught:
+        PostProcessingHead.from_document(value)
+    assert caught.value.field == "document"
+
+
+def test_a_rounded_prevalence_is_normalised_once_and_for_all():
+    head = make(assumed_prevalence=[0.3333333, 0.3333333, 0.3333333])
+    assert head.assumed_prevalence.sum() == pytest.approx(1, abs=1e-15)
+    assert PostProcessingHead.from_json(head.to_json()).digest == head.digest
+
+
 @pytest.mark.parametrize("text", ["", "{", "[1]", "null", "[" * 100_000])
 def test_text_that_is_no_document_is_refused(text):
     with pytest.raises(InvalidInputError) as caught:

@@ -41,6 +41,34 @@ def test_starts_outside_the_box_at_its_edge():
     assert minimize_convex(bowl, np.array([50.0]), np.array([1.0]), np.array([2.0])) == pytest.approx([1.0])
 
 
+class Indefinite(Bowl):
+    """Its Hessian was made slightly indefinite by rounding, as happens where curvatures differ by many orders."""
+
+    def derivatives(self, parameters):
+        gradient, hessian = super().derivatives(parameters)
+        return gradient, hessian - 1e-9 * np.eye(gradient.size)
+
+
+class Coarse(Bowl):
+    """Its loss is so coarse that near the bottom no step lowers it."""
+
+    def loss(self, parameters):
+        return 1 + np.ceil(100 * super().loss(parameters)) / 100
+
+
+def test_a_hessian_that_is_indefinite_by_rounding_does_no_harm():
+    bowl = Indefinite(np.array([[1.0, 1.0]]), np.array([1.0, 2.0]))
+    found = minimize_convex(bowl, np.zeros(2), np.full(2, -9.0), np.full(2, 9.0))
+    assert found.sum() == pytest.approx(3.0, abs=1e-4)
+
+
+def test_ends_where_no_step_lowers_the_loss():
+    found = minimize_convex(
+        Coarse(np.eye(1), np.array([0.5])), np.zeros(1), np.full(1, -9.0), np.full(1, 9.0)
+    )
+    assert found == pytest.approx([0.5], abs=0.15)
+
+
 @pytest.mark.parametrize("per_class", [False, True])
 @pytest.mark.parametrize("bias", [False, True])
 def test_the_derivatives_of_the_cross_entropy_are_those_of_its_values(bias, per_class):

@@ -200,6 +200,29 @@ def test_copied_calibration_patients_count_once(method, population):
     assert widths[2] < 0.7 * widths[1]
 
 
+@pytest.mark.parametrize("method", ["PACC", "MLLS", "KDEyML"])
+def test_a_single_calibration_sample_of_a_class_widens_the_intervals(method, population):
+    three, rng = population(3), np.random.default_rng(0)
+    calibration, window = three.draw([60, 60, 60], rng), three.window([0.4, 0.3, 0.3], 2000, rng)
+    rare = np.flatnonzero(calibration.labels == 2)
+    widths = []
+    for kept in (60, 5, 1):
+        fitted = quantifier(method).fit(calibration.select(np.delete(np.arange(180), rare[kept:])))
+        estimate = fitted.estimate(window)
+        widths.append((estimate.high - estimate.low)[2])
+    assert widths[0] < widths[1] < widths[2]
+
+
+@pytest.mark.parametrize("method", ["PACC", "MLLS", "KDEyML"])
+@pytest.mark.parametrize("groups", [None, [7, 7, 7]])
+def test_a_calibration_set_that_shows_no_spread_gives_no_interval(method, groups, population):
+    three, rng = population(3, 4.0), np.random.default_rng(0)
+    fitted = quantifier(method).fit(LabeledLogits(three.logits(np.arange(3), rng), [0, 1, 2], groups))
+    estimate = fitted.estimate(three.window([0.4, 0.3, 0.3], 200, rng))
+    assert estimate.low.tolist() == [0, 0, 0]
+    assert estimate.high.tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize("method", ["ACC", "PACC", "MLLS", "KDEyML"])
 def test_intervals_cover_the_population(method, population):
     """Nominal 95 %, over redraws of calibration set and window; 360 intervals, so 90 % is four errors away."""

@@ -110,6 +110,15 @@ def test_mixture_weights_ignore_the_scale_of_a_row():
     )
 
 
+def test_mixture_weights_of_classes_that_look_alike_are_found_at_all():
+    """Two equal columns: any split of their sum is optimal, and the Hessian singular."""
+    rng = np.random.default_rng(5)
+    densities = rng.gamma(0.5, size=(100, 2))[:, [0, 1, 1]]
+    weights = mixture_weights(densities, np.ones(100), np.full(3, 1 / 3))
+    pair = mixture_weights(densities[:, :2], np.ones(100), np.full(2, 1 / 2))
+    assert weights[0] == pytest.approx(pair[0], abs=1e-6)
+
+
 def test_mixture_weights_may_vanish_unless_a_sample_needs_the_class():
     start = np.full(2, 0.5)
     assert mixture_weights(np.array([[1.0, 0.0]] * 9), np.ones(9), start).tolist() == pytest.approx([1, 0])
