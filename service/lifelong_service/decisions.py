@@ -257,7 +257,7 @@ class Decider:
         names = decision_names(work.head.head)
         for prediction in work.predictions:
             metrics.PREDICTIONS.labels(
-                work.model.name, prediction.environment, names[prediction.decision]
+                work.model.reference, prediction.environment, names[prediction.decision]
             ).inc()
 
     def _answer(self, work: _Work) -> None:

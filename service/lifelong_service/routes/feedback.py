@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.store import Store, logged_at
+from lifelong_core.store import Store
 from lifelong_core.store.records import NewLabel, Prediction, Registry, RequestKey, Scope, StoredRequest
 from lifelong_service.bodies import parsed
 from lifelong_service.guard import GuardedRoute, access, worker_of
@@ -118,7 +118,7 @@ def _record(store: Store, registry: Registry, labels: list[Label], *, several: b
 
 def _prediction(store: Store, registry: Registry, label: Label, prefix: str) -> Prediction | None:
     if label.prediction_id is not None:
-        return store.predictions.get(label.prediction_id) if _holds_a_time(label.prediction_id) else None
+        return store.predictions.get(label.prediction_id)
     stored = _request(store, registry, label, prefix)
     if stored is None:
         return None
@@ -130,15 +130,6 @@ def _prediction(store: Store, registry: Registry, label: Label, prefix: str) -> 
         )
     row = label.row or 0
     return stored.predictions[row] if row < len(stored.predictions) else None
-
-
-def _holds_a_time(prediction_id: UUID) -> bool:
-    """Whether the id can be one of ours; one with a time beyond the calendar was made up."""
-    try:
-        logged_at(prediction_id)
-    except (ValueError, OverflowError):
-        return False
-    return True
 
 
 def _request(store: Store, registry: Registry, label: Label, prefix: str) -> StoredRequest | None:

@@ -91,10 +91,10 @@ def test_metrics(service: Service) -> None:
         samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
         return sum(s.value for s in samples if s.name == name and labels.items() <= s.labels.items())
 
-    before = value("lifelong_predictions_total", model="linear", environment="counted")
+    before = value("lifelong_predictions_total", model="linear@1", environment="counted")
     service.client.post("/v1/predict?environment=counted", content=png())
     service.client.post("/v1/logits", json={"logits": [[1, 2, 3]] * 4, "environment": "counted"})
-    assert value("lifelong_predictions_total", model="linear", environment="counted") == before + 5
+    assert value("lifelong_predictions_total", model="linear@1", environment="counted") == before + 5
     assert value("lifelong_requests_total", route="/v1/predict", status="200") >= 1
     assert value("lifelong_request_seconds_count", route="/v1/predict") >= 1
     assert value("lifelong_log_commit_seconds_count") >= 2
