@@ -12,7 +12,9 @@ class LifelongError(Exception):
 
     code = "error"
 
-    def __init__(self, message: str | None = None, *, field: str | None = None, mend: str | None = None) -> None:
+    def __init__(
+        self, message: str | None = None, *, field: str | None = None, mend: str | None = None
+    ) -> None:
         self.message = message or (type(self).__doc__ or "").split("\n", 1)[0]
         self.field = field
         self.mend = mend
