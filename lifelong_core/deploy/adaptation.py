@@ -27,6 +27,7 @@ def adapt(
     policy: AdaptationPolicy,
     *,
     groups: ArrayLike | None = None,
+    method: str = DEFAULT_QUANTIFIER,
     rng: int = 0,
 ) -> AdaptationReport:
     """Judge one window: does its population need another head?
@@ -42,11 +43,12 @@ def adapt(
     5. Swap if the gain in expected cost exceeds `policy.minimum_gain` times the largest cost with probability 3/4.
 
     Args:
-        calibration: labelled logits of the model (then quantified by MLLS), or a quantifier fitted on them.
+        calibration: labelled logits of the model, or a quantifier fitted on them.
         window: shape (N, C), logits of the newest predictions.
         head: that serves at present.
         policy: when to swap.
         groups: shape (N,); samples of one group may depend on each other.
+        method: the quantifier that is fitted where labelled logits are given; one of QUANTIFIERS.
         rng: seed, kept for the replay. The present steps draw nothing.
 
     Raises:
@@ -77,7 +79,9 @@ def adapt(
         text = f"The calibration set has {data.classes} classes, the head {head.classes}."
         return _end(report, "refuse", "classes_differ", text)
     try:
-        fitted = calibration if isinstance(calibration, FittedQuantifier) else _fit(calibration)
+        fitted = (
+            calibration if isinstance(calibration, FittedQuantifier) else quantifier(method).fit(calibration)
+        )
     except UnidentifiableError as error:
         return _end(report, "refuse", "calibration_unidentifiable", str(error))
     report = replace(report, quantifier_digest=fitted.digest)
@@ -160,10 +164,6 @@ def _fingerprint(window: ArrayLike, groups: ArrayLike | None) -> tuple[int, str 
         # Which samples belong together is what counts; the keys themselves are pseudonyms of any type.
         digest.update(np.unique(keys, return_inverse=True)[1].astype("<i8").tobytes())
     return logits.shape[0], digest.hexdigest()
-
-
-def _fit(calibration: LabeledLogits) -> FittedQuantifier:
-    return quantifier(DEFAULT_QUANTIFIER).fit(calibration)
 
 
 def _because(report: AdaptationReport, code: ReasonCode, text: str) -> AdaptationReport:

@@ -8,6 +8,7 @@ from lifelong_core.errors import ConfigurationError
 from lifelong_core.settings import Settings
 from lifelong_monitor.daemon import Daemon
 from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.quantifiers import check_method
 
 
 def main() -> int:
@@ -16,6 +17,7 @@ def main() -> int:
     log = logging.getLogger("lifelong_monitor")
     try:
         settings = Settings.load()
+        check_method(settings.quantifier)
         with Exporter(cycle_interval_seconds=settings.cycle_interval_seconds) as exporter:
             daemon = Daemon(settings, exporter)
             daemon.stop_on_signals()

@@ -95,6 +95,7 @@ def run_cycle(
         subject.head.head,
         AdaptationPolicy(**settings.policy.model_dump()),
         groups=window.groups,
+        method=settings.quantifier,
         rng=_seed(model, environment, due_at),
     )
     if stopping():
@@ -144,6 +145,7 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
         store.heads.get(model.reference, cycle.head_version).head,
         recorded.policy,
         groups=window.groups,
+        method=inputs["quantifier"],
         rng=recorded.seed,
     )
 

@@ -1,8 +1,21 @@
 """Fitted quantifiers, kept between cycles."""
 
-from lifelong_core.deploy import FittedQuantifier, quantifier
+from lifelong_core.deploy import FittedQuantifier, LabeledLogits, quantifier
+from lifelong_core.errors import ConfigurationError, InvalidInputError, UnidentifiableError
 from lifelong_core.store import Store
 from lifelong_core.store.records import Model
+
+
+def check_method(name: str) -> None:
+    """Find out at the start what would make every cycle fail.
+
+    Raises:
+        ConfigurationError: there is no quantifier of this name.
+    """
+    try:
+        quantifier(name)
+    except InvalidInputError as error:
+        raise ConfigurationError(error.message, field="LIFELONG_QUANTIFIER", mend=error.mend) from error
 
 
 class FittedQuantifiers:
@@ -11,17 +24,25 @@ class FittedQuantifiers:
     def __init__(self) -> None:
         self._fitted: dict[int, tuple[tuple[str, str], FittedQuantifier]] = {}
 
-    def get(self, store: Store, model: Model, calibration_set_id: int, method: str) -> FittedQuantifier:
+    def get(
+        self, store: Store, model: Model, calibration_set_id: int, method: str
+    ) -> FittedQuantifier | LabeledLogits:
         """The quantifier fitted on that calibration set of the model.
+
+        Where the set cannot tell the classes apart, the set itself: `adapt` will refuse it and say why.
 
         Raises:
             NotFoundError: the calibration set or its artifact is gone.
-            InvalidInputError: the method is unknown, or cannot be fitted on that set.
+            InvalidInputError: the method is unknown.
         """
         key = (store.calibration_sets.get(calibration_set_id).digest, method)
         kept = self._fitted.get(model.id)
         if kept is not None and kept[0] == key:
             return kept[1]
-        fitted = quantifier(method).fit(store.calibration_sets.load(calibration_set_id))
+        labelled = store.calibration_sets.load(calibration_set_id)
+        try:
+            fitted = quantifier(method).fit(labelled)
+        except UnidentifiableError:
+            return labelled
         self._fitted[model.id] = (key, fitted)
         return fitted

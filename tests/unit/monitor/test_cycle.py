@@ -4,6 +4,7 @@ from threading import Barrier, Thread
 import numpy as np
 import pytest
 
+from lifelong_core.deploy import FittedQuantifier, LabeledLogits
 from lifelong_core.errors import NotFoundError
 from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Model, Store, new_prediction_id
@@ -198,7 +199,27 @@ def test_a_quantifier_is_fitted_once_per_calibration_set_and_method(
     assert kept.get(store, model, first, "MLLS") is fitted
     assert kept.get(store, model, first, "ACC") is not fitted
     second = store.calibration_sets.add(model.reference, draw(BALANCED, 300, seed=8), actor="tests").id
-    assert kept.get(store, model, second, "ACC").calibration.samples == 300
+    again = kept.get(store, model, second, "ACC")
+    assert isinstance(again, FittedQuantifier)
+    assert again.calibration.samples == 300
+
+
+def test_a_calibration_set_that_cannot_tell_classes_apart_is_refused_on_record(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    known = draw((0.5, 0.5, 0.0), 400, seed=9)
+    alike = LabeledLogits(
+        np.concatenate([known.logits, known.logits[known.labels == 1]]),
+        np.concatenate([known.labels, np.full((known.labels == 1).sum(), 2)]),
+    )
+    store.calibration_sets.add(model.reference, alike, actor="tests")
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    result = run_cycle(store, settings, model, "clinic", DUE)
+    assert result.outcome == "refuse"
+    assert result.last is not None
+    assert [reason.code for reason in report_of(result.last).reasons] == ["calibration_unidentifiable"]
+    assert replay(store, result.last.id) == report_of(result.last)
+    assert active_version(store, model, "clinic") == 1
 
 
 @pytest.mark.parametrize(("prevalence", "outcome"), [(BALANCED, "keep"), (SHIFTED, "swap")])

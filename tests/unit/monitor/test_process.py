@@ -137,11 +137,14 @@ def test_a_taken_port_is_explained(folder: Path) -> None:
     assert "Traceback" not in said
 
 
-def test_a_wrong_setting_is_explained(folder: Path) -> None:
-    with monitor(folder, free_port(), LIFELONG_CYCLE_INTERVAL_SECONDS="-1") as process:
+@pytest.mark.parametrize(
+    ("variable", "value"), [("LIFELONG_CYCLE_INTERVAL_SECONDS", "-1"), ("LIFELONG_QUANTIFIER", "MLSS")]
+)
+def test_a_wrong_setting_is_explained(folder: Path, variable: str, value: str) -> None:
+    with monitor(folder, free_port(), **{variable: value}) as process:
         _, said = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert "LIFELONG_CYCLE_INTERVAL_SECONDS" in said
+    assert variable in said
     assert "Traceback" not in said
 
 
