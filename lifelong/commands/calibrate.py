@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 
-@click.command()
+@click.command(short_help="Calibrate a model with a folder of labelled images.")
 @click.argument("model")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--url", default="http://127.0.0.1:3000", show_default=True, help="The running service.")

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 
-@click.command()
+@click.command(short_help="Train, serve, shift, swap: the whole loop in a minute.")
 @click.option(
     "--seed", default=0, show_default=True, help="Seed of the images, the training and the streams."
 )

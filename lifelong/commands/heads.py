@@ -20,7 +20,7 @@ def _summary(head: "PostProcessingHead") -> dict[str, Any]:
     return {"assumed_prevalence": ", ".join(f"{name} {share:.3f}" for name, share in prevalence)}
 
 
-@click.group()
+@click.group(short_help="Heads: list, show, publish, roll back.")
 def heads() -> None:
     """Post-processing heads: list, show, publish, roll back."""
 

@@ -5,7 +5,7 @@ import click
 from lifelong.commands.common import actor
 
 
-@click.command()
+@click.command(short_help="Prepare database, keys and the first token.")
 def init() -> None:
     """Prepare database, artifacts and group key, and print the first admin token (once).
 
@@ -30,7 +30,7 @@ def init() -> None:
     click.echo(secret)
 
 
-@click.command()
+@click.command(short_help="Bring the database to this version's schema.")
 def upgrade() -> None:
     """Bring the database to the schema of this version (stop service and monitor first)."""
     from lifelong_core.settings import Settings

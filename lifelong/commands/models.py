@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.group()
+@click.group(short_help="Models: ONNX graphs, or external ones.")
 def models() -> None:
     """Models of a task: an ONNX graph that is served here, or an external one that sends logits."""
 

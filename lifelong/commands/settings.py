@@ -7,7 +7,7 @@ import click
 from lifelong.commands.common import as_json, print_rows
 
 
-@click.command()
+@click.command(short_help="List every setting, its value and meaning.")
 @as_json
 def settings(*, as_json: bool) -> None:
     """List every setting with its value here (set LIFELONG_<NAME> or write it to lifelong.toml)."""

@@ -27,7 +27,7 @@ def parse_costs(text: str | None, classes: int) -> list[list[float]]:
     return document
 
 
-@click.group()
+@click.group(short_help="Tasks: class names and confusion costs.")
 def tasks() -> None:
     """Classification problems: class names and what each confusion costs."""
 

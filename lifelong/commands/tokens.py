@@ -5,7 +5,7 @@ import click
 from lifelong.commands.common import actor, as_json, open_store, print_rows
 
 
-@click.group()
+@click.group(short_help="Bearer tokens: create, list, revoke.")
 def tokens() -> None:
     """Bearer tokens: create, list, revoke. Only hashes are stored."""
 
