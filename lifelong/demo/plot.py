@@ -89,7 +89,7 @@ def _plot_cost(axis, phases: tuple[Answers, ...], starts: np.ndarray) -> None:
     axis.set_ylim(0, 1)
     axis.set_ylabel(f"mean of {MOVING_AVERAGE} answers")
     axis.set_xlabel("answered predictions")
-    axis.legend(fontsize=8, loc="center left", frameon=False)
+    axis.legend(fontsize=8, loc="center", frameon=False)
 
 
 def _arrival_order(phase: Answers) -> np.ndarray:
