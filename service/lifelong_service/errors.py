@@ -75,8 +75,10 @@ async def on_validation_error(_: Request, error: Exception) -> Response:
     where = [str(part) for part in first["loc"]]
     if where and where[0] in ("body", "query", "path", "header") and first["type"] != "json_invalid":
         where = where[1:]
-    field = "body" if first["type"] == "json_invalid" else ".".join(where) or "body"
-    message = f"{first['msg']}."
+    if first["type"] == "json_invalid":
+        field, message = "body", f"expected JSON: {first['ctx']['error']}."
+    else:
+        field, message = ".".join(where) or "body", f"{first['msg']}."
     return _response(422, InvalidInputError.code, message, field, "See /openapi.json for what is expected.")
 
 

@@ -1,10 +1,12 @@
 """Every route says who may call it and how large its body may be; both are checked before a byte is read."""
 
+import json
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from fastapi.routing import APIRoute
+from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -57,6 +59,25 @@ def access(
     return mark
 
 
+class StrictRequest(Request):
+    """A request whose JSON body is read by the rules of the standard.
+
+    Python's own reader takes NaN and lone surrogates, which no answer could hold when it is asked for later.
+    """
+
+    async def json(self) -> Any:
+        """The document in the body.
+
+        Raises:
+            json.JSONDecodeError: it is not JSON; this is what the framework turns into 422.
+        """
+        body = await self.body()
+        try:
+            return from_json(body, allow_inf_nan=False, cache_strings="none")
+        except ValueError as error:
+            raise json.JSONDecodeError(str(error), body.decode(errors="replace"), 0) from error
+
+
 class GuardedRoute(APIRoute):
     """A route that checks token and body size by itself, whatever its endpoint does."""
 
@@ -87,7 +108,7 @@ class GuardedRoute(APIRoute):
             )
             body.check_declared()
             try:
-                return await inner(Request(request.scope, body))
+                return await inner(StrictRequest(request.scope, body))
             except Exception:
                 if body.error is not None:  # the framework turned it into another error while parsing
                     raise body.error from None

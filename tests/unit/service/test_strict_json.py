@@ -1,0 +1,50 @@
+"""JSON that a later answer could not hold is refused when it comes in."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.unit.service.conftest import COSTS, Service
+from tests.unit.service.test_operations import error_of
+
+HEADERS = {"Content-Type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("tasks", b'{"name": "surr", "classes": ["\\ud800", "b"], "costs": [[0, 1], [1, 0]]}'),
+        ("tasks", b'{"name": "surr", "classes": ["a", "b"], "costs": [[0, NaN], [1, 0]]}'),
+        ("tokens", b'{"name": "\\udfff", "scopes": ["read"]}'),
+        ("models", b'{"task": "skin", "name": "\\ud800", "kind": "external"}'),
+        ("models/linear/heads/rollback", b'{"environment": "\\ud800"}'),
+        ("models/linear/heads", b'{"head": {"provenance": {"\\ud800": 1}}}'),
+        ("models/linear/calibration-sets", b'{"logits": [[1, 2, 3]], "labels": [0], "groups": ["\\ud800"]}'),
+    ],
+)
+def test_lone_surrogates_and_nan_are_not_json(service: Service, path: str, body: bytes) -> None:
+    answer = service.client.post(f"/v1/admin/{path}", content=body, headers=HEADERS)
+    assert answer.status_code == 422
+    error = error_of(answer)
+    assert error["field"] == "body"
+    assert "json" in error["message"].lower()
+    for listed in ("tasks", "tokens", "models"):
+        assert service.client.get(f"/v1/admin/{listed}").status_code == 200
+
+
+def test_a_head_whose_provenance_holds_a_lone_surrogate_is_refused(service: Service) -> None:
+    head: dict[str, Any] = service.client.get("/v1/admin/models/linear/heads/1").json()["head"]
+    body = json.dumps({"head": head | {"provenance": {"note": "\ud800"}}}).encode()
+    answer = service.client.post("/v1/admin/models/linear/heads", content=body, headers=HEADERS)
+    assert answer.status_code == 422
+    assert error_of(answer)["field"] == "body"
+    assert service.client.get("/v1/admin/models/linear/heads").status_code == 200
+
+
+def test_whole_surrogate_pairs_are_taken(service: Service) -> None:
+    costs = str(COSTS[0][:2]), str(COSTS[1][:2])
+    body = f'{{"name": "pair", "classes": ["\\ud83d\\ude00", "b"], "costs": [{costs[0]}, {costs[1]}]}}'.encode()
+    answer = service.client.post("/v1/admin/tasks", content=body, headers=HEADERS)
+    assert answer.status_code == 201
+    assert answer.json()["classes"] == ["\U0001f600", "b"]
