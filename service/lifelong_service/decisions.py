@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from lifelong_core.arrays import Logits
 from lifelong_core.deploy.head import HeadOutput
-from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError, UnavailableError
+from lifelong_core.errors import (
+    ConfigurationError,
+    ConflictError,
+    InvalidInputError,
+    LifelongError,
+    UnavailableError,
+)
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.identifiers import new_prediction_id
@@ -237,7 +243,7 @@ class Decider:
         began = time.perf_counter()
         try:
             self._append(waiting, snapshot)
-        except UnavailableError as error:
+        except (UnavailableError, ConfigurationError) as error:
             for work in waiting:
                 work.outcome = work.outcome or error
         except Exception as error:

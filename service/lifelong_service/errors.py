@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.errors import (
+    ConfigurationError,
     ConflictError,
     ForbiddenError,
     InvalidInputError,
@@ -24,6 +25,9 @@ from lifelong_core.errors import (
 
 logger = logging.getLogger(__name__)
 
+MENDING_SECONDS = 10
+"""When to try again what only an operator can mend."""
+
 _STATUS: tuple[tuple[type[LifelongError], int], ...] = (
     # The first class that fits decides, so the special ones come before InvalidInputError.
     (PayloadTooLargeError, 413),
@@ -34,6 +38,8 @@ _STATUS: tuple[tuple[type[LifelongError], int], ...] = (
     (UnauthenticatedError, 401),
     (ForbiddenError, 403),
     (UnavailableError, 503),
+    # At run time a file of the database has become unreadable or read-only: operators can mend it without a restart.
+    (ConfigurationError, 503),
 )
 
 
@@ -48,6 +54,9 @@ def error_response(error: LifelongError) -> Response:
         headers["WWW-Authenticate"] = 'Bearer realm="lifelong"'
     if isinstance(error, UnavailableError):
         headers["Retry-After"] = str(error.retry_after_seconds)
+    if isinstance(error, ConfigurationError):
+        logger.error("the configuration keeps a request from being answered", exc_info=error)
+        headers["Retry-After"] = str(MENDING_SECONDS)
     if isinstance(error, PayloadTooLargeError):
         headers["Connection"] = "close"  # the rest of the body is not read
     return _response(status, error.code, error.message, error.field, error.mend, headers)

@@ -81,12 +81,13 @@ def check_database(settings: Settings) -> None:
     """Find out now what would make every worker fail again and again.
 
     Raises:
-        ConfigurationError: the database is missing or has the schema of another version.
+        ConfigurationError: the database is missing, has the schema of another version or cannot be written.
         UnavailableError: the database does not answer.
     """
     from lifelong_core.store import Store
 
-    Store.open(settings.resolved_database_url, settings.resolved_artifacts_url).close()
+    with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
+        store.check_writable()
 
 
 def start_checker(settings: Settings) -> int:

@@ -49,6 +49,19 @@ def test_a_database_of_another_version(tmp_path: Path) -> None:
     assert "9999" in done.stderr
 
 
+def test_a_database_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(data_directory=tmp_path)
+    Store.migrate(settings.resolved_database_url)
+
+    def read_only(_: Store) -> None:
+        raise ConfigurationError("the database is read-only.")
+
+    launch.check_database(settings)
+    monkeypatch.setattr(Store, "check_writable", read_only)
+    with pytest.raises(ConfigurationError, match="read-only"):
+        launch.check_database(settings)
+
+
 def test_a_wrong_setting(tmp_path: Path) -> None:
     done = start(tmp_path, LIFELONG_WORKERS="0")
     assert done.returncode == launch.REFUSED

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lifelong_core.errors import UnavailableError
+from lifelong_core.errors import ConfigurationError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_service.application import create_application
 from tests.unit.service.conftest import Service, png
@@ -173,6 +173,19 @@ def test_an_unavailable_log_is_503_and_nothing_is_answered(
     assert [answer.status_code for answer in answers] == [503, 503, 422]
     assert answers[0].headers["Retry-After"] == "7"
     assert "prediction_id" not in answers[0].text
+
+
+def test_a_database_that_became_read_only_is_503_with_its_reason(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_: object) -> None:
+        raise ConfigurationError("the database is read-only.", mend="Give the service the right to write it.")
+
+    monkeypatch.setattr(service.worker.store.predictions, "append", read_only)
+    answer = service.client.post("/v1/predict", content=png())
+    assert answer.status_code == 503
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert error_of(answer)["message"] == "the database is read-only."
 
 
 def test_an_entry_that_the_log_refuses_fails_alone(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
