@@ -5,7 +5,16 @@ import sys
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
-from lifelong_service.launch import CHECKER, REFUSED, check_port, command, environment, report, start_checker
+from lifelong_service.launch import (
+    CHECKER,
+    PARENT,
+    REFUSED,
+    check_port,
+    command,
+    environment,
+    report,
+    start_checker,
+)
 
 
 def main() -> None:
@@ -18,6 +27,7 @@ def main() -> None:
         report(error)
         sys.exit(REFUSED)
     needed[CHECKER] = str(start_checker(settings))
+    needed[PARENT] = str(os.getpid())  # the exec below keeps it
     arguments = command(settings)
     os.execve(arguments[0], arguments, os.environ | needed)  # noqa: S606 - our own command, no shell
 

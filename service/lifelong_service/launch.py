@@ -19,6 +19,8 @@ REFUSED = 2
 """Exit status of a service that cannot be started as it is configured."""
 CHECKER = "_LIFELONG_CHECKER"
 """Environment variable with the process id of the child that checks the database."""
+PARENT = "_LIFELONG_PARENT"
+"""Environment variable with the process id of BentoML's parent process, whose direct children the workers are."""
 
 
 def command(settings: Settings) -> list[str]:
@@ -55,6 +57,15 @@ def environment(settings: Settings) -> dict[str, str]:
     if file.is_file():
         found["LIFELONG_CONFIG"] = str(file.resolve())
     return found
+
+
+def parent_process() -> int:
+    """The process whose end is the end of this worker.
+
+    It may have died before anybody looks, so who starts BentoML says its id; the one that is asked for here and now
+    is the parent only where BentoML was started directly.
+    """
+    return int(os.environ.get(PARENT) or os.getppid())
 
 
 def check_port(host: str, port: int) -> None:

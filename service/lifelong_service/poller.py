@@ -29,6 +29,7 @@ class RegistryPoller:
         load: makes a model's graph ready for use.
         seconds: time between two questions.
         on_orphaned: called once when the parent process has died.
+        parent: its id; None: whichever it is now.
     """
 
     def __init__(
@@ -38,12 +39,13 @@ class RegistryPoller:
         *,
         seconds: float,
         on_orphaned: Callable[[], None] = lambda: None,
+        parent: int | None = None,
     ) -> None:
         self._fetch = fetch
         self._load = load
         self._seconds = seconds
         self._on_orphaned = on_orphaned
-        self._parent = os.getppid()
+        self._parent = os.getppid() if parent is None else parent
         self._registry: Registry | None = None
         self._classifiers: dict[int, Classifier] = {}
         self._failures: dict[int, str] = {}

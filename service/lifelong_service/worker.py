@@ -16,6 +16,7 @@ from lifelong_service.authentication import Authenticator
 from lifelong_service.batching import MicroBatcher
 from lifelong_service.decisions import Decider, Job
 from lifelong_service.inference import Classifier, load_classifier
+from lifelong_service.launch import parent_process
 from lifelong_service.poller import RegistryPoller
 from lifelong_service.snapshot import Snapshot
 
@@ -41,7 +42,11 @@ class Worker:
         self._tried: tuple[int, Classifier] | None = None
         self._stopping = False
         self.poller = RegistryPoller(
-            self._fetch, self.load, seconds=settings.registry_poll_seconds, on_orphaned=_stop_orphan
+            self._fetch,
+            self.load,
+            seconds=settings.registry_poll_seconds,
+            on_orphaned=_stop_orphan,
+            parent=parent_process(),
         )
         self.batcher: MicroBatcher[Job, bytes] = MicroBatcher(
             Decider(

@@ -12,7 +12,7 @@ import pytest
 from lifelong_core.errors import ConfigurationError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
-from lifelong_service import launch
+from lifelong_service import __main__, launch
 
 
 def start(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -93,3 +93,13 @@ def test_the_environment_holds_absolute_paths(tmp_path: Path, monkeypatch: pytes
     assert Path(found["BENTOML_HOME"]) == tmp_path / "data" / "bentoml" / "4321"
     assert Path(found["BENTOML_HOME"]).is_dir()
     assert found["BENTOML_DO_NOT_TRACK"] == "True"
+
+
+def test_the_starter_names_itself_as_the_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[dict[str, str]] = []
+    monkeypatch.setattr(os, "execve", lambda _file, _arguments, variables: started.append(variables))
+    monkeypatch.setattr(__main__, "start_checker", lambda _: 1)
+    monkeypatch.setattr(__main__, "check_port", lambda *_: None)
+    monkeypatch.setenv("LIFELONG_DATA_DIRECTORY", str(tmp_path))
+    __main__.main()
+    assert started[0][launch.PARENT] == str(os.getpid())

@@ -1,5 +1,6 @@
 """Snapshots: heads at once, graphs when they are loaded, and never a promoted model that cannot answer."""
 
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,9 +13,12 @@ import pytest
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import InvalidInputError, UnavailableError
+from lifelong_core.settings import Settings
 from lifelong_core.store.records import HeadRecord, Model, Registry, Task
+from lifelong_service import launch
 from lifelong_service.inference import Classifier
 from lifelong_service.poller import RegistryPoller
+from lifelong_service.worker import Worker
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HEAD = PostProcessingHead(1.0, [0, 0], [[0, 1], [1, 0]], [0.5, 0.5], ("no", "yes"))
@@ -146,3 +150,25 @@ def test_models_without_a_head_are_not_loaded(source: Source) -> None:
     poller.start()
     poller.close()
     assert loaded == []
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_worker_whose_parent_died_before_it_looked_is_an_orphan(source: Source, alive: bool) -> None:
+    orphaned = threading.Event()
+    parent = os.getppid() if alive else os.getpid()  # the latter is certainly not the parent
+    poller = RegistryPoller(
+        source.fetch, source.load, seconds=0.001, on_orphaned=orphaned.set, parent=parent
+    )
+    poller.start()
+    found = orphaned.wait(0.2 if alive else 10)
+    poller.close()
+    assert found is not alive
+
+
+def test_the_parent_is_the_one_that_the_starter_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(launch.PARENT, raising=False)
+    assert launch.parent_process() == os.getppid()
+    monkeypatch.setenv(launch.PARENT, "4321")
+    assert launch.parent_process() == 4321
+    worker = Worker(Settings())
+    assert worker.poller._parent == 4321
