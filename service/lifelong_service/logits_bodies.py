@@ -1,6 +1,7 @@
 """The body of /v1/logits: JSON, or the bytes of an npy file."""
 
 import math
+import tokenize
 from io import BytesIO
 from typing import Any
 
@@ -85,7 +86,7 @@ def _npy_array(body: bytes) -> NDArray[Any]:
     file = BytesIO(body)
     try:
         shape, fortran, dtype = _NPY_HEADERS[np.lib.format.read_magic(file)](file)
-    except (ValueError, KeyError, SyntaxError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as error:
         raise _not_npy("expected an npy file") from error
     if dtype.kind not in "biuf":
         raise _not_npy(f"expected an array of numbers, got {dtype}")

@@ -1,6 +1,9 @@
 """`/v1/admin/models/{reference}/calibration-sets`: labelled logits, and the first head fitted on them."""
 
+import struct
+import tokenize
 import zipfile
+import zlib
 from io import BytesIO
 from typing import Annotated, Any
 
@@ -13,7 +16,7 @@ from starlette.requests import Request
 
 from lifelong_core.arrays import as_labels, as_logits
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.errors import NotFoundError, PayloadTooLargeError
+from lifelong_core.errors import InvalidInputError, NotFoundError, PayloadTooLargeError
 from lifelong_core.store import Store, register_calibration
 from lifelong_core.store.records import Scope
 from lifelong_service.bodies import media_type, parsed
@@ -21,6 +24,18 @@ from lifelong_service.documents import calibration_set_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 
 NPZ_TYPES = ("application/x-npz", "application/octet-stream", "application/zip")
+
+_CORRUPT = (
+    SyntaxError,
+    tokenize.TokenError,
+    struct.error,
+    zlib.error,
+    RuntimeError,
+    OverflowError,
+    MemoryError,
+)
+"""What zipfile and numpy raise beside ValueError: the headers of arrays are Python expressions, entries may be
+encrypted, compressed in ways that nobody knows, or claim any size."""
 
 router = APIRouter(route_class=GuardedRoute, tags=["calibration sets"])
 
@@ -109,13 +124,24 @@ def _add(store: Store, reference: str, body: bytes, actor: str, *, json: bool, l
         groups = None if document.groups is None else np.asarray(document.groups)
         labelled = LabeledLogits(logits, as_labels(labels, classes=logits.shape[1]), groups)
     else:
-        _check_unpacked_size(body, limit)
-        labelled = LabeledLogits.from_bytes(body)
+        labelled = _unpacked(body, limit)
     model = store.models.get(reference)
     head = register_calibration(store, model.reference, labelled, actor=actor)
     model = store.models.get(model.reference)
     record = store.calibration_sets.get(model.calibration_set_id or 0)
     return calibration_set_document(record) | {"model": model.reference, "head_version": head.version}
+
+
+def _unpacked(body: bytes, limit: int) -> LabeledLogits:
+    try:
+        _check_unpacked_size(body, limit)
+        return LabeledLogits.from_bytes(body)
+    except _CORRUPT as error:
+        raise InvalidInputError(
+            "the npz file is corrupt.",
+            field="calibration_set",
+            mend="Write it with numpy.savez(file, logits=..., labels=...).",
+        ) from error
 
 
 def _check_unpacked_size(body: bytes, limit: int) -> None:

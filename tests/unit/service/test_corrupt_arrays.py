@@ -1,0 +1,63 @@
+"""Files of numpy whose headers are broken are the client's fault: a header is a Python expression, and fails as one."""
+
+import zipfile
+from io import BytesIO
+
+import pytest
+
+from tests.unit.service.conftest import Service
+from tests.unit.service.test_operations import error_of
+
+HEADERS = [
+    b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3",
+    b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}}}",
+    b"'''unended",
+    b"{'descr': '<f4',\n  'a': 1,\n 'b'}",
+    b"[" * 5000,
+    b"{{}: 1}",
+    b"\xff\xfe",
+    b"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999, 3)}",
+]
+
+
+def npy(header: bytes, version: int) -> bytes:
+    size = (len(header) + 1).to_bytes(2 if version == 1 else 4, "little")
+    return b"\x93NUMPY" + bytes([version, 0]) + size + header + b"\n" + bytes(24)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("header", HEADERS, ids=range(len(HEADERS)))
+def test_a_corrupt_header_names_the_field(service: Service, header: bytes, version: int) -> None:
+    answer = service.client.post(
+        "/v1/logits", content=npy(header, version), headers={"Content-Type": "application/x-npy"}
+    )
+    assert answer.status_code == 422
+    assert error_of(answer)["field"] == "logits"
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("logits.npy", npy(header, version))
+        archive.writestr("labels.npy", npy(header, version))
+    answer = service.client.post(
+        "/v1/admin/models/linear/calibration-sets",
+        content=file.getvalue(),
+        headers={"Content-Type": "application/x-npz"},
+    )
+    assert answer.status_code == 422
+    assert error_of(answer)["field"] == "calibration_set"
+
+
+@pytest.mark.parametrize("position", [0, 6, 8, 26, -22, -12])
+def test_a_damaged_archive_names_the_field(service: Service, position: int) -> None:
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("logits.npy", npy(HEADERS[0], 1))
+        archive.writestr("labels.npy", npy(HEADERS[0], 1))
+    body = bytearray(file.getvalue())
+    body[position] ^= 0x5F
+    answer = service.client.post(
+        "/v1/admin/models/linear/calibration-sets",
+        content=bytes(body),
+        headers={"Content-Type": "application/x-npz"},
+    )
+    assert answer.status_code == 422
+    assert error_of(answer)["field"] == "calibration_set"
