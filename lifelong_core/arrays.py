@@ -14,6 +14,9 @@ Mask: TypeAlias = NDArray[np.bool_]
 AnyArray = TypeVar("AnyArray", bound=NDArray[np.generic])
 
 PREVALENCE_TOLERANCE = 1e-6
+
+LARGEST_NUMBER = 1e100
+"""No parameter or cost is larger: so no score or expected cost of float32 logits can overflow."""
 PROBABILITY_TOLERANCE = 1e-4
 """looser, because a softmax in float32 over many classes does not sum to 1 exactly"""
 
@@ -116,7 +119,7 @@ def as_costs(values: ArrayLike, *, classes: int, field: str = "costs") -> Floats
     `costs[i, j]` is the cost of deciding j when i is true; finite, and any sign (a correct decision may pay).
 
     Raises:
-        InvalidInputError: another shape or a value that is not finite.
+        InvalidInputError: another shape, or a value that is not finite or larger than LARGEST_NUMBER.
     """
     array = _numeric(values, field).astype(np.float64)
     if array.ndim != 2 or array.shape[0] != classes or array.shape[1] not in (classes, classes + 1):
@@ -125,8 +128,8 @@ def as_costs(values: ArrayLike, *, classes: int, field: str = "costs") -> Floats
             field=field,
             mend="Rows are true classes, columns decisions; a last extra column is the decision to abstain.",
         )
-    if not np.isfinite(array).all():
-        raise InvalidInputError("expected finite costs.", field=field)
+    if not np.isfinite(array).all() or np.abs(array).max() > LARGEST_NUMBER:
+        raise InvalidInputError(f"expected finite costs, of at most {LARGEST_NUMBER:g} in size.", field=field)
     return array
 
 

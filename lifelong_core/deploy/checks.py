@@ -1,17 +1,24 @@
 """Argument checks that only this package needs."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, frozen
+from lifelong_core.arrays import LARGEST_NUMBER, Floats, frozen
 from lifelong_core.errors import InvalidInputError
+
+SMALLEST_TEMPERATURE = 1 / LARGEST_NUMBER
+
+LONGEST_CLASS_NAME = 200
 
 
 def as_parameter(values: ArrayLike, *, field: str) -> Floats:
-    """Finite numbers as a float64 array of their own.
+    """Finite numbers of reasonable size as a float64 array of their own.
 
     Raises:
-        InvalidInputError: not numbers, or not finite.
+        InvalidInputError: not numbers, not finite, or larger than LARGEST_NUMBER.
     """
     try:
         array = np.array(values, dtype=np.float64)
@@ -19,6 +26,8 @@ def as_parameter(values: ArrayLike, *, field: str) -> Floats:
         raise InvalidInputError("expected numbers.", field=field) from error
     if not np.isfinite(array).all():
         raise InvalidInputError("expected finite numbers.", field=field)
+    if np.abs(array).max(initial=0) > LARGEST_NUMBER:
+        raise InvalidInputError(f"expected numbers of at most {LARGEST_NUMBER:g} in size.", field=field)
     return array
 
 
@@ -33,8 +42,10 @@ def as_temperature(values: float | ArrayLike, *, classes: int) -> float | Floats
         raise InvalidInputError(
             f"expected one number or shape ({classes},), got {array.shape}.", field="temperature"
         )
-    if not (array > 0).all():
-        raise InvalidInputError("expected a positive temperature.", field="temperature")
+    if not (array >= SMALLEST_TEMPERATURE).all():
+        raise InvalidInputError(
+            f"expected a positive temperature, at least {SMALLEST_TEMPERATURE:g}.", field="temperature"
+        )
     return float(array) if array.ndim == 0 else frozen(array)
 
 
@@ -48,3 +59,29 @@ def as_level(value: float, field: str) -> float:
     if not 0 < number < 1:
         raise InvalidInputError(f"expected a number between 0 and 1, got {number}.", field=field)
     return number
+
+
+def as_class_names(values: Any) -> tuple[str, ...]:
+    """At least two different names that can be printed: no control characters, no lone surrogates.
+
+    Raises:
+        InvalidInputError: they are not.
+    """
+    mend = "Name every class once, in the order of the logits."
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise InvalidInputError("expected a list of names.", field="class_names", mend=mend)
+    names = tuple(values)
+    for name in names:
+        if not isinstance(name, str) or not name.strip() or not name.isprintable():
+            raise InvalidInputError(
+                f"{name!r} is not a name of printable characters.", field="class_names", mend=mend
+            )
+        if len(name) > LONGEST_CLASS_NAME:
+            raise InvalidInputError(
+                f"expected names of at most {LONGEST_CLASS_NAME} characters.", field="class_names", mend=mend
+            )
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise InvalidInputError(
+            f"expected at least two different class names, got {list(names)}.", field="class_names", mend=mend
+        )
+    return names

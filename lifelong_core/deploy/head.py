@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers, as_costs, as_logits, as_prevalence, frozen
 from lifelong_core.deploy.calibration import class_weights, fit_weighted
-from lifelong_core.deploy.checks import as_parameter, as_temperature
+from lifelong_core.deploy.checks import as_class_names, as_parameter, as_temperature
 from lifelong_core.deploy.decision import DecisionRule, expected_costs
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
 from lifelong_core.deploy.labeled import LabeledLogits
@@ -68,7 +68,7 @@ class PostProcessingHead(ArrayValue):
         Raises:
             InvalidInputError: a shape or a value does not fit; the message names the field.
         """
-        names = _class_names(self.class_names)
+        names = as_class_names(self.class_names)
         classes = len(names)
         bias = as_parameter(self.bias, field="bias")
         if bias.shape != (classes,):
@@ -206,22 +206,11 @@ def fit_head(
     )
 
 
-def _class_names(values: Any) -> tuple[str, ...]:
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise InvalidInputError("expected a list of names.", field="class_names")
-    names: tuple[Any, ...] = tuple(cast("Sequence[Any]", values))
-    if (
-        len(names) < 2
-        or not all(isinstance(name, str) and name for name in names)
-        or len(set(names)) < len(names)
-    ):
-        raise InvalidInputError("expected at least two different, non-empty names.", field="class_names")
-    return names
-
-
 def _provenance(values: Any) -> Mapping[str, Any]:
     try:
-        copied = json.loads(json.dumps(dict(values), allow_nan=False))
+        text = json.dumps(dict(values), allow_nan=False, ensure_ascii=False)
+        # A lone surrogate is a str, but no text: it could never be sent again.
+        copied = json.loads(text.encode())
     except (TypeError, ValueError) as error:
         raise InvalidInputError("expected an object of JSON values.", field="provenance") from error
     return MappingProxyType(copied)

@@ -1,5 +1,6 @@
 """One engine with the same transactions on both databases: `read` sees one state, `write` is all or nothing."""
 
+import os
 import random
 import sqlite3
 import time
@@ -16,6 +17,8 @@ from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInput
 WRITER_PATIENCE_SECONDS = 10.0
 """A writer that got no turn within this time gives up (SQLite)."""
 _READER_PATIENCE_MILLISECONDS = 10_000
+_FILE = "lifelong_file"
+"""Key, in the information of a connection, of the identity of the file that it has open."""
 _RETRY_SECONDS = (0.0001, 0.0005)
 """SQLite's own busy handler sleeps ever longer, and one of two busy writers starves for seconds. Short waits of random
 length keep the longest wait at a few milliseconds."""
@@ -31,6 +34,7 @@ class Database:
     def __init__(self, url: str, *, writer_patience_seconds: float = WRITER_PATIENCE_SECONDS) -> None:
         self.url = parse_url(url)
         self._patience = writer_patience_seconds
+        self._was_open = False
         self.is_postgresql = self.url.get_backend_name() == "postgresql"
         self.engine = self._postgresql_engine() if self.is_postgresql else self._sqlite_engine()
 
@@ -70,6 +74,7 @@ class Database:
 
     def _sqlite_engine(self) -> sa.Engine:
         engine = sa.create_engine(self.url, pool_size=8, max_overflow=56, pool_timeout=10)
+        event.listen(engine, "do_connect", self._check_sqlite_file)
         event.listen(engine, "connect", self._prepare_sqlite)
         event.listen(engine, "begin", self._begin_sqlite)
         return engine
@@ -92,9 +97,22 @@ class Database:
                 mend="Install the extra: pip install 'lifelong[postgres]'.",
             ) from error
 
-    def _prepare_sqlite(self, driver: Any, record: object) -> None:  # noqa: ARG002 - the signature is SQLAlchemy's
+    def _check_sqlite_file(self, *_: object) -> None:
+        # SQLite would make an empty file in the place of one that was removed.
+        if self._was_open and _identity(sqlite_file(self.url)) is None:
+            raise self._file_is_gone()
+
+    def _file_is_gone(self) -> UnavailableError:
+        return UnavailableError(
+            f"the database file {sqlite_file(self.url)} was removed or replaced while it was in use.",
+            mend="Put it back, or make a new one with `lifelong init`, and restart.",
+        )
+
+    def _prepare_sqlite(self, driver: Any, record: Any) -> None:
         """Transactions are begun by us alone; a commit survives the death of any process (WAL, NORMAL)."""
         driver.isolation_level = None
+        record.info[_FILE] = _identity(sqlite_file(self.url))
+        self._was_open = True
         # Switching a new file to WAL does not wait for others by itself.
         _execute_patiently(driver, "PRAGMA journal_mode = WAL", self._patience)
         driver.execute("PRAGMA synchronous = NORMAL")
@@ -102,6 +120,10 @@ class Database:
 
     def _begin_sqlite(self, connection: sa.Connection) -> None:
         driver: Any = connection.connection.dbapi_connection
+        if connection.info.get(_FILE) != _identity(sqlite_file(self.url)):
+            # What is written to a file without a name is lost when the last process closes it.
+            connection.invalidate()
+            raise self._file_is_gone()
         if connection.get_execution_options().get("lifelong_writes"):
             _execute_patiently(driver, "BEGIN IMMEDIATE", self._patience)
         else:
@@ -149,6 +171,15 @@ def parse_url(url: str) -> sa.URL:
             "a database in memory cannot be shared by the processes.", field=field, mend="Name a file."
         )
     return parsed
+
+
+def _identity(file: Path | None) -> tuple[int, int] | None:
+    """Device and inode of the file; None where there is none."""
+    try:
+        status = os.stat(file) if file is not None else None  # noqa: PTH116 - as fast as can be: it is asked for each transaction
+    except FileNotFoundError:
+        return None
+    return None if status is None else (status.st_dev, status.st_ino)
 
 
 def sqlite_file(url: sa.URL) -> Path | None:

@@ -4,6 +4,7 @@ import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import tables
+from lifelong_core.store.activations import serving_version
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.audit import write_audit
 from lifelong_core.store.engine import Database
@@ -88,9 +89,16 @@ class Models:
 
         Raises:
             NotFoundError: there is no such model.
+            ConflictError: it has no default head yet, so it could not answer.
         """
         with changing_registry(self._database) as connection:
             model = model_referenced(connection, reference)
+            if serving_version(connection, model.id, None) is None:
+                raise ConflictError(
+                    f"the model {model.reference} has no head yet.",
+                    field="model",
+                    mend="Give it a calibration set first.",
+                )
             promote_model(connection, model, actor=actor)
         return model
 

@@ -98,6 +98,17 @@ class Store:
         with self.database.read() as connection:
             connection.execute(sa.select(1))
 
+    def check_writable(self) -> None:
+        """Begin to write, and write nothing.
+
+        Raises:
+            ConfigurationError: the file or the server takes no changes.
+            UnavailableError: the database does not answer.
+        """
+        with self.database.write() as connection:
+            if self.database.is_postgresql:
+                connection.execute(sa.text("SELECT pg_current_xact_id()"))
+
     def registry(self, known_revision: int | None = None) -> Registry | None:
         """All that a serving worker needs to know, consistent as of one revision.
 

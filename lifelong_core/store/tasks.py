@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import as_costs
+from lifelong_core.deploy.checks import as_class_names
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import tables
@@ -36,7 +37,7 @@ class Tasks:
             ConflictError: there is a task of that name.
         """
         check_name(name, field="name")
-        names = _check_class_names(class_names)
+        names = as_class_names(class_names)
         matrix = as_costs(costs, classes=len(names))
         row = {"name": name, "class_names": list(names), "costs": matrix.tolist(), "created_at": now()}
         with changing_registry(self._database) as connection:
@@ -92,17 +93,6 @@ def task_with_id(connection: sa.Connection, task_id: int) -> Task:
 def _find(connection: sa.Connection, name: str) -> Task | None:
     row = connection.execute(sa.select(tables.tasks).where(tables.tasks.c.name == name)).one_or_none()
     return None if row is None else task_of(row)
-
-
-def _check_class_names(values: Sequence[str]) -> tuple[str, ...]:
-    names = tuple(values)
-    if isinstance(values, str) or len(names) < 2 or len(set(names)) < len(names) or not all(names):
-        raise InvalidInputError(
-            f"expected at least two different class names, got {list(names)}.",
-            field="class_names",
-            mend="Name every class once, in the order of the logits.",
-        )
-    return names
 
 
 def check_fit(connection: sa.Connection, model: Model, head: PostProcessingHead) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
@@ -38,11 +38,14 @@ class Tokens:
             expires_at: from when on it is no longer valid; None: never.
 
         Raises:
-            InvalidInputError: the name is not legal, or there is no or an unknown scope.
+            InvalidInputError: the name is not legal, there is no or an unknown scope, or the token would have
+                expired already.
             ConflictError: there is, or was, a token of that name.
         """
         check_name(name, field="name")
         granted = _check_scopes(scopes)
+        if expires_at is not None:
+            expires_at = _check_future(expires_at)
         secret = _PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
         values = {
             "name": name,
@@ -117,3 +120,17 @@ def _check_scopes(scopes: Iterable[Scope]) -> list[str]:
     if not granted:
         raise InvalidInputError("a token needs at least one scope.", field="scopes")
     return granted
+
+
+def _check_future(moment: datetime) -> datetime:
+    try:
+        utc = moment.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidInputError("this is no time of our calendar.", field="expires_at") from error
+    if utc <= now():
+        raise InvalidInputError(
+            "this time is over.",
+            field="expires_at",
+            mend="Name a later one, or none for a token without end.",
+        )
+    return utc

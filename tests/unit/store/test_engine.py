@@ -218,3 +218,16 @@ def test_busy_writers_of_several_connections_never_see_a_locked_database(tmp_pat
     with Store.open(url, "memory://x") as store, store.database.read() as connection:
         assert connection.execute(sa.select(tables.commit_clock.c.value)).scalar_one() == 120
     assert load(patience=-1) != []
+
+
+def test_a_file_that_is_removed_while_in_use_is_noticed_before_anything_is_written(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/lifelong.db"
+    Store.migrate(url)
+    with Store.open(url, f"file://{tmp_path}/artifacts") as store:
+        store.check_writable()
+        (tmp_path / "lifelong.db").rename(tmp_path / "away.db")
+        for call in (store.check, store.check_writable):
+            with pytest.raises(UnavailableError, match="removed or replaced"):
+                call()
+        (tmp_path / "away.db").rename(tmp_path / "lifelong.db")
+        store.check_writable()

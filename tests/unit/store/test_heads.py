@@ -33,7 +33,7 @@ def test_a_head_comes_back_to_the_last_bit_and_with_its_provenance(store: Store)
     add_model(store)
     published = PostProcessingHead(
         [0.1 + 0.2, 1e-3, 7.0],
-        [1 / 3, -0.0, 1e300],
+        [1 / 3, -0.0, 1e99],
         COSTS,
         [1, 0, 0],
         CLASSES,

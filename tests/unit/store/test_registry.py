@@ -10,7 +10,7 @@ import pytest
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.store import Scope, Store, register_calibration
+from lifelong_core.store import Model, Scope, Store, register_calibration
 from lifelong_core.store.preprocessing import Preprocessing, Resize
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, entry, head
 
@@ -80,11 +80,20 @@ def test_unknown_names_are_not_found(store: Store):
             call()
 
 
+def serving(store: Store, reference: str) -> Model:
+    """The model with a default head of its own."""
+    store.heads.publish(reference, head(), environment=None, actor="me")
+    return store.models.get(reference)
+
+
 def test_versions_of_a_model_count_up_and_are_found_by_reference(store: Store):
     first, second, other = (add_model(store, name) for name in ("derm", "derm", "other"))
     assert [model.reference for model in store.models.list()] == ["derm@1", "derm@2", "other@1"]
     assert store.models.get("derm@1") == first
     assert store.models.get("derm") == second
+    with pytest.raises(ConflictError, match="no head yet"):
+        store.models.promote("derm@1", actor="me")
+    first = serving(store, "derm@1")
     store.models.promote("derm@1", actor="me")
     assert store.models.get("derm") == first
     assert store.models.get("other") == other
@@ -131,6 +140,8 @@ def test_the_name_of_a_model_belongs_to_one_task(store: Store):
 def test_each_task_promotes_its_own_model(store: Store):
     add_model(store, "derm", task="lesions")
     add_model(store, "mole", task="moles")
+    serving(store, "derm")
+    serving(store, "mole")
     store.models.promote("derm", actor="me")
     promoted = store.models.promote("mole", actor="me")
     assert store.tasks.get("moles").promoted_model_id == promoted.id
@@ -246,9 +257,9 @@ def test_every_change_that_a_worker_must_see_raises_the_revision_and_nothing_els
     changes: list[Callable[[], object]] = [
         lambda: store.tasks.add("moles", CLASSES, COSTS, actor="me"),
         lambda: store.models.add("moles", "mole", kind="external", actor="me"),
-        lambda: store.models.promote("mole", actor="me"),
         lambda: store.calibration_sets.add("mole", calibration(), actor="me"),
         lambda: register_calibration(store, "mole", calibration(3), actor="me"),
+        lambda: store.models.promote("mole", actor="me"),
         lambda: store.heads.publish("mole", head(), environment=None, actor="me"),
         lambda: store.heads.rollback("mole", environment=None, actor="me"),
         lambda: store.environments.ensure("site-z", limit=9),

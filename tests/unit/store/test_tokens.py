@@ -1,5 +1,6 @@
 import re
-from datetime import UTC, datetime, timedelta
+import time
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -42,13 +43,31 @@ def test_secrets_differ(store: Store):
 
 def test_a_token_expires(store: Store):
     now = datetime.now(UTC)
-    _, over = store.tokens.create("over", [Scope.READ], actor="ann", expires_at=now)
+    _, over = store.tokens.create(
+        "over", [Scope.READ], actor="ann", expires_at=now + timedelta(milliseconds=300)
+    )
+    time.sleep(0.3)
     still, secret = store.tokens.create(
         "still", [Scope.READ], actor="ann", expires_at=now + timedelta(hours=1)
     )
     assert store.tokens.verify(over) is None
     assert store.tokens.verify(secret) == still
     assert still.expires_at == now + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime.now(UTC) - timedelta(seconds=1),
+        datetime.max.replace(tzinfo=timezone(-timedelta(hours=12))),
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=12))),
+    ],
+)
+def test_a_token_must_end_in_the_future(store: Store, moment: datetime):
+    with pytest.raises(InvalidInputError) as refused:
+        store.tokens.create("over", [Scope.READ], actor="ann", expires_at=moment)
+    assert refused.value.field == "expires_at"
+    assert store.tokens.list() == []
 
 
 def test_a_revoked_token_is_invalid_for_good(store: Store):
