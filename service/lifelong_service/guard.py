@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.errors import UnsupportedMediaTypeError
+from lifelong_core.errors import InvalidInputError, UnsupportedMediaTypeError
 from lifelong_core.store.records import Scope, Token
 from lifelong_service.bodies import LimitedReceive, media_type
 from lifelong_service.worker import Worker
@@ -101,6 +101,7 @@ class GuardedRoute(APIRoute):
         async def guarded(request: Request) -> Response:
             worker = worker_of(request)
             _check_media_type(request, wanted)
+            _check_query(request)
             request.state.token = await _authorized(request, worker, wanted)
             maximum: int = getattr(worker.settings, wanted.body_limit)
             body = LimitedReceive(
@@ -137,6 +138,16 @@ def _check_media_type(request: Request, wanted: Access) -> None:
             field="Content-Type",
             mend=f"Send {expected}.",
         )
+
+
+def _check_query(request: Request) -> None:
+    seen: set[str] = set()
+    for name, _ in request.query_params.multi_items():
+        if name in seen:  # which of the two was meant is anybody's guess
+            raise InvalidInputError(
+                "the parameter is given twice.", field=name[:80], mend="Give it once in the query."
+            )
+        seen.add(name)
 
 
 async def _authorized(request: Request, worker: Worker, wanted: Access) -> Token | None:

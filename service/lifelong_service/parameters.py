@@ -1,5 +1,8 @@
 """The parameters of predictions, in the query or in headers, and their limits."""
 
+from collections.abc import Sequence
+
+from starlette.datastructures import FormData
 from starlette.requests import Request
 
 from lifelong_core.errors import InvalidInputError
@@ -33,6 +36,23 @@ def parameters_of(request: Request) -> dict[str, str]:
         request.query_params
     )
     return {name: value for name, value in found.items() if value is not None}
+
+
+def check_fields(form: FormData, known: Sequence[str], *, repeated: bool = False, mend: str = "") -> None:
+    """Whether a multipart form holds only the fields that are read, and each of them once unless it may be repeated.
+
+    Raises:
+        InvalidInputError: a field would be ignored, like an `environment` that belongs in the query.
+    """
+    seen: set[str] = set()
+    for name, _ in form.multi_items():
+        if name not in known:
+            raise InvalidInputError(
+                "there is no such form field.", field=name[:80], mend=f"Send only {', '.join(known)}.{mend}"
+            )
+        if name in seen and not repeated:
+            raise InvalidInputError("the form field is given twice.", field=name, mend="Send it once.")
+        seen.add(name)
 
 
 def address(given: dict[str, str]) -> Address:

@@ -22,8 +22,10 @@ from lifelong_core.store.records import Scope
 from lifelong_service.bodies import media_type, parsed
 from lifelong_service.documents import calibration_set_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.parameters import check_fields
 
 NPZ_TYPES = ("application/x-npz", "application/octet-stream", "application/zip")
+FILE_PARTS = ("calibration_set", "file")
 
 _CORRUPT = (
     SyntaxError,
@@ -88,6 +90,13 @@ def show_calibration_set(
             "content": {
                 "application/json": {"schema": NewCalibrationSet.model_json_schema()},
                 **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in NPZ_TYPES},
+                "multipart/form-data": {
+                    "schema": {
+                        "type": "object",
+                        "properties": {FILE_PARTS[0]: {"type": "string", "format": "binary"}},
+                        "required": [FILE_PARTS[0]],
+                    }
+                },
             },
         }
     },
@@ -106,7 +115,8 @@ async def add_calibration_set(request: Request, reference: str) -> dict[str, Any
     actor = actor_of(request)
     kind = media_type(request.headers)
     if kind == "multipart/form-data":
-        async with request.form(max_files=1, max_fields=1) as form:
+        async with request.form(max_files=1, max_fields=8) as form:
+            check_fields(form, FILE_PARTS)
             parts = [part for part in form.values() if isinstance(part, UploadFile)]
             body = await parts[0].read() if parts else b""
     else:

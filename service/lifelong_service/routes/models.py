@@ -17,6 +17,7 @@ from lifelong_service.documents import active_heads_document, model_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.images import decode, preprocess
 from lifelong_service.inference import load_classifier
+from lifelong_service.parameters import check_fields
 from lifelong_service.worker import Worker
 
 MAXIMUM_IMAGES = 1000
@@ -95,7 +96,8 @@ async def add_model(request: Request) -> dict[str, Any]:
     if media_type(request.headers) != "multipart/form-data":
         document, onnx = parsed(await request.body(), NewModel), None
     else:
-        async with request.form(max_files=2, max_fields=2) as form:
+        async with request.form(max_files=2, max_fields=8) as form:
+            check_fields(form, ("document", "onnx"))
             document = parsed(await _part(form.get("document")), NewModel)
             onnx = await _part(form.get("onnx")) or None
     return await run_in_threadpool(_register, worker, document, onnx, actor)
@@ -133,7 +135,8 @@ def promote(request: Request, reference: str) -> dict[str, Any]:
 async def logits_of_images(request: Request, reference: str) -> dict[str, Any]:
     """Logits of the multipart parts `images`, by the path that serves predictions; nothing is logged or counted."""
     worker = worker_of(request)
-    async with request.form(max_files=MAXIMUM_IMAGES, max_fields=0) as form:
+    async with request.form(max_files=MAXIMUM_IMAGES, max_fields=8) as form:
+        check_fields(form, ("images",), repeated=True)
         images = [await part.read() for part in form.getlist("images") if isinstance(part, UploadFile)]
     if not images:
         raise InvalidInputError(

@@ -15,13 +15,14 @@ from lifelong_service.decisions import Job
 from lifelong_service.guard import GuardedRoute, access, worker_of
 from lifelong_service.jobs import ImageJob
 from lifelong_service.logits_bodies import json_job, npy_job
-from lifelong_service.parameters import HEADERS, address, parameters_of
+from lifelong_service.parameters import HEADERS, address, check_fields, parameters_of
 
 SMALL_BODY = 65536
 """Bytes up to which logits are parsed in the event loop; larger ones would hold up the other requests."""
 IMAGE_TYPES = ("image/", "application/octet-stream", "multipart/form-data")
 LOGITS_TYPES = ("application/json", "application/x-npy", "application/octet-stream")
 IMAGE_PARTS = ("image", "file")
+_BELONGS = f" A parameter ({', '.join(HEADERS)}) belongs in the query or a header, e.g. {HEADERS['environment']}."
 
 _PARAMETERS: list[dict[str, Any]] = [
     {
@@ -113,6 +114,7 @@ async def _image(request: Request) -> bytes:
         image = await request.body()
     else:
         async with request.form(max_files=1, max_fields=8) as form:
+            check_fields(form, IMAGE_PARTS, mend=_BELONGS)
             parts = [form[name] for name in IMAGE_PARTS if name in form]
             image = await parts[0].read() if parts and isinstance(parts[0], UploadFile) else b""
     if not image:
