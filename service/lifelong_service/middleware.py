@@ -65,10 +65,13 @@ class RequestMiddleware:
         logger.warning("a request timed out", extra={"details": {"path": scope["path"]}})
         if started:
             return
-        error = UnavailableError(
-            f"no answer within {self._timeout:g} s.",
-            mend="Try again later; send a request_id to make that safe.",
-        )
+        if not scope["path"].startswith("/v1/admin/"):
+            mend = "Try again later; send a request_id to make that safe."
+        elif scope["method"] == "GET":
+            mend = "Try again later."
+        else:
+            mend = "The change may still take effect: look whether it did before you repeat it."
+        error = UnavailableError(f"no answer within {self._timeout:g} s.", mend=mend)
         await error_response(error)(scope, receive, send)
 
 

@@ -248,6 +248,24 @@ def test_a_request_that_takes_too_long_is_503(
     assert "within 1 s" in error_of(answer)["message"]
 
 
+def test_a_change_that_takes_too_long_may_still_take_effect(
+    registered: None, serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = serve(request_timeout_seconds=1)
+    gate, promote = threading.Event(), service.worker.store.models.promote
+
+    def slow(*arguments: Any, **named: Any) -> Any:
+        gate.wait(10)
+        return promote(*arguments, **named)
+
+    monkeypatch.setattr(service.worker.store.models, "promote", slow)
+    threading.Timer(1.5, gate.set).start()
+    answer = service.client.post("/v1/admin/models/linear/promote")
+    assert answer.status_code == 503
+    assert "may still take effect" in error_of(answer)["mend"]
+    assert "request_id" not in answer.text
+
+
 def test_openapi_describes_every_call(service: Service) -> None:
     schema = service.client.get("/openapi.json").json()
     assert schema["paths"]["/v1/predict"]["post"]["x-scope"] == "predict"
