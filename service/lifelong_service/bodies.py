@@ -7,6 +7,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_service.errors import sentence
 
 Document = TypeVar("Document", bound=BaseModel)
 
@@ -79,7 +80,7 @@ def parsed(body: bytes, document: type[Document]) -> Document:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise InvalidInputError(
-            f"{first['msg']}.",
+            sentence(first["msg"]),
             field=".".join(str(part) for part in first["loc"]) or "body",
             mend="See /openapi.json for what is expected.",
         ) from error

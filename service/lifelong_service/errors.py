@@ -62,6 +62,11 @@ def error_response(error: LifelongError) -> Response:
     return _response(status, error.code, error.message, error.field, error.mend, headers)
 
 
+def sentence(text: str) -> str:
+    """What another library says, with exactly one full stop at its end."""
+    return text.rstrip(". ") + "."
+
+
 def internal_error_response() -> Response:
     """500 for a fault of ours; what it was is in the log only."""
     return _response(
@@ -85,9 +90,9 @@ async def on_validation_error(_: Request, error: Exception) -> Response:
     if where and where[0] in ("body", "query", "path", "header") and first["type"] != "json_invalid":
         where = where[1:]
     if first["type"] == "json_invalid":
-        field, message = "body", f"expected JSON: {first['ctx']['error']}."
+        field, message = "body", f"expected JSON: {sentence(first['ctx']['error'])}"
     else:
-        field, message = ".".join(where) or "body", f"{first['msg']}."
+        field, message = ".".join(where) or "body", sentence(first["msg"])
     return _response(422, InvalidInputError.code, message, field, "See /openapi.json for what is expected.")
 
 
@@ -101,7 +106,7 @@ async def on_http_error(_: Request, error: Exception) -> Response:
         400: ("body", "Send a well-formed body of the content type that is declared."),
     }
     field, mend = mends.get(http.status_code, (None, "See /openapi.json."))
-    return _response(http.status_code, code, f"{http.detail}.", field, mend, dict(http.headers or {}))
+    return _response(http.status_code, code, sentence(http.detail), field, mend, dict(http.headers or {}))
 
 
 def _response(  # noqa: PLR0913, RUF100 - the parts of every error body

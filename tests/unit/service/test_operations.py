@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from lifelong_core.errors import ConfigurationError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_service.application import create_application
+from lifelong_service.errors import sentence
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.in_process import InProcess
 
@@ -141,10 +142,18 @@ def test_a_broken_multipart_body_is_the_clients_fault(service: Service) -> None:
         answer = service.client.post(path, content=b"no boundary here", headers=headers)
         assert answer.status_code in (400, 422)
         assert error_of(answer)["field"]
+        assert not error_of(answer)["message"].endswith("..")
     missing = service.client.post(
         "/v1/predict", content=b"x", headers={"Content-Type": "multipart/form-data"}
     )
     assert missing.status_code == 400
+
+
+@pytest.mark.parametrize(
+    "text", ["Invalid multipart data", "Invalid multipart data.", "Invalid multipart data.."]
+)
+def test_messages_of_other_libraries_end_in_one_full_stop(text: str) -> None:
+    assert sentence(text) == "Invalid multipart data."
 
 
 def test_our_own_faults_are_500_without_details_and_cost_nobody_else(
