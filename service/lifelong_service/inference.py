@@ -16,6 +16,11 @@ _INPUT_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
 _UNKNOWN_EDGE = 64
 """Edge of the trial image in pixels when neither the preprocessing nor the graph fixes it."""
 
+MIXING_TOLERANCE = 1e-3
+"""How far, relatively and absolutely, an image's logits may depend on the others in its batch (rounding does)."""
+COARSE_MIXING_TOLERANCE = 1e-2
+"""The same where products are rounded to 10 bits: half precision, and TF32 of accelerators."""
+
 
 @dataclass(frozen=True)
 class Classifier:
@@ -70,7 +75,7 @@ def load_classifier(
     providers: Sequence[str] = (),
     threads: int = 1,
 ) -> Classifier:
-    """Load a graph, check that it fits the preprocessing and the task, and run it once on a grey image.
+    """Load a graph, check that it fits the preprocessing and the task, and run it on a grey image and a gradient.
 
     Args:
         graph: file or content of the ONNX model.
@@ -84,11 +89,7 @@ def load_classifier(
     """
     session = _session(graph, providers, threads)
     classifier = _inspected(session, preprocessing, classes)
-    probe = classifier.logits([_trial_input(session.get_inputs()[0].shape, preprocessing)])
-    if not np.isfinite(probe).all():
-        raise InvalidInputError(
-            "the model gives NaN or infinity for a plain grey image.", field="onnx", mend="Check the export."
-        )
+    _check_outputs(classifier, _trial_inputs(session.get_inputs()[0].shape, preprocessing))
     return classifier
 
 
@@ -142,8 +143,36 @@ def _inspected(
     return Classifier(session, preprocessing, inputs[0].name, _INPUT_TYPES[kind], classes, batch_size)
 
 
-def _trial_input(shape: Sequence[object], preprocessing: Preprocessing) -> NDArray[np.float32]:
-    """A grey input of the size that the preprocessing makes, else the graph's, else a small one."""
+def _check_outputs(classifier: Classifier, inputs: Sequence[NDArray[np.float32]]) -> None:
+    alone = np.concatenate([classifier.logits([image]) for image in inputs])
+    if not np.isfinite(alone[0]).all():
+        raise InvalidInputError(
+            "the model gives NaN or infinity for a plain grey image.", field="onnx", mend="Check the export."
+        )
+    if not np.isfinite(alone).all():
+        return  # outputs like these are refused when they occur, and there is nothing to compare
+    fine = (
+        classifier.input_type is np.float32 and classifier.session.get_providers()[0] == "CPUExecutionProvider"
+    )
+    tolerance = MIXING_TOLERANCE if fine else COARSE_MIXING_TOLERANCE
+    if classifier.batch_size is None and not np.allclose(
+        classifier.logits(inputs), alone, rtol=tolerance, atol=tolerance
+    ):
+        raise InvalidInputError(
+            "the model mixes the images of a batch: the same image got another answer beside another one.",
+            field="onnx",
+            mend="Export it in evaluation mode (batch normalisation with its learnt statistics).",
+        )
+    if (alone >= 0).all() and np.allclose(alone.sum(axis=1), 1, rtol=0, atol=1e-4):
+        raise InvalidInputError(
+            "the model gives probabilities, expected logits.",
+            field="onnx",
+            mend="Export it without the softmax at its end.",
+        )
+
+
+def _trial_inputs(shape: Sequence[object], preprocessing: Preprocessing) -> list[NDArray[np.float32]]:
+    """Grey and a gradient, of the size that the preprocessing makes, else the graph's, else a small one."""
     first = 2 if preprocessing.layout == "NCHW" else 1
     height, width = (edge if isinstance(edge, int) else _UNKNOWN_EDGE for edge in shape[first : first + 2])
     if preprocessing.centre_crop is not None:
@@ -153,7 +182,9 @@ def _trial_input(shape: Sequence[object], preprocessing: Preprocessing) -> NDArr
     size = (preprocessing.channels, height, width)
     if preprocessing.layout == "NHWC":
         size = (height, width, preprocessing.channels)
-    return np.full(size, 0.5, dtype=np.float32)
+    grey = np.full(size, 0.5, dtype=np.float32)
+    gradient = np.linspace(0, 1, grey.size, endpoint=False, dtype=np.float32).reshape(size)
+    return [grey, gradient]
 
 
 def _misfit(what: str) -> InvalidInputError:

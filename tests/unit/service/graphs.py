@@ -58,6 +58,39 @@ def fails_on_white() -> bytes:
     return _graph(nodes, [table, np.array([1])], ["table", "axis"], ["N", 1, EDGE, EDGE])
 
 
+def batch_statistics() -> bytes:
+    """Logits minus their mean over the batch, as batch normalisation in training mode makes them."""
+    nodes = [
+        helper.make_node("Flatten", ["image"], ["pixels"]),
+        helper.make_node("MatMul", ["pixels", "weights"], ["sums"]),
+        helper.make_node("ReduceMean", ["sums", "axis"], ["mean"], keepdims=1),
+        helper.make_node("Sub", ["sums", "mean"], ["logits"]),
+    ]
+    return _graph(nodes, [linear_weights(), np.array([0])], ["weights", "axis"], ["N", 1, EDGE, EDGE])
+
+
+def softmax() -> bytes:
+    """Probabilities instead of logits."""
+    nodes = [
+        helper.make_node("Flatten", ["image"], ["pixels"]),
+        helper.make_node("MatMul", ["pixels", "weights"], ["sums"]),
+        helper.make_node("Softmax", ["sums"], ["logits"], axis=1),
+    ]
+    return _graph(nodes, [linear_weights()], ["weights"], ["N", 1, EDGE, EDGE])
+
+
+def sums_to_one_for_grey() -> bytes:
+    """The mean brightness minus a half, plus (0, 0, 1): an honest graph whose logits for plain grey sum up to one."""
+    nodes = [
+        helper.make_node("Flatten", ["image"], ["pixels"]),
+        helper.make_node("MatMul", ["pixels", "weights"], ["brightness"]),
+        helper.make_node("Add", ["brightness", "offset"], ["logits"]),
+    ]
+    weights = np.full((EDGE * EDGE, CLASSES), 1 / EDGE**2, np.float32)
+    offset = np.array([-0.5, -0.5, 0.5], np.float32)
+    return _graph(nodes, [weights, offset], ["weights", "offset"], ["N", 1, EDGE, EDGE])
+
+
 def flat_input() -> bytes:
     """An input of rank 2, which no image has."""
     node = helper.make_node("MatMul", ["image", "weights"], ["logits"])

@@ -60,3 +60,22 @@ def test_a_failing_run_names_the_image() -> None:
     with pytest.raises(InvalidInputError) as caught:
         classifier.logits([np.ones((1, graphs.EDGE, graphs.EDGE), np.float32)])
     assert caught.value.field == "image"
+
+
+def test_a_graph_that_mixes_the_images_of_a_batch_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="mixes the images") as caught:
+        load_classifier(graphs.batch_statistics(), GREY, classes=3)
+    assert caught.value.field == "onnx"
+    assert "evaluation mode" in (caught.value.mend or "")
+
+
+def test_a_graph_that_ends_in_softmax_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="probabilities") as caught:
+        load_classifier(graphs.softmax(), GREY, classes=3)
+    assert "softmax" in (caught.value.mend or "")
+
+
+def test_logits_that_sum_to_one_for_a_single_image_are_logits() -> None:
+    classifier = load_classifier(graphs.sums_to_one_for_grey(), GREY, classes=3)
+    grey = np.full((1, graphs.EDGE, graphs.EDGE), 0.5, np.float32)
+    np.testing.assert_allclose(classifier.logits([grey]), [[0, 0, 1]], atol=1e-6)
