@@ -2,20 +2,18 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from fastapi.openapi.utils import get_openapi
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
 from lifelong_service.errors import on_http_error, on_lifelong_error, on_validation_error
-from lifelong_service.guard import GuardedRoute
 from lifelong_service.logs import configure_logging
 from lifelong_service.middleware import RequestMiddleware
+from lifelong_service.openapi import openapi
 from lifelong_service.routes import (
     calibration,
     feedback,
@@ -69,27 +67,5 @@ def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI
     app.add_middleware(
         RequestMiddleware, timeout_seconds=settings.request_timeout_seconds, worker=worker_name
     )
-    app.openapi = lambda: _openapi(app)
+    app.openapi = lambda: openapi(app)
     return app
-
-
-def _openapi(app: FastAPI) -> dict[str, Any]:
-    """The description of the API, with the scope that each call needs."""
-    if app.openapi_schema is None:
-        schema = get_openapi(
-            title=app.title,
-            version=app.version,
-            summary=app.summary,
-            routes=app.routes,
-            tags=app.openapi_tags,
-        )
-        components = schema.setdefault("components", {})
-        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        for route in app.routes:
-            if isinstance(route, GuardedRoute) and route.access.scope is not None:
-                for method in route.methods or ():
-                    operation = schema["paths"][route.path_format][method.lower()]
-                    operation["security"] = [{"token": []}]
-                    operation["x-scope"] = route.access.scope.value
-        app.openapi_schema = schema
-    return app.openapi_schema

@@ -152,7 +152,8 @@ def _check_outputs(classifier: Classifier, inputs: Sequence[NDArray[np.float32]]
     if not np.isfinite(alone).all():
         return  # outputs like these are refused when they occur, and there is nothing to compare
     fine = (
-        classifier.input_type is np.float32 and classifier.session.get_providers()[0] == "CPUExecutionProvider"
+        classifier.input_type is np.float32
+        and classifier.session.get_providers()[0] == "CPUExecutionProvider"
     )
     tolerance = MIXING_TOLERANCE if fine else COARSE_MIXING_TOLERANCE
     if classifier.batch_size is None and not np.allclose(

@@ -86,7 +86,15 @@ def _npy_array(body: bytes) -> NDArray[Any]:
     file = BytesIO(body)
     try:
         shape, fortran, dtype = _NPY_HEADERS[np.lib.format.read_magic(file)](file)
-    except (ValueError, TypeError, KeyError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        SyntaxError,
+        tokenize.TokenError,
+        RecursionError,
+        MemoryError,
+    ) as error:
         raise _not_npy("expected an npy file") from error
     if dtype.kind not in "biuf":
         raise _not_npy(f"expected an array of numbers, got {dtype}")

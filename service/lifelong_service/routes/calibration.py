@@ -88,7 +88,7 @@ def show_calibration_set(
         "requestBody": {
             "required": True,
             "content": {
-                "application/json": {"schema": NewCalibrationSet.model_json_schema()},
+                "application/json": {"schema": {"$ref": "#/components/schemas/NewCalibrationSet"}},
                 **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in NPZ_TYPES},
                 "multipart/form-data": {
                     "schema": {

@@ -58,7 +58,9 @@ class Labels(BaseModel):
             "required": True,
             "content": {
                 "application/json": {
-                    "schema": {"oneOf": [Label.model_json_schema(), Labels.model_json_schema()]}
+                    "schema": {
+                        "oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("Label", "Labels")]
+                    }
                 }
             },
         }

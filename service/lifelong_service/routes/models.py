@@ -76,9 +76,7 @@ def show_model(request: Request, reference: str) -> dict[str, Any]:
                         },
                     }
                 },
-                "application/json": {
-                    "schema": NewModel.model_json_schema(ref_template="#/components/schemas/{model}")
-                },
+                "application/json": {"schema": {"$ref": "#/components/schemas/NewModel"}},
             },
         }
     },

@@ -20,7 +20,7 @@ async def livez() -> Response:
     return PlainTextResponse("alive\n")
 
 
-@router.get("/readyz")
+@router.get("/readyz", responses={503: {"description": "Not ready; `reasons` says why."}})
 @access(None)
 async def readyz(request: Request) -> Response:
     """200 when this worker can answer predictions, else 503 with the reasons; names models that cannot be loaded."""

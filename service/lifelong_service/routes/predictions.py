@@ -22,7 +22,9 @@ SMALL_BODY = 65536
 IMAGE_TYPES = ("image/", "application/octet-stream", "multipart/form-data")
 LOGITS_TYPES = ("application/json", "application/x-npy", "application/octet-stream")
 IMAGE_PARTS = ("image", "file")
-_BELONGS = f" A parameter ({', '.join(HEADERS)}) belongs in the query or a header, e.g. {HEADERS['environment']}."
+_BELONGS = (
+    f" A parameter ({', '.join(HEADERS)}) belongs in the query or a header, e.g. {HEADERS['environment']}."
+)
 
 _PARAMETERS: list[dict[str, Any]] = [
     {

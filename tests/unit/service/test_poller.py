@@ -156,9 +156,7 @@ def test_models_without_a_head_are_not_loaded(source: Source) -> None:
 def test_a_worker_whose_parent_died_before_it_looked_is_an_orphan(source: Source, alive: bool) -> None:
     orphaned = threading.Event()
     parent = os.getppid() if alive else os.getpid()  # the latter is certainly not the parent
-    poller = RegistryPoller(
-        source.fetch, source.load, seconds=0.001, on_orphaned=orphaned.set, parent=parent
-    )
+    poller = RegistryPoller(source.fetch, source.load, seconds=0.001, on_orphaned=orphaned.set, parent=parent)
     poller.start()
     found = orphaned.wait(0.2 if alive else 10)
     poller.close()

@@ -44,7 +44,9 @@ def test_a_head_whose_provenance_holds_a_lone_surrogate_is_refused(service: Serv
 
 def test_whole_surrogate_pairs_are_taken(service: Service) -> None:
     costs = str(COSTS[0][:2]), str(COSTS[1][:2])
-    body = f'{{"name": "pair", "classes": ["\\ud83d\\ude00", "b"], "costs": [{costs[0]}, {costs[1]}]}}'.encode()
+    body = (
+        f'{{"name": "pair", "classes": ["\\ud83d\\ude00", "b"], "costs": [{costs[0]}, {costs[1]}]}}'.encode()
+    )
     answer = service.client.post("/v1/admin/tasks", content=body, headers=HEADERS)
     assert answer.status_code == 201
     assert answer.json()["classes"] == ["\U0001f600", "b"]

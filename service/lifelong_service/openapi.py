@@ -1,0 +1,79 @@
+"""The description of the API: what the framework knows of it, bodies that endpoints read themselves, and errors."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+
+from lifelong_service.guard import GuardedRoute
+from lifelong_service.routes.calibration import NewCalibrationSet
+from lifelong_service.routes.feedback import Label, Labels
+from lifelong_service.routes.models import NewModel
+
+_BODIES = (Label, Labels, NewCalibrationSet, NewModel)
+"""Documents that endpoints parse themselves; they name them as `#/components/schemas/{class}`."""
+
+_TEXT_OR_NULL = {"type": ["string", "null"]}
+_ERROR: dict[str, Any] = {
+    "type": "object",
+    "description": "What was wrong, where, and how to mend it.",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "field", "message", "mend"],
+            "properties": {
+                "code": {"type": "string"},
+                "field": _TEXT_OR_NULL,
+                "message": {"type": "string"},
+                "mend": _TEXT_OR_NULL,
+            },
+        }
+    },
+}
+_FAILED: dict[str, Any] = {
+    "description": "The request was not carried out; the body says why.",
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+}
+
+
+def openapi(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, with the scope that each call needs; made once per application."""
+    if app.openapi_schema is None:
+        app.openapi_schema = _document(app)
+    return app.openapi_schema
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary=app.summary,
+        routes=app.routes,
+        tags=app.openapi_tags,
+    )
+    components = document.setdefault("components", {})
+    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    _, bodies = models_json_schema(
+        [(body, "validation") for body in _BODIES], ref_template="#/components/schemas/{model}"
+    )
+    schemas = components.setdefault("schemas", {})
+    schemas |= bodies["$defs"]
+    for name in ("HTTPValidationError", "ValidationError"):  # the framework's own error bodies are never sent
+        schemas.pop(name, None)
+    schemas["Error"] = _ERROR
+    components["responses"] = {"Error": _FAILED}
+    for route in app.routes:
+        if isinstance(route, GuardedRoute):
+            for method in route.methods or ():
+                _complete(document["paths"][route.path_format][method.lower()], route)
+    return document
+
+
+def _complete(operation: dict[str, Any], route: GuardedRoute) -> None:
+    operation["responses"].pop("422", None)
+    operation["responses"]["default"] = {"$ref": "#/components/responses/Error"}
+    if route.access.scope is not None:
+        operation["security"] = [{"token": []}]
+        operation["x-scope"] = route.access.scope.value
