@@ -44,7 +44,8 @@ class PolicySettings(BaseModel):
     minimum_gain: float = Field(
         default=0.005,
         ge=0,
-        description="Smallest drop of the expected cost worth a swap, as a fraction of the largest cost.",
+        description="Smallest drop of the expected cost worth a swap, as a fraction of the largest difference that"
+        " a decision makes.",
     )
 
 

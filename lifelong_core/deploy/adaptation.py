@@ -9,15 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, as_groups, as_logits
-from lifelong_core.deploy.gain import ExpectedGain, expected_gain
+from lifelong_core.deploy.gain import ExpectedGain, expected_gain, largest_difference
 from lifelong_core.deploy.head import PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification import FittedQuantifier, PrevalenceEstimate, quantifier
+from lifelong_core.deploy.quantification.uncertainty import number_of_groups
 from lifelong_core.deploy.report import AdaptationPolicy, AdaptationReport, Outcome, Reason, ReasonCode
 from lifelong_core.deploy.shift import ShiftTest, prevalence_shift_test
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 DEFAULT_QUANTIFIER = "MLLS"
+MINIMUM_GROUPS = 20
+"""Samples of fewer independent groups (patients) say too little of a population, however many they are."""
 
 
 def adapt(
@@ -35,12 +38,14 @@ def adapt(
     A pure function: no clock, no files, nothing hidden; equal arguments give equal reports.
 
     1. Estimate the prevalence, with intervals that count window and calibration set.
-    2. Keep the head if the window has fewer than `policy.minimum_samples` effective samples.
+    2. Keep the head if the window has fewer than `policy.minimum_samples` effective samples, or comes from fewer
+       than 20 groups.
     3. Keep it unless intervals that hold for all classes at once, at `policy.level`, exclude the prevalence that the
-       head assumes.
+       head assumes, or the head was fitted on another calibration set than this one.
     4. Refit the head for the estimated prevalence, with half a sample of each class added, so that a class that
        was not seen keeps a small prevalence (Jeffreys' prior) and can still be decided.
-    5. Swap if the gain in expected cost exceeds `policy.minimum_gain` times the largest cost with probability 3/4.
+    5. Swap if, with probability 3/4, the gain in expected cost exceeds `policy.minimum_gain` times the largest
+       difference that a decision can make.
 
     Args:
         calibration: labelled logits of the model, or a quantifier fitted on them.
@@ -93,18 +98,25 @@ def adapt(
         return _end(report, "refuse", "window_invalid", str(error))
     estimate = analysis.estimate
     report = replace(report, prevalence=estimate)
+    if analysis.groups is not None and number_of_groups(analysis.groups) < MINIMUM_GROUPS:
+        text = f"The window comes from fewer than {MINIMUM_GROUPS} groups of equal size: too few to judge by."
+        return _end(report, "keep", "window_too_small", text)
     if estimate.effective_n < policy.minimum_samples:
         text = f"The window has {estimate.effective_n:.0f} effective samples, fewer than {policy.minimum_samples}."
         return _end(report, "keep", "window_too_small", text)
     test = prevalence_shift_test(estimate, head.assumed_prevalence, policy.level)
     report = replace(report, shift_test=test)
-    if not test.rejected:
+    superseded = head.provenance.get("calibration_digest", data.digest) != data.digest
+    if not test.rejected and not superseded:
         return _end(report, "keep", "prevalence_unchanged", _no_shift(test))
     target = floored(estimate)
     gain = expected_gain(data, analysis, head, target, policy.confidence)
     report = replace(report, expected_gain=gain)
-    report = _because(report, "prevalence_shifted", _shift(estimate, head, test))
-    threshold = policy.minimum_gain * max(float(head.costs.max()), 0.0)
+    if superseded:
+        report = _because(report, "calibration_changed", "The head was fitted on another calibration set.")
+    if test.rejected:
+        report = _because(report, "prevalence_shifted", _shift(estimate, head, test))
+    threshold = policy.minimum_gain * largest_difference(head.costs)
     if gain.lower_quartile <= threshold:
         return _end(report, "keep", "gain_too_small", _gain(gain, threshold, enough=False))
     report = replace(report, candidate=_candidate(data, head, target, report))

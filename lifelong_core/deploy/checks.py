@@ -1,7 +1,7 @@
 """Argument checks that only this package needs."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -70,8 +70,8 @@ def as_class_names(values: Any) -> tuple[str, ...]:
     mend = "Name every class once, in the order of the logits."
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise InvalidInputError("expected a list of names.", field="class_names", mend=mend)
-    names = tuple(values)
-    for name in names:
+    names: list[str] = []
+    for name in cast(Sequence[Any], values):
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
             raise InvalidInputError(
                 f"{name!r} is not a name of printable characters.", field="class_names", mend=mend
@@ -80,8 +80,9 @@ def as_class_names(values: Any) -> tuple[str, ...]:
             raise InvalidInputError(
                 f"expected names of at most {LONGEST_CLASS_NAME} characters.", field="class_names", mend=mend
             )
+        names.append(name)
     if len(names) < 2 or len(set(names)) < len(names):
         raise InvalidInputError(
-            f"expected at least two different class names, got {list(names)}.", field="class_names", mend=mend
+            f"expected at least two different class names, got {names}.", field="class_names", mend=mend
         )
-    return names
+    return tuple(names)

@@ -90,6 +90,11 @@ def expected_gain(
     )
 
 
+def largest_difference(costs: Floats) -> float:
+    """How much a decision can change the cost of a sample; a constant added to a row of the costs changes nothing."""
+    return float((costs.max(axis=1) - costs.min(axis=1)).max())
+
+
 def _decisions(
     calibration: LabeledLogits, head: PostProcessingHead, target: Floats
 ) -> tuple[Integers, Integers]:

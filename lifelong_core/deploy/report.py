@@ -24,6 +24,7 @@ ReasonCode: TypeAlias = Literal[
     "window_too_small",
     "prevalence_unchanged",
     "prevalence_shifted",
+    "calibration_changed",
     "gain_too_small",
     "gain_sufficient",
 ]
@@ -45,7 +46,7 @@ class AdaptationPolicy:
     confidence: float = 0.95
     """of every reported interval"""
     minimum_gain: float = 0.005
-    """smallest drop of the expected cost worth a swap, as a fraction of the largest cost"""
+    """smallest drop of the expected cost worth a swap, as a fraction of the largest difference a decision makes"""
 
     def __post_init__(self) -> None:
         """Check the values.

@@ -33,7 +33,10 @@ def align_clock(connection: sa.Connection) -> None:
     """Lift the offset of a restored PostgreSQL log, so that what is written now comes after all that is there."""
     if connection.dialect.name != "postgresql":
         return
-    newest = connection.execute(sa.select(sa.func.max(tables.predictions.c.commit_order))).scalar_one()
+    logged = sa.select(sa.func.max(tables.predictions.c.commit_order)).scalar_subquery()
+    # A cycle's horizon may lie far above the newest row: every transaction on the server counts, not only ours.
+    read = sa.select(sa.func.max(tables.cycles.c.horizon)).scalar_subquery()
+    newest = connection.execute(sa.select(sa.func.greatest(logged, read))).scalar_one()
     present = connection.execute(sa.select(_TRANSACTION + _OFFSET)).scalar_one()
     if newest is not None and newest > present:
         connection.execute(sa.update(tables.commit_clock).values(value=_value + newest - present))

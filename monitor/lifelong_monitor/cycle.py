@@ -13,9 +13,15 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Store, new_prediction_id
 from lifelong_core.store.records import Cycle, HeadRecord, Model, Outcome, Window
 from lifelong_monitor.quantifiers import FittedQuantifiers
-from lifelong_monitor.schedule import EPOCH
+from lifelong_monitor.schedule import EPOCH, interval_of
 
 CycleOutcome: TypeAlias = Outcome | Literal["skip"]
+NO_END = 2**62
+"""A commit order beyond every other."""
+HELD_BACK = (
+    "new predictions cannot be read safely yet: an older transaction on the database server has not ended"
+    " (an idle session?)"
+)
 _INPUTS = "inputs"
 """Key, within the stored report, of what a replay needs and the report itself does not hold."""
 
@@ -72,11 +78,12 @@ def run_cycle(
         NotFoundError: an artifact is gone.
     """
     last = store.cycles.last(model.id, environment)
-    if last is not None and last.due_at >= due_at:
+    if last is not None and due_at <= last.due_at <= due_at + interval_of(settings.cycle_interval_seconds):
+        # The other monitor may be one tick ahead; a cycle that is further ahead comes from a clock that was wrong.
         return CycleResult("skip", "the cycle that was due has run", last, last.finished_at)
     horizon = store.predictions.horizon()
     if last is not None and not store.predictions.count_between(model.id, environment, last.horizon, horizon):
-        return CycleResult("skip", "no new prediction", last, datetime.now(UTC))
+        return _nothing_to_judge("no new prediction", store, model, environment, horizon, last)
     subject = _subject(store, model, environment)
     if isinstance(subject, str):
         return CycleResult("skip", subject, last, None)
@@ -86,7 +93,9 @@ def run_cycle(
         model.id, environment, limit=settings.window_samples, since=since, horizon=horizon
     )
     if not window.ids:
-        return CycleResult("skip", "no prediction within the window's age", last, datetime.now(UTC))
+        return _nothing_to_judge(
+            "no prediction within the window's age", store, model, environment, horizon, last
+        )
     report = adapt(
         (quantifiers or FittedQuantifiers()).get(
             store, model, subject.calibration_set_id, settings.quantifier
@@ -139,7 +148,7 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
             mend="Predictions older than the retention time are deleted; newer cycles can be replayed.",
         )
     recorded, inputs = report_of(cycle), cycle.report[_INPUTS]
-    return adapt(
+    report = adapt(
         FittedQuantifiers().get(store, model, inputs["calibration_set"], inputs["quantifier"]),
         window.logits,
         store.heads.get(model.reference, cycle.head_version).head,
@@ -148,6 +157,13 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
         method=inputs["quantifier"],
         rng=recorded.seed,
     )
+    if report.window_digest != recorded.window_digest:
+        raise NotFoundError(
+            "the log does not hold the predictions that this cycle looked at any more.",
+            field="cycle",
+            mend="Some were deleted since; newer cycles can be replayed.",
+        )
+    return report
 
 
 def report_of(cycle: Cycle) -> AdaptationReport:
@@ -191,6 +207,15 @@ def _finish(
         )
     reason = " ".join(reason.text for reason in report.reasons)
     return CycleResult(report.outcome, reason, recorded, recorded.finished_at)
+
+
+def _nothing_to_judge(
+    reason: str, store: Store, model: Model, environment: str, horizon: int, last: Cycle | None
+) -> CycleResult:
+    """A success, unless predictions are there that cannot be read safely yet."""
+    if store.predictions.count_between(model.id, environment, horizon, NO_END):
+        return CycleResult("skip", HELD_BACK, last, None)
+    return CycleResult("skip", reason, last, datetime.now(UTC))
 
 
 def _seed(model: Model, environment: str, due_at: datetime) -> int:

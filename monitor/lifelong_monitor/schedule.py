@@ -30,6 +30,9 @@ class AlignedTrigger(BaseTrigger):
         """Now if it never fired, else the first multiple after now and after the last one."""
         if previous_fire_time is None:
             return now
+        if previous_fire_time - now > self._interval:
+            # The clock was ahead and has been set back: waiting for it would mean to stop watching.
+            return due_before(now, self._interval) + self._interval
         return due_before(max(now, previous_fire_time), self._interval) + self._interval
 
 

@@ -54,7 +54,16 @@ def combine(influence: Influence, calibration: LabeledLogits, groups: NDArray[np
     total = (own + variances.sum(axis=0)) ** 2
     freedom = np.full(own.size, float(window_degrees))
     np.divide(total, squares, out=freedom, where=squares > 0)
+    if groups is not None:
+        # A few groups that happen to agree show next to no spread: the calibration set's certainty is not theirs.
+        freedom = np.minimum(freedom, window_degrees)
     return Spread(covariance, freedom, effective)
+
+
+def number_of_groups(groups: NDArray[np.generic]) -> float:
+    """Groups of equal size that would say as much, (sum m)^2 / sum m^2 (Kish 1965)."""
+    sizes = np.unique(groups, return_counts=True)[1]
+    return float(sizes.sum() ** 2 / (sizes**2).sum())
 
 
 def _window_part(
@@ -90,7 +99,10 @@ def _calibration_part(scores: Floats, calibration: LabeledLogits) -> tuple[Float
     _, member = np.unique(calibration.groups, return_inverse=True)
     sums = _sums(residuals / counts[labels][:, np.newaxis], member)
     covariance = sums.T @ sums * _correction(sums.shape[0])
-    return covariance, np.diag(covariance)[np.newaxis, :], np.array([sums.shape[0] - 1.0])
+    # A class is known no better than its own groups allow; one group shows no spread between groups at all.
+    pairs = np.unique(np.column_stack([labels, member]), axis=0)
+    sparsest = np.bincount(pairs[:, 0], minlength=counts.size).min()
+    return covariance, np.diag(covariance)[np.newaxis, :], np.array([sparsest - 1.0])
 
 
 def _class_parts(residuals: Floats, labels: Integers, counts: Integers) -> tuple[Floats, Floats, Floats]:

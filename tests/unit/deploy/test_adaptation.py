@@ -91,6 +91,43 @@ def test_samples_of_one_patient_do_not_make_a_window(three, calibration, head):
     assert report.prevalence.effective_n == pytest.approx(50)
 
 
+@pytest.mark.parametrize("patients", [2, 3, 5, 10, 19, 20, 40])
+def test_a_few_patients_of_one_class_each_do_not_swap_the_head(three, calibration, head, patients):
+    """The classes of so few patients are an accident; without a shift the level must hold for them, too."""
+    swaps, windows = 0, 40
+    for seed in range(windows):
+        rng = np.random.default_rng(seed)
+        kinds = rng.choice(3, size=patients, p=calibration.prevalence)
+        counts = 30 * np.bincount(kinds, minlength=3)
+        drawn = three.draw(counts, rng)
+        keys = np.empty(drawn.samples, dtype=np.int64)
+        for kind in range(3):
+            keys[drawn.labels == kind] = np.repeat(np.flatnonzero(kinds == kind), 30)
+        swaps += adapt(calibration, drawn.logits, head, POLICY, groups=keys).outcome == "swap"
+    assert swaps <= 2
+
+
+def test_a_head_of_a_superseded_calibration_set_is_judged_by_its_gain_alone(three, calibration):
+    rng = np.random.default_rng(8)
+    wrong = three.draw([150] * 3, rng)
+    mistaken = LabeledLogits(wrong.logits, (wrong.labels + 1) % 3)
+    window = three.draw([300] * 3, rng).logits
+    report = adapt(calibration, window, fit_head(mistaken, COSTS), POLICY)
+    assert (report.outcome, codes(report)) == ("swap", ["calibration_changed", "gain_sufficient"])
+    again = adapt(calibration, window, report.candidate, POLICY)
+    assert (again.outcome, codes(again)) == ("keep", ["prevalence_unchanged"])
+
+
+def test_a_constant_in_the_costs_changes_no_decision(three, calibration):
+    window = three.window(SHIFTED, 800, np.random.default_rng(1))
+    for policy in (POLICY, AdaptationPolicy(minimum_gain=0.5)):
+        outcomes = {
+            adapt(calibration, window, fit_head(calibration, COSTS + constant), policy).outcome
+            for constant in (0.0, 10.0, -COSTS.max())
+        }
+        assert len(outcomes) == 1
+
+
 def test_a_shift_that_costs_nothing_is_no_reason_to_swap(population):
     """The classes are so far apart that every head decides right."""
     clear, rng = population(3, 12.0), np.random.default_rng(0)

@@ -269,3 +269,24 @@ def test_reports_of_different_windows_differ_so_that_equality_means_something(
 def test_an_unknown_cycle_cannot_be_replayed(store: Store, model: Model) -> None:
     with pytest.raises(NotFoundError):
         replay(store, new_prediction_id())
+
+
+def test_a_clock_that_was_ahead_does_not_stop_the_watch(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
+    assert run_cycle(store, settings, model, "clinic", DUE + timedelta(days=2)).outcome == "keep"
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=4))
+    assert run_cycle(store, settings, model, "clinic", DUE).outcome == "swap"
+
+
+def test_a_cycle_whose_predictions_were_replaced_is_not_replayed_as_if_nothing_had_happened(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    cycle = run_cycle(store, settings, model, "clinic", DUE).last
+    assert cycle is not None
+    with store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE predictions SET logits = (SELECT max(logits) FROM predictions)")
+    with pytest.raises(NotFoundError, match="any more"):
+        replay(store, cycle.id)
