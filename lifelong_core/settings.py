@@ -5,12 +5,14 @@ the file `lifelong.toml` in the working directory (or the file that `LIFELONG_CO
 """
 
 import difflib
+import ipaddress
 import os
+import tomllib
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -145,6 +147,16 @@ class Settings(BaseSettings):
     )
     policy: PolicySettings = Field(default_factory=PolicySettings, description="When a cycle swaps the head.")
 
+    @field_validator("host")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        address = "127.0.0.1" if value == "localhost" else value
+        try:
+            ipaddress.ip_address(address)
+        except ValueError as error:
+            raise ValueError("expected an IP address, such as 127.0.0.1 or 0.0.0.0") from error
+        return address
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -171,6 +183,10 @@ class Settings(BaseSettings):
             raise ConfigurationError(f"the file {named} does not exist.", field="LIFELONG_CONFIG")
         try:
             return cls()
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigurationError(
+                f"the file is not valid TOML: {error}.", field=named or "lifelong.toml"
+            ) from error
         except ValidationError as error:
             first = error.errors()[0]
             name = "__".join(str(part) for part in first["loc"])

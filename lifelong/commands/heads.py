@@ -70,7 +70,10 @@ def publish(model: str, head: Path, environment: str | None) -> None:
 
     with open_store() as store:
         record = store.heads.publish(
-            model, PostProcessingHead.from_json(head.read_text()), environment=environment, actor=actor()
+            model,
+            PostProcessingHead.from_json(head.read_text(errors="replace")),
+            environment=environment,
+            actor=actor(),
         )
     click.echo(f"Published head {record.version}.")
 

@@ -11,11 +11,18 @@ def init() -> None:
 
     Safe to repeat: an existing installation is left as it is, and no second token is made.
     """
+    from lifelong_core.errors import ConfigurationError
     from lifelong_core.settings import Settings
     from lifelong_core.store import Scope, Store, load_group_key
 
     settings = Settings.load()
-    settings.data_directory.mkdir(parents=True, exist_ok=True)
+    try:
+        settings.data_directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the folder {settings.data_directory} cannot be made: {error.strerror}.",
+            field="LIFELONG_DATA_DIRECTORY",
+        ) from error
     Store.migrate(settings.resolved_database_url)
     load_group_key(settings.resolved_group_key_file, create=True)
     with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:

@@ -1,10 +1,16 @@
 """`lifelong settings`: every setting, its value here and what it means."""
 
+import re
 from typing import Any
 
 import click
 
 from lifelong.commands.common import as_json, print_rows
+
+
+def _without_password(url: str) -> str:
+    """A URL as it may be shown to whoever looks over the shoulder."""
+    return re.sub(r"(://[^:/@]*:)[^@]*@", r"\1***@", url)
 
 
 @click.command(short_help="List every setting, its value and meaning.")
@@ -22,8 +28,9 @@ def settings(*, as_json: bool) -> None:
             if isinstance(value, BaseModel):
                 found += rows(value, f"{prefix}{name.upper()}__")
             else:
+                shown = _without_password(value) if isinstance(value, str) else value
                 found.append(
-                    {"variable": prefix + name.upper(), "value": value, "meaning": field.description}
+                    {"variable": prefix + name.upper(), "value": shown, "meaning": field.description}
                 )
         return found
 

@@ -56,6 +56,14 @@ class Preprocessing(BaseModel):
         for name in ("mean", "standard_deviation"):
             if len(getattr(self, name)) != self.channels:
                 raise ValueError(f"{name} needs {self.channels} value(s), one per channel of {self.colour}")
+        crop, resize = self.centre_crop, self.resize
+        if (
+            crop
+            and resize
+            and resize.mode == "exact"
+            and (crop.height > resize.height or crop.width > resize.width)
+        ):
+            raise ValueError("centre_crop is larger than what resize leaves")
         if min(self.standard_deviation) <= 0:
             raise ValueError("standard_deviation must be positive")
         return self

@@ -31,7 +31,12 @@ def test_variables_are_stronger_than_the_file(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     ("variable", "value"),
-    [("LIFELONG_PORT", "0"), ("LIFELONG_WORKERS", "many"), ("LIFELONG_POLICY__LEVEL", "1")],
+    [
+        ("LIFELONG_PORT", "0"),
+        ("LIFELONG_WORKERS", "many"),
+        ("LIFELONG_HOST", "clinic.example"),
+        ("LIFELONG_POLICY__LEVEL", "1"),
+    ],
 )
 def test_an_illegal_value_is_named(monkeypatch, variable, value):
     monkeypatch.setenv(variable, value)
@@ -64,3 +69,14 @@ def test_every_setting_is_documented():
         *Settings.model_fields["policy"].annotation.model_fields.items(),
     ]
     assert [name for name, field in fields if not field.description] == []
+
+
+def test_a_broken_file_is_named(tmp_path):
+    (tmp_path / "lifelong.toml").write_text("workers = = 2\n")
+    with pytest.raises(ConfigurationError, match=r"lifelong\.toml"):
+        Settings.load()
+
+
+def test_localhost_is_an_address(monkeypatch):
+    monkeypatch.setenv("LIFELONG_HOST", "localhost")
+    assert Settings.load().host == "127.0.0.1"
