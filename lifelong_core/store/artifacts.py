@@ -50,7 +50,7 @@ class Artifacts:
         # Written under another name and then renamed: a reader finds the whole artifact or none.
         draft = f"{place}.{secrets.token_hex(8)}"
         try:
-            if not self._files.exists(place):
+            if not self._is_whole(place, digest):
                 self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
                 self._files.pipe_file(draft, content)
                 self._files.mv(draft, place)
@@ -59,6 +59,10 @@ class Artifacts:
                 f"the artifact storage {self._root} cannot be written: {error}.", field=_FIELD
             ) from error
         return digest
+
+    def _is_whole(self, place: str, digest: str) -> bool:
+        """Whether the bytes are there already; damaged ones are mended by putting them again."""
+        return self._files.exists(place) and hashlib.sha256(self._files.cat_file(place)).hexdigest() == digest
 
     def get(self, digest: str) -> bytes:
         """The bytes of that digest.

@@ -3,6 +3,7 @@
 from numpy.typing import ArrayLike
 
 from lifelong_core.deploy import LabeledLogits, fit_head
+from lifelong_core.errors import UnidentifiableError
 from lifelong_core.store.calibration_sets import check_classes, insert_calibration_set
 from lifelong_core.store.heads import publish_head
 from lifelong_core.store.models import model_referenced, promote_model
@@ -35,12 +36,19 @@ def register_calibration(
     Raises:
         NotFoundError: there is no such model.
         InvalidInputError: logits or prevalence do not fit the task.
-        UnidentifiableError: a class of positive target prevalence has no sample.
+        UnidentifiableError: a class has no sample.
     """
     with store.database.read() as connection:
         model = model_referenced(connection, reference)
         task = task_with_id(connection, model.task_id)
     check_classes(labelled, task)
+    if not labelled.counts.all():
+        missing = [name for name, count in zip(task.class_names, labelled.counts, strict=True) if count == 0]
+        raise UnidentifiableError(
+            f"there is no calibration case of {', '.join(missing)}.",
+            field="labels",
+            mend="Add labelled cases of every class, 50 or more of each.",
+        )
     # Fitted before the transaction: nobody waits for it. Model and task never change in what is used here.
     head = fit_head(
         labelled,

@@ -1,8 +1,13 @@
 """A repeated request gets the answer of the first, whatever happened in between."""
 
+import json
 from collections.abc import Callable
 
+import numpy as np
+
 from lifelong_core.deploy import PostProcessingHead
+from lifelong_service.decisions import Decider
+from lifelong_service.jobs import Address, LogitsJob
 from tests.unit.service.conftest import Service, png
 
 ROWS = {"logits": [[1.0, 2.0, 0.5], [0.0, -1.0, 4.0]], "request_id": "r1"}
@@ -77,3 +82,37 @@ def test_simultaneous_different_bodies_give_one_answer_and_conflicts(service: Se
 def test_a_failed_request_may_be_repeated(service: Service) -> None:
     assert service.client.post("/v1/predict?request_id=r1", content=b"text").status_code == 422
     assert service.client.post("/v1/predict?request_id=r1", content=png()).status_code == 200
+
+
+def test_heads_of_two_models_with_one_version_number_are_never_confused(
+    registered: None, serve: Callable[..., Service]
+) -> None:
+    """In one micro-batch, and when answers are given again by a worker that knows only newer heads."""
+    service = serve()
+    base = service.store.heads.get("linear", 1).head
+    biases = {"linear": [3.0, 0.0, 0.0], "remote": [0.0, 0.0, 3.0]}
+    for name, bias in biases.items():
+        head = PostProcessingHead(1.0, bias, base.costs, base.assumed_prevalence, base.class_names)
+        assert service.store.heads.publish(name, head, environment=None, actor="test").version == 2
+    service = serve()
+    logits = np.zeros((1, 3), dtype=np.float32)
+    jobs = [LogitsJob(Address(name, "default", None, f"r-{name}"), logits) for name in biases]
+    decider = Decider(
+        service.settings,
+        store=lambda: service.store,
+        snapshot=lambda: service.worker.snapshot,
+        group_key=lambda: b"k" * 32,
+    )
+    first = decider(jobs)
+    decided = [json.loads(answer)["predictions"][0]["decision"] for answer in first]  # type: ignore[arg-type]
+    assert decided == [0, 2]
+    for name in biases:
+        service.store.heads.publish(name, base, environment=None, actor="test")
+    newer = serve()
+    again = [
+        newer.client.post(
+            "/v1/logits", json={"logits": logits.tolist(), "request_id": f"r-{name}", "model": name}
+        )
+        for name in biases
+    ]
+    assert [answer.content for answer in again] == first

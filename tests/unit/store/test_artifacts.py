@@ -97,3 +97,13 @@ def test_the_cache_follows_the_users_environment(tmp_path: Path, monkeypatch: py
     artifacts = Artifacts("memory://cached")
     artifacts.put(CONTENT)
     assert artifacts.path(DIGEST) == tmp_path / "lifelong" / "artifacts" / DIGEST
+
+
+def test_a_damaged_artifact_is_mended_by_putting_it_again(tmp_path: Path):
+    artifacts = Artifacts(f"file://{tmp_path}")
+    digest = artifacts.put(b"the graph")
+    artifacts.path(digest).write_bytes(b"the gr")
+    with pytest.raises(UnavailableError):
+        artifacts.get(digest)
+    assert artifacts.put(b"the graph") == digest
+    assert artifacts.get(digest) == b"the graph"

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, fit_head
-from lifelong_core.errors import ConflictError, InvalidInputError
+from lifelong_core.errors import ConflictError, InvalidInputError, UnidentifiableError
 from lifelong_core.store import Store, heads, register_calibration
 from tests.unit.store.samples import CLASSES, COSTS, add_model, calibration, head
 
@@ -64,3 +64,13 @@ def test_it_is_all_or_nothing(store: Store, monkeypatch: pytest.MonkeyPatch):
     assert (store.registry(), store.audit.list(), store.calibration_sets.list("dermatology")) == before
     monkeypatch.undo()
     assert store.heads.publish("dermatology", head(), environment=None, actor="ann").version == 1
+
+
+def test_a_set_that_lacks_a_class_does_not_go_live(store: Store):
+    model = add_model(store)
+    complete = calibration()
+    lacking = complete.select(complete.labels != 1)
+    with pytest.raises(UnidentifiableError, match="benign"):
+        register_calibration(store, model.reference, lacking, actor="tests")
+    assert store.heads.list(model.reference) == []
+    assert store.calibration_sets.list(model.reference) == []
