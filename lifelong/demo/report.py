@@ -1,5 +1,6 @@
 """Print what happened, for people."""
 
+import numpy as np
 from rich.console import Console, Group
 from rich.panel import Panel
 from rich.table import Table
@@ -63,8 +64,6 @@ def _head_table(story: Story, figures: Figures) -> Table:
 
 
 def _numbers(values: object) -> str:
-    import numpy as np
-
     return "  ".join(f"{value:.3f}" for value in np.atleast_1d(np.asarray(values, dtype=float)))
 
 

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from dataclasses import asdict, fields
+from typing import Any, Self, cast
 
 from lifelong_core.errors import InvalidInputError
 
@@ -52,3 +53,21 @@ def take_fields(
         if name not in required and name not in optional:
             raise InvalidInputError("this field is unknown.", field=str(name)[:80])
     return found
+
+
+class FlatDocument:
+    """Mixin for frozen dataclasses whose fields are JSON values as they stand."""
+
+    def to_document(self) -> dict[str, Any]:
+        """All fields as JSON values; every number survives the round trip exactly."""
+        return {"schema_version": 1, **asdict(self)}  # type: ignore[arg-type] # only dataclasses mix this in
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_document` wrote.
+
+        Raises:
+            InvalidInputError: a field is missing or unknown.
+        """
+        names = tuple(item.name for item in fields(cls))  # type: ignore[arg-type]
+        return cls(**take_fields(document, 1, required=names))

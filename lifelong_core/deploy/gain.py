@@ -1,13 +1,11 @@
 """What a new head would save: expected costs of two heads in a population with the estimated prevalence."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
 
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.deploy.documents import take_fields
+from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.deploy.folds import stratified_folds
 from lifelong_core.deploy.head import PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
@@ -20,7 +18,7 @@ FOLDS = 5
 
 
 @dataclass(frozen=True)
-class ExpectedGain:
+class ExpectedGain(FlatDocument):
     """Drop of the expected cost per decision, in the unit of the costs; negative: a loss."""
 
     value: float
@@ -33,19 +31,6 @@ class ExpectedGain:
     """expected cost of a decision of the current head"""
     candidate_cost: float
     """the same for the candidate"""
-
-    def to_document(self) -> dict[str, Any]:
-        """The gain as JSON values."""
-        return {"schema_version": 1, **asdict(self)}
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_document` wrote.
-
-        Raises:
-            InvalidInputError: a field is missing or unknown.
-        """
-        return cls(**take_fields(document, 1, required=tuple(cls.__dataclass_fields__)))
 
 
 def expected_gain(

@@ -1,13 +1,11 @@
 """Has the prevalence shifted away from what the head assumes?"""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
 
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.documents import take_fields
+from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.deploy.quantification import PrevalenceEstimate
 from lifelong_core.deploy.scientific import t_probability
 
@@ -15,7 +13,7 @@ _SMALLEST_ERROR = 1e-9
 
 
 @dataclass(frozen=True)
-class ShiftTest:
+class ShiftTest(FlatDocument):
     """A test of one hypothesis on one window."""
 
     statistic: float
@@ -25,19 +23,6 @@ class ShiftTest:
     level: float
     rejected: bool
     """p_value < level: the intervals that hold for all classes at once exclude the assumed prevalence"""
-
-    def to_document(self) -> dict[str, Any]:
-        """The test as JSON values."""
-        return {"schema_version": 1, **asdict(self)}
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_document` wrote.
-
-        Raises:
-            InvalidInputError: a field is missing or unknown.
-        """
-        return cls(**take_fields(document, 1, required=tuple(cls.__dataclass_fields__)))
 
 
 def prevalence_shift_test(
