@@ -12,9 +12,10 @@ from lifelong_core.arrays import Floats, as_groups, as_logits
 from lifelong_core.deploy.gain import ExpectedGain, expected_gain, largest_difference
 from lifelong_core.deploy.head import PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.policy import AdaptationPolicy
 from lifelong_core.deploy.quantification import FittedQuantifier, PrevalenceEstimate, quantifier
 from lifelong_core.deploy.quantification.uncertainty import number_of_groups
-from lifelong_core.deploy.report import AdaptationPolicy, AdaptationReport, Outcome, Reason, ReasonCode
+from lifelong_core.deploy.report import AdaptationReport, Outcome, Reason, ReasonCode
 from lifelong_core.deploy.shift import ShiftTest, prevalence_shift_test
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 

@@ -1,14 +1,15 @@
-"""The policy of adaptation, and the report of one cycle."""
+"""The report of one cycle."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self, TypeAlias
 
 from lifelong_core.arrays import Floats, frozen
-from lifelong_core.deploy.checks import as_level, as_parameter
+from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
 from lifelong_core.deploy.gain import ExpectedGain
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.policy import AdaptationPolicy
 from lifelong_core.deploy.quantification import PrevalenceEstimate
 from lifelong_core.deploy.shift import ShiftTest
 from lifelong_core.deploy.values import ArrayValue
@@ -28,54 +29,6 @@ ReasonCode: TypeAlias = Literal[
     "gain_too_small",
     "gain_sufficient",
 ]
-
-
-@dataclass(frozen=True)
-class AdaptationPolicy:
-    """When a cycle swaps the head.
-
-    Examples:
-        >>> AdaptationPolicy(level=0.001).minimum_samples
-        200
-    """
-
-    minimum_samples: int = 200
-    """below this effective window size a cycle always keeps the head"""
-    level: float = 0.01
-    """significance level, over all classes, of "the prevalence has shifted", for each window"""
-    confidence: float = 0.95
-    """of every reported interval"""
-    minimum_gain: float = 0.005
-    """smallest drop of the expected cost worth a swap, as a fraction of the largest difference a decision makes"""
-
-    def __post_init__(self) -> None:
-        """Check the values.
-
-        Raises:
-            InvalidInputError: a value is out of range; the message names the field.
-        """
-        if int(self.minimum_samples) != self.minimum_samples or self.minimum_samples < 1:
-            raise InvalidInputError("expected a positive whole number.", field="minimum_samples")
-        object.__setattr__(self, "minimum_samples", int(self.minimum_samples))
-        object.__setattr__(self, "level", as_level(self.level, "level"))
-        object.__setattr__(self, "confidence", as_level(self.confidence, "confidence"))
-        gain = float(as_parameter(self.minimum_gain, field="minimum_gain"))
-        if gain < 0:
-            raise InvalidInputError("expected a number that is not negative.", field="minimum_gain")
-        object.__setattr__(self, "minimum_gain", gain)
-
-    def to_document(self) -> dict[str, Any]:
-        """The policy as JSON values."""
-        return {"schema_version": 1, **asdict(self)}
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_document` wrote.
-
-        Raises:
-            InvalidInputError: a field is missing, unknown or out of range.
-        """
-        return cls(**take_fields(document, 1, required=tuple(cls.__dataclass_fields__)))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,78 @@
+"""What a cycle has to know beside its window: handed over as a value, so that judging it stays a pure function."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self, cast
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, as_prevalence, frozen
+from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.deploy.documents import take_fields
+from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
+from lifelong_core.deploy.values import ArrayValue
+from lifelong_core.errors import InvalidInputError
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptationContext(ArrayValue):
+    """The circumstances of a cycle.
+
+    Examples:
+        >>> AdaptationContext(seconds_since_swap=60.0).pinned
+        False
+    """
+
+    seconds_since_swap: float | None = None
+    """since the last change of the head in this environment; None: there was none"""
+    pinned: bool = False
+    """a person holds the head"""
+    previous_prevalence: Floats | None = None
+    """shape (C,), what the head before the present one assumed; None: there was none"""
+    others: tuple[PrevalenceEstimate, ...] = ()
+    """the newest estimates of the model's other environments"""
+
+    def __post_init__(self) -> None:
+        """Check and freeze the values.
+
+        Raises:
+            InvalidInputError: a value is out of range; the message names the field.
+        """
+        if self.seconds_since_swap is not None:
+            seconds = as_parameter(self.seconds_since_swap, field="seconds_since_swap")
+            if seconds.ndim or seconds < 0:
+                raise InvalidInputError("expected a number that is not negative.", field="seconds_since_swap")
+            object.__setattr__(self, "seconds_since_swap", float(seconds))
+        if not isinstance(cast("object", self.pinned), bool):
+            raise InvalidInputError("expected true or false.", field="pinned")
+        if self.previous_prevalence is not None:
+            as_prevalence(self.previous_prevalence, field="previous_prevalence")
+            previous = np.array(self.previous_prevalence, dtype=np.float64)
+            object.__setattr__(self, "previous_prevalence", frozen(previous))
+        object.__setattr__(self, "others", tuple(self.others))
+
+    def to_document(self) -> dict[str, Any]:
+        """The context as JSON values; every number survives the round trip exactly."""
+        previous = self.previous_prevalence
+        return {
+            "schema_version": 1,
+            "seconds_since_swap": self.seconds_since_swap,
+            "pinned": self.pinned,
+            "previous_prevalence": None if previous is None else previous.tolist(),
+            "others": [other.to_document() for other in self.others],
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_document` wrote.
+
+        Raises:
+            InvalidInputError: a field is missing, unknown or has an illegal value.
+        """
+        found = take_fields(document, 1, required=tuple(item.name for item in fields(cls)))
+        if not isinstance(found["others"], list):
+            raise InvalidInputError("expected a list of estimates.", field="others")
+        found["others"] = tuple(
+            PrevalenceEstimate.from_document(item) for item in cast("list[Any]", found["others"])
+        )
+        return cls(**found)

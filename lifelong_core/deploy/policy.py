@@ -1,0 +1,123 @@
+"""The policy of adaptation: when a cycle swaps the head, and who has the last word."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, Self, TypeAlias, cast
+
+import numpy as np
+
+from lifelong_core.deploy.checks import as_level, as_parameter
+from lifelong_core.deploy.documents import canonical, take_fields
+from lifelong_core.errors import InvalidInputError
+
+Mode: TypeAlias = Literal["auto", "propose", "shadow"]
+MODES: tuple[Mode, ...] = ("auto", "propose", "shadow")
+
+OnViolation: TypeAlias = Literal["refuse", "report"]
+ON_VIOLATION: tuple[OnViolation, ...] = ("refuse", "report")
+
+LARGEST_STEP = 2.0
+"""L1 distance between two prevalences that share no class: a limit of this size limits nothing."""
+
+_FIRST_FIELDS = ("minimum_samples", "level", "confidence", "minimum_gain")
+"""What a policy consisted of in documents of schema version 1."""
+
+
+@dataclass(frozen=True)
+class AdaptationPolicy:
+    """When a cycle swaps the head.
+
+    Examples:
+        >>> AdaptationPolicy(level=0.001).minimum_samples
+        200
+        >>> AdaptationPolicy(mode="manual")
+        Traceback (most recent call last):
+        ...
+        lifelong_core.errors.InvalidInputError: mode: expected one of auto, propose, shadow.
+    """
+
+    minimum_samples: int = 200
+    """below this effective window size a cycle always keeps the head"""
+    level: float = 0.01
+    """significance level, over all classes, of "the prevalence has shifted", for a window judged by itself"""
+    looks_between_false_alarms: float = 175_200
+    """for evidence gathered over many cycles: mean number of looks between two false alarms; 20 years of hours"""
+    tolerance: float = 0.01
+    """how far the prevalence of a class may move without this counting as a shift of the evidence"""
+    assumption_level: float = 0.01
+    """significance level of "more has changed than the prevalence" """
+    assumption_violated: OnViolation = "refuse"
+    """what to do then: refuse to swap, or report it and go on"""
+    confidence: float = 0.95
+    """of every reported interval"""
+    minimum_gain: float = 0.005
+    """smallest drop of the expected cost worth a swap, as a fraction of the largest difference a decision makes"""
+    maximum_step: float = LARGEST_STEP
+    """largest L1 distance, in (0, 2], by which one swap moves the assumed prevalence; 2: no limit"""
+    cool_down_seconds: float = 0.0
+    """no swap within this time after the last one"""
+    hysteresis: float = 1.0
+    """a swap back towards what the head before assumed must gain (1 + hysteresis) times as much"""
+    mode: Mode = "auto"
+    """auto: swap; propose: ask a person; shadow: only report"""
+    pooling: bool = False
+    """shrink an estimate from few samples towards those of the model's other environments"""
+
+    def __post_init__(self) -> None:
+        """Check the values.
+
+        Raises:
+            InvalidInputError: a value is out of range; the message names the field.
+        """
+        samples = as_parameter(self.minimum_samples, field="minimum_samples")
+        if samples.ndim or samples != np.rint(samples) or samples < 1:
+            raise InvalidInputError("expected a positive whole number.", field="minimum_samples")
+        object.__setattr__(self, "minimum_samples", int(samples))
+        for name in ("level", "assumption_level", "confidence"):
+            object.__setattr__(self, name, as_level(getattr(self, name), name))
+        for name, low, high in (
+            ("looks_between_false_alarms", 1.0, np.inf),
+            ("tolerance", 0.0, 1.0),
+            ("minimum_gain", 0.0, np.inf),
+            ("cool_down_seconds", 0.0, np.inf),
+            ("hysteresis", 0.0, np.inf),
+        ):
+            object.__setattr__(self, name, _between(getattr(self, name), low, high, field=name))
+        step = _between(self.maximum_step, 0.0, LARGEST_STEP, field="maximum_step")
+        if step == 0:
+            raise InvalidInputError("expected a positive number.", field="maximum_step")
+        object.__setattr__(self, "maximum_step", step)
+        for name, choices in (("mode", MODES), ("assumption_violated", ON_VIOLATION)):
+            if getattr(self, name) not in choices:
+                raise InvalidInputError(f"expected one of {', '.join(choices)}.", field=name)
+        if not isinstance(cast("object", self.pooling), bool):
+            raise InvalidInputError("expected true or false.", field="pooling")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) over all values: evidence gathered under one policy is none under another."""
+        return hashlib.sha256(canonical(self.to_document()).encode()).hexdigest()
+
+    def to_document(self) -> dict[str, Any]:
+        """The policy as JSON values."""
+        return {"schema_version": 2, **asdict(self)}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_document` wrote, in this version or the first one.
+
+        Raises:
+            InvalidInputError: a field is missing, unknown or out of range.
+        """
+        if isinstance(cast("object", document), Mapping) and document.get("schema_version") == 1:
+            return cls(**take_fields(document, 1, required=_FIRST_FIELDS))
+        return cls(**take_fields(document, 2, required=tuple(item.name for item in fields(cls))))
+
+
+def _between(value: float, low: float, high: float, *, field: str) -> float:
+    number = as_parameter(value, field=field)
+    if number.ndim or not low <= number <= high:
+        limit = f"at least {low:g}" if high == np.inf else f"from {low:g} to {high:g}"
+        raise InvalidInputError(f"expected a number {limit}.", field=field)
+    return float(number)
