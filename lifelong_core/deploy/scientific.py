@@ -51,3 +51,10 @@ def t_probability(degrees_of_freedom: ArrayLike, value: ArrayLike) -> Floats:
     from scipy import special
 
     return np.asarray(special.stdtr(degrees_of_freedom, value))
+
+
+def chi_square_quantile(degrees_of_freedom: float, probability: float) -> float:
+    """Quantile of the chi-square distribution."""
+    from scipy import special
+
+    return float(special.chdtri(degrees_of_freedom, 1 - probability))

@@ -1,0 +1,131 @@
+"""A small environment borrows strength from the model's other environments."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
+from lifelong_core.deploy.quantification.simplex import simplex_least_squares, tangent_basis
+from lifelong_core.deploy.scientific import chi_square_quantile
+
+MINIMUM_OTHERS = 3
+"""How much environments differ cannot be told from fewer."""
+
+_CAUTION = 0.25
+"""The spread between environments is taken as large as makes the observed one this improbable: who overestimates it
+borrows too little, who underestimates it takes a hospital for the average of the others."""
+_SMALLEST_VARIANCE = 1e-12
+_HALVINGS = 60
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """How an estimate moves towards the other environments: p + gain @ (centre - p).
+
+    With it, `spread` is added to the covariance: what is not known of the centre, and how much environments differ.
+    """
+
+    prevalence: Floats
+    """shape (C,), the pooled estimate, on the simplex"""
+    gain: Floats
+    """shape (C, C): 0 trusts the own window alone, 1 the others alone (on directions that sum to zero)"""
+    spread: Floats
+    """shape (C, C)"""
+    heterogeneity: float
+    """in 0..1: variance between environments in units of mean * (1 - mean), of each class"""
+
+
+def pool(
+    prevalence: Floats, window_covariance: Floats, others: Sequence[PrevalenceEstimate]
+) -> Pooling | None:
+    """Shrink a prevalence towards those of other environments (empirical Bayes, Efron and Morris 1973).
+
+    The environments' true prevalences are taken to scatter around a common centre m with covariance
+    h (diag(m) - m m'), as those of a Dirichlet distribution do. h comes from the others by the Q-profile method
+    (Viechtbauer 2007) at its cautious end. The own window does not enter centre and h, so that both are
+    independent of its error. Only the sampling error of the window is shrunk: the error that the
+    calibration set causes is common to all environments, and borrowing cannot mend it.
+
+    Args:
+        prevalence: shape (C,), own estimate.
+        window_covariance: shape (C, C), the part of its covariance that comes from the window.
+        others: the other environments' estimates.
+
+    Returns:
+        None where fewer than MINIMUM_OTHERS other environments with the same classes are given.
+
+    Examples:
+        >>> def estimate(first, error):
+        ...     covariance = error**2 * np.array([[1, -1], [-1, 1]])
+        ...     p = np.array([first, 1 - first])
+        ...     return PrevalenceEstimate(p, p, p, 0.95, 100, 100.0, "MLLS", covariance, np.full(2, 99.0))
+        >>> own = estimate(0.30, 0.1)
+        >>> others = [estimate(first, 0.01) for first in (0.09, 0.10, 0.12, 0.11)]
+        >>> pool(own.prevalence, own.covariance, others).prevalence.round(2).tolist()
+        [0.11, 0.89]
+    """
+    classes = prevalence.size
+    usable = [other for other in others if other.prevalence.size == classes]
+    if len(usable) < MINIMUM_OTHERS:
+        return None
+    basis = tangent_basis(classes)
+    points = np.array([other.prevalence for other in usable]) @ basis
+    errors = np.array([basis.T @ other.covariance @ basis for other in usable])
+    heterogeneity = _heterogeneity(points, errors, basis)
+    centre, uncertainty, scatter = _centre(points, errors, basis, heterogeneity)
+    own = basis.T @ window_covariance @ basis
+    prior = uncertainty + heterogeneity * scatter
+    gain = own @ _inverses(own + prior)
+    pooled = prevalence + basis @ (gain @ (centre - prevalence @ basis))
+    lifted = basis @ gain @ basis.T
+    return Pooling(
+        prevalence=simplex_least_squares(np.eye(classes), pooled),
+        gain=lifted,
+        spread=lifted @ (basis @ prior @ basis.T) @ lifted.T,
+        heterogeneity=heterogeneity,
+    )
+
+
+def _heterogeneity(points: Floats, errors: Floats, basis: Floats) -> float:
+    """The h at which the weighted squared distances from the centre reach the _CAUTION quantile of chi-square."""
+    goal = chi_square_quantile((points.shape[0] - 1) * points.shape[1], _CAUTION)
+    low, high = 0.0, 1.0
+    if _distance(points, errors, basis, low) <= goal:
+        return low
+    if _distance(points, errors, basis, high) >= goal:
+        return high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _distance(points, errors, basis, middle) > goal else (low, middle)
+    return high
+
+
+def _distance(points: Floats, errors: Floats, basis: Floats, heterogeneity: float) -> float:
+    """Sum over environments of (p - m)' (V + h B)^-1 (p - m): falls as h grows."""
+    centre, _, scatter = _centre(points, errors, basis, heterogeneity)
+    residuals = points - centre
+    weights = _inverses(errors + heterogeneity * scatter)
+    return float(np.einsum("ei,eij,ej->", residuals, weights, residuals))
+
+
+def _centre(
+    points: Floats, errors: Floats, basis: Floats, heterogeneity: float
+) -> tuple[Floats, Floats, Floats]:
+    """The centre and its covariance by generalised least squares, and B = diag(m) - m m', in tangent coordinates."""
+    classes = basis.shape[0]
+    mean = np.maximum(1 / classes + basis @ points.mean(axis=0), 1 / (2 * classes * points.shape[0]))
+    mean /= mean.sum()
+    scatter = basis.T @ (np.diag(mean) - np.outer(mean, mean)) @ basis
+    weights = _inverses(errors + heterogeneity * scatter)
+    uncertainty = _inverses(weights.sum(axis=0))
+    pulled: Floats = np.einsum("eij,ej->i", weights, points)
+    return uncertainty @ pulled, uncertainty, scatter
+
+
+def _inverses(matrices: Floats) -> Floats:
+    # A window in which nothing varies claims to be exact; none is.
+    return np.asarray(
+        np.linalg.inv(matrices + _SMALLEST_VARIANCE * np.eye(matrices.shape[-1])), dtype=np.float64
+    )

@@ -1,0 +1,138 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from lifelong_core.deploy import AdaptationContext, AdaptationPolicy, PrevalenceEstimate
+from lifelong_core.errors import InvalidInputError
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"minimum_samples": 0}, "minimum_samples"),
+        ({"minimum_samples": 1.5}, "minimum_samples"),
+        ({"minimum_samples": "many"}, "minimum_samples"),
+        ({"minimum_samples": float("inf")}, "minimum_samples"),
+        ({"level": 0.0}, "level"),
+        ({"level": 1.0}, "level"),
+        ({"assumption_level": 0}, "assumption_level"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"confidence": "high"}, "confidence"),
+        ({"looks_between_false_alarms": 0.5}, "looks_between_false_alarms"),
+        ({"tolerance": -0.01}, "tolerance"),
+        ({"tolerance": 1.01}, "tolerance"),
+        ({"minimum_gain": -0.1}, "minimum_gain"),
+        ({"minimum_gain": float("nan")}, "minimum_gain"),
+        ({"maximum_step": 0}, "maximum_step"),
+        ({"maximum_step": 2.1}, "maximum_step"),
+        ({"cool_down_seconds": -1}, "cool_down_seconds"),
+        ({"hysteresis": -1}, "hysteresis"),
+        ({"mode": "manual"}, "mode"),
+        ({"assumption_violated": "ignore"}, "assumption_violated"),
+        ({"pooling": 1}, "pooling"),
+    ],
+)
+def test_an_illegal_policy_is_named(arguments, field):
+    with pytest.raises(InvalidInputError) as caught:
+        AdaptationPolicy(**arguments)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"minimum_samples": 1},
+        {"looks_between_false_alarms": 1},
+        {"tolerance": 0},
+        {"tolerance": 1},
+        {"minimum_gain": 0},
+        {"maximum_step": 1e-3},
+        {"maximum_step": 2},
+        {"cool_down_seconds": 0},
+        {"hysteresis": 0},
+    ],
+)
+def test_the_ends_of_the_ranges_are_legal(arguments):
+    AdaptationPolicy(**arguments)
+
+
+def test_a_policy_survives_json():
+    policy = AdaptationPolicy(
+        minimum_samples=500, tolerance=0.02, mode="propose", assumption_violated="report", pooling=True
+    )
+    assert AdaptationPolicy.from_document(json.loads(json.dumps(policy.to_document()))) == policy
+
+
+def test_a_policy_of_the_first_version_is_read_with_todays_defaults_for_the_rest():
+    document = {
+        "schema_version": 1,
+        "minimum_samples": 300,
+        "level": 0.02,
+        "confidence": 0.9,
+        "minimum_gain": 0.1,
+    }
+    assert AdaptationPolicy.from_document(document) == AdaptationPolicy(
+        minimum_samples=300, level=0.02, confidence=0.9, minimum_gain=0.1
+    )
+    with pytest.raises(InvalidInputError, match="mode"):
+        AdaptationPolicy.from_document({**document, "mode": "auto"})
+
+
+@pytest.mark.parametrize("document", [{}, {"schema_version": 3}, {"schema_version": 2}, None, []])
+def test_another_document_is_no_policy(document):
+    with pytest.raises(InvalidInputError):
+        AdaptationPolicy.from_document(document)
+
+
+@pytest.mark.parametrize("name", [item.name for item in dataclasses.fields(AdaptationPolicy)])
+def test_every_value_enters_the_digest(name):
+    other = {"minimum_samples": 7, "mode": "shadow", "assumption_violated": "report", "pooling": True}
+    changed = AdaptationPolicy(
+        **{name: other.get(name, 0.77 if name != "looks_between_false_alarms" else 9.0)}
+    )
+    assert changed.digest != AdaptationPolicy().digest
+    assert AdaptationPolicy().digest == AdaptationPolicy().digest
+
+
+def estimate():
+    p = np.array([0.25, 0.75])
+    return PrevalenceEstimate(p, p, p, 0.95, 10, 10.0, "MLLS", np.eye(2) / 7, np.full(2, 9.0))
+
+
+def test_a_context_survives_json_exactly():
+    context = AdaptationContext(
+        0.1 + 0.2, pinned=True, previous_prevalence=[1 / 3, 2 / 3], others=(estimate(),)
+    )
+    again = AdaptationContext.from_document(json.loads(json.dumps(context.to_document())))
+    assert again == context
+    assert hash(again) == hash(context)
+    assert AdaptationContext.from_document(AdaptationContext().to_document()) == AdaptationContext()
+
+
+def test_the_arrays_of_a_context_cannot_be_changed():
+    given = np.array([0.5, 0.5])
+    context = AdaptationContext(previous_prevalence=given)
+    given[0] = 9
+    assert context.previous_prevalence.tolist() == [0.5, 0.5]
+    with pytest.raises(ValueError, match="read-only"):
+        context.previous_prevalence[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"seconds_since_swap": -1}, "seconds_since_swap"),
+        ({"seconds_since_swap": "long"}, "seconds_since_swap"),
+        ({"pinned": "yes"}, "pinned"),
+        ({"previous_prevalence": [0.5, 0.6]}, "previous_prevalence"),
+        ({"others": 5}, "others"),
+        ({"others": [{}]}, "schema_version"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+def test_a_bad_context_is_refused(changes, field):
+    with pytest.raises(InvalidInputError) as caught:
+        AdaptationContext.from_document({**AdaptationContext().to_document(), **changes})
+    assert caught.value.field == field

@@ -1,0 +1,128 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lifelong_core.deploy import PrevalenceEstimate
+from lifelong_core.deploy.pooling import MINIMUM_OTHERS, pool
+
+
+def counted(prevalence, samples, rng):
+    """An estimate by counting labels, as if quantification were free."""
+    shares = rng.multinomial(samples, prevalence) / samples
+    smooth = (samples * shares + 1) / (samples + shares.size)
+    covariance = (np.diag(smooth) - np.outer(smooth, smooth)) / samples
+    return PrevalenceEstimate(
+        shares,
+        shares,
+        shares,
+        0.95,
+        samples,
+        samples,
+        "count",
+        covariance,
+        np.full(shares.size, samples - 1.0),
+    )
+
+
+def mean_errors(concentration, *, repetitions=120, environments=10, classes=3):
+    """Mean L1 errors (own, pooled) where environments scatter as a Dirichlet distribution does."""
+    rng = np.random.default_rng(0)
+    errors = []
+    for _ in range(repetitions):
+        centre = rng.dirichlet(np.full(classes, 2.0))
+        truths = rng.dirichlet(concentration * centre, size=environments)
+        own = counted(truths[0], 60, rng)
+        others = [counted(truth, 500, rng) for truth in truths[1:]]
+        pooled = pool(own.prevalence, own.covariance, others).prevalence
+        errors.append([np.abs(one - truths[0]).sum() for one in (own.prevalence, pooled)])
+    return np.mean(errors, axis=0)
+
+
+def test_environments_that_are_alike_help_each_other():
+    own, pooled = mean_errors(1000)
+    assert pooled < 0.6 * own
+
+
+def test_environments_that_are_all_different_hardly_disturb():
+    own, pooled = mean_errors(3)
+    assert pooled < 1.1 * own
+
+
+def test_a_large_window_needs_no_help():
+    rng = np.random.default_rng(1)
+    own = counted([0.7, 0.2, 0.1], 100_000, rng)
+    others = [counted(p, 500, rng) for p in rng.dirichlet([10, 10, 10], size=8)]
+    assert pool(own.prevalence, own.covariance, others).prevalence == pytest.approx(own.prevalence, abs=2e-3)
+
+
+def test_heterogeneity_is_recovered():
+    rng = np.random.default_rng(2)
+    concentration = 20.0
+    truths = rng.dirichlet(concentration * np.array([0.5, 0.3, 0.2]), size=200)
+    others = [counted(truth, 2000, rng) for truth in truths]
+    found = pool(np.full(3, 1 / 3), np.eye(3) * 0.01, others).heterogeneity
+    assert found == pytest.approx(1 / (concentration + 1), rel=0.25)
+
+
+def test_without_any_heterogeneity_the_centre_is_the_weighted_mean():
+    """Two classes: everything is scalar, and the weights are the inverse variances."""
+
+    def estimate(first, error):
+        p = np.array([first, 1 - first])
+        return PrevalenceEstimate(
+            p, p, p, 0.95, 100, 100.0, "x", error**2 * np.array([[1, -1], [-1, 1]]), np.full(2, 99.0)
+        )
+
+    own = estimate(0.5, 0.05)
+    others = [estimate(0.30, 0.1), estimate(0.31, 0.05), estimate(0.32, 0.1)]
+    found = pool(own.prevalence, own.covariance, others)
+    assert found.heterogeneity == 0
+    weights = np.array([100, 400, 100.0])
+    centre, variance = weights @ [0.30, 0.31, 0.32] / 600, 1 / 600
+    expected = (0.5 * variance + centre * 0.05**2) / (variance + 0.05**2)
+    assert found.prevalence[0] == pytest.approx(expected, rel=1e-6)
+    gain = 0.05**2 / (variance + 0.05**2)
+    assert found.spread[0, 0] == pytest.approx(gain**2 * variance, rel=1e-6)
+
+
+@pytest.mark.parametrize("count", [MINIMUM_OTHERS - 1, MINIMUM_OTHERS])
+def test_few_environments_are_no_population(count):
+    rng = np.random.default_rng(3)
+    own = counted([0.5, 0.5], 60, rng)
+    others = [counted([0.5, 0.5], 60, rng) for _ in range(count)]
+    strange = [counted([0.2, 0.3, 0.5], 60, rng)] * 5
+    assert (pool(own.prevalence, own.covariance, others + strange) is None) == (count < MINIMUM_OTHERS)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(2, 6),
+    st.lists(st.integers(1, 5000), min_size=4, max_size=12),
+    st.floats(0.05, 500),
+    st.integers(0, 2**31),
+)
+def test_the_pooled_estimate_is_a_prevalence_and_its_spread_a_covariance(classes, sizes, concentration, seed):
+    rng = np.random.default_rng(seed)
+    truths = rng.dirichlet(np.full(classes, concentration), size=len(sizes))
+    own, *others = (counted(truth, size, rng) for truth, size in zip(truths, sizes, strict=True))
+    found = pool(own.prevalence, own.covariance, others)
+    assert found.prevalence.min() >= 0
+    assert found.prevalence.sum() == pytest.approx(1)
+    assert np.linalg.eigvalsh(found.spread).min() > -1e-9
+    assert 0 <= found.heterogeneity <= 1
+    order = rng.permutation(classes)
+    turned = [
+        PrevalenceEstimate(
+            *(e.prevalence[order],) * 3,
+            0.95,
+            e.n,
+            e.effective_n,
+            "x",
+            e.covariance[np.ix_(order, order)],
+            e.degrees_of_freedom,
+        )
+        for e in (own, *others)
+    ]
+    again = pool(turned[0].prevalence, turned[0].covariance, turned[1:])
+    assert again.prevalence == pytest.approx(found.prevalence[order], abs=1e-5)
