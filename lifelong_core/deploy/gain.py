@@ -10,7 +10,7 @@ from lifelong_core.deploy.folds import stratified_folds
 from lifelong_core.deploy.head import PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.base import Analysis
-from lifelong_core.deploy.quantification.uncertainty import Influence, combine
+from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.deploy.scientific import t_quantile
 from lifelong_core.metrics import confusion_matrix, expected_cost
 
@@ -60,7 +60,7 @@ def expected_gain(
         pseudo=_column(analysis.influence.pseudo @ by_class),
         calibration=_column(analysis.influence.calibration @ by_class + prevalence[labels] * savings),
     )
-    spread = combine(influence, calibration, analysis.groups)
+    spread = analysis.spread(influence)
     variance = float(spread.covariance[0, 0] + (analysis.deviation @ by_class) ** 2)
     freedom = float(spread.degrees_of_freedom[0])
     error = float(np.sqrt(variance))

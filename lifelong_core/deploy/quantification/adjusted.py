@@ -5,7 +5,7 @@ from abc import abstractmethod
 import numpy as np
 
 from lifelong_core.arrays import Floats, Logits
-from lifelong_core.deploy.quantification.base import FittedQuantifier
+from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.simplex import simplex_least_squares, tangent_basis
 from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.deploy.softmax import one_hot, softmax
@@ -22,10 +22,10 @@ class AdjustedCount(FittedQuantifier):
     @abstractmethod
     def _features(self, rows: Logits) -> Floats: ...
 
-    def _solve(self, features: Floats) -> Floats:
-        return simplex_least_squares(self._means, features.mean(axis=0))
+    def _solve(self, features: Floats, counts: Floats) -> Floats:
+        return simplex_least_squares(self._means, mean_feature(features, counts))
 
-    def _influence(self, features: Floats, prevalence: Floats) -> Influence:
+    def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:  # noqa: ARG002
         return adjusted_influence(self._means, features, self._own, self.calibration.labels, prevalence)
 
 

@@ -16,7 +16,13 @@ from lifelong_core.deploy.documents import canonical
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
 from lifelong_core.deploy.quantification.simplex import tangent_basis
-from lifelong_core.deploy.quantification.uncertainty import PSEUDO_SAMPLES, Influence, combine
+from lifelong_core.deploy.quantification.uncertainty import (
+    PSEUDO_SAMPLES,
+    Clusters,
+    Influence,
+    Spread,
+    combine,
+)
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 MINIMUM_SEPARATION = 1e-4
@@ -36,8 +42,17 @@ class Analysis:
     influence: Influence
     deviation: Floats
     """shape (C,), from the estimate to the method's second solution; zero where it has none"""
+    calibration: LabeledLogits
+    counts: Floats
+    """shape (U,), samples at each distinct row of the window, one row of `influence.window` each"""
+    clusters: Clusters | None
+    """groups of the window's samples"""
     groups: NDArray[np.generic] | None
     """shape (N,), of the window"""
+
+    def spread(self, influence: Influence) -> Spread:
+        """Covariance of a figure that each sample of this window and of the calibration set moves so."""
+        return combine(influence, self.calibration, self.counts, self.clusters)
 
 
 class FittedQuantifier(ABC):
@@ -87,7 +102,9 @@ class FittedQuantifier(ABC):
         Raises:
             InvalidInputError: no sample, logits that are not finite, or another number of classes.
         """
-        return self._solve(self._features(self._window(logits)))
+        rows = self._window(logits)
+        counts: Floats = np.ones(rows.shape[0])
+        return self._solve(self._features(rows), counts)
 
     def estimate(
         self,
@@ -125,11 +142,12 @@ class FittedQuantifier(ABC):
         level = as_level(confidence, "confidence")
         rows = self._window(logits)
         keys = as_groups(groups, samples=rows.shape[0])
-        features = self._features(rows)
-        prevalence = self._solve(features)
-        influence = self._influence(features, smoothed(prevalence, rows.shape[0]))
-        spread = combine(influence, self.calibration, keys)
-        deviation = self._second_solution(features, prevalence) - prevalence
+        features, counts = self._features(rows), np.ones(rows.shape[0])
+        clusters = None if keys is None else Clusters.of(keys)
+        prevalence = self._solve(features, counts)
+        influence = self._influence(features, counts, smoothed(prevalence, rows.shape[0]))
+        spread = combine(influence, self.calibration, counts, clusters)
+        deviation = self._second_solution(features, counts, prevalence) - prevalence
         covariance = spread.covariance + np.outer(deviation, deviation)
         low, high = t_interval(prevalence, covariance, spread.degrees_of_freedom, level)
         estimate = PrevalenceEstimate(
@@ -143,7 +161,7 @@ class FittedQuantifier(ABC):
             covariance=covariance,
             degrees_of_freedom=spread.degrees_of_freedom,
         )
-        return Analysis(estimate, influence, deviation, keys)
+        return Analysis(estimate, influence, deviation, self.calibration, counts, clusters, keys)
 
     @abstractmethod
     def _fit(self) -> None:
@@ -154,14 +172,14 @@ class FittedQuantifier(ABC):
         """What the method looks at, one row per sample, shape (N, F)."""
 
     @abstractmethod
-    def _solve(self, features: Floats) -> Floats:
-        """The point estimate, shape (C,)."""
+    def _solve(self, features: Floats, counts: Floats) -> Floats:
+        """The point estimate, shape (C,), given the features of U distinct rows and their counts, (U,)."""
 
     @abstractmethod
-    def _influence(self, features: Floats, prevalence: Floats) -> Influence:
+    def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
         """How each sample moves the estimate, linearised at a (smoothed) prevalence."""
 
-    def _second_solution(self, features: Floats, prevalence: Floats) -> Floats:  # noqa: ARG002
+    def _second_solution(self, features: Floats, counts: Floats, prevalence: Floats) -> Floats:  # noqa: ARG002
         """Another estimate, (C,), that does without some assumption of the first: their difference adds variance."""
         return prevalence
 
@@ -198,6 +216,11 @@ class FittedQuantifier(ABC):
             )
 
 
-def smoothed(prevalence: Floats, samples: int) -> Floats:
+def mean_feature(features: Floats, counts: Floats) -> Floats:
+    """Mean over the samples, shape (F,), of the features of distinct rows, (U, F), with their counts, (U,)."""
+    return counts @ features / counts.sum()
+
+
+def smoothed(prevalence: Floats, samples: float) -> Floats:
     """The estimate after PSEUDO_SAMPLES more samples of each class: variances vanish where the prevalence is 0."""
     return (samples * prevalence + PSEUDO_SAMPLES) / (samples + PSEUDO_SAMPLES * prevalence.size)

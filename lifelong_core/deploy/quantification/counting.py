@@ -3,7 +3,7 @@
 import numpy as np
 
 from lifelong_core.arrays import Floats, Logits
-from lifelong_core.deploy.quantification.base import FittedQuantifier
+from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.deploy.softmax import one_hot
 
@@ -23,8 +23,8 @@ class ClassifyAndCount(FittedQuantifier):
     def _features(self, rows: Logits) -> Floats:
         return one_hot(rows.argmax(axis=1), rows.shape[1])
 
-    def _solve(self, features: Floats) -> Floats:
-        return features.mean(axis=0)
+    def _solve(self, features: Floats, counts: Floats) -> Floats:
+        return mean_feature(features, counts)
 
-    def _influence(self, features: Floats, prevalence: Floats) -> Influence:
+    def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:  # noqa: ARG002
         return Influence(features - prevalence, self._own - prevalence, np.zeros_like(self._own))

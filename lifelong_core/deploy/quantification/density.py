@@ -37,18 +37,17 @@ class Points:
     counts: Floats
     """shape (U,)"""
     place_of: Integers
-    """shape (N,), the place of each sample"""
+    """the place of each row that was merged"""
 
     @classmethod
-    def merged(cls, values: Floats, cell: float) -> Self:
+    def merged(cls, values: Floats, counts: Floats, cell: float) -> Self:
         """Samples in one cell of a grid become one place, at their mean."""
         grid = np.ascontiguousarray(np.round(values / cell).astype(np.int64))
         keys = grid.view(np.dtype((np.void, grid.dtype.itemsize * grid.shape[1]))).ravel()
-        _, place_of, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        places = (
-            np.column_stack([np.bincount(place_of, column) for column in values.T]) / counts[:, np.newaxis]
-        )
-        return cls(places, counts.astype(np.float64), place_of.astype(np.int64))
+        place_of = np.unique(keys, return_inverse=True)[1].astype(np.int64)
+        totals = np.bincount(place_of, counts).astype(np.float64)
+        sums = np.column_stack([np.bincount(place_of, column * counts) for column in values.T])
+        return cls(sums / totals[:, np.newaxis], totals, place_of)
 
 
 class KernelDensityMaximumLikelihood(FittedQuantifier):
@@ -69,7 +68,8 @@ class KernelDensityMaximumLikelihood(FittedQuantifier):
         own = self._features(self.calibration.logits)
         self._check_separated(own)
         self._own = own
-        self._centres = Points.merged(own, self._cell)
+        singles: Floats = np.ones(own.shape[0])
+        self._centres = Points.merged(own, singles, self._cell)
         onehot = one_hot(self.calibration.labels, self.calibration.classes) / self.calibration.counts
         self._shares = np.zeros((self._centres.counts.size, self.calibration.classes))
         np.add.at(self._shares, self._centres.place_of, onehot)
@@ -81,12 +81,12 @@ class KernelDensityMaximumLikelihood(FittedQuantifier):
     def _features(self, rows: Logits) -> Floats:
         return softmax(rows.astype(np.float64))
 
-    def _solve(self, features: Floats) -> Floats:
-        points = Points.merged(features, self._cell)
+    def _solve(self, features: Floats, counts: Floats) -> Floats:
+        points = Points.merged(features, counts, self._cell)
         return mixture_weights(self._densities(points.places), points.counts, self.calibration.prevalence)
 
-    def _influence(self, features: Floats, prevalence: Floats) -> Influence:
-        window = Points.merged(features, self._cell)
+    def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
+        window = Points.merged(features, counts, self._cell)
         own = np.zeros(self._centres.counts.size)
         np.add.at(own, self._centres.place_of, pseudo_weights(self.calibration))
         places = np.vstack([window.places, self._centres.places])

@@ -8,7 +8,7 @@ from lifelong_core.arrays import Floats, Logits, centred
 from lifelong_core.deploy.calibration import fit_weighted
 from lifelong_core.deploy.crossentropy import affine_problem
 from lifelong_core.deploy.folds import stratified_folds
-from lifelong_core.deploy.quantification.base import FittedQuantifier, smoothed
+from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature, smoothed
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.simplex import mixture_weights, simplex_least_squares
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
@@ -35,17 +35,16 @@ class ExpectationMaximization(FittedQuantifier):
         """Log posteriors at the calibration set's prevalence, up to a constant per row."""
         return centred(rows)
 
-    def _solve(self, features: Floats) -> Floats:
-        counts = np.ones(features.shape[0])
+    def _solve(self, features: Floats, counts: Floats) -> Floats:
         return mixture_weights(self._densities(features), counts, self.calibration.prevalence)
 
-    def _influence(self, features: Floats, prevalence: Floats) -> Influence:
-        effects = self._linearise(features, prevalence).influences()
+    def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
+        effects = self._linearise(features, counts, prevalence).influences()
         window, pseudo = np.split(effects, [features.shape[0]])
         return Influence(window, pseudo, np.zeros_like(pseudo))
 
-    def _linearise(self, features: Floats, prevalence: Floats) -> MixtureLinearisation:
-        weights = np.concatenate([np.ones(features.shape[0]), pseudo_weights(self.calibration)])
+    def _linearise(self, features: Floats, counts: Floats, prevalence: Floats) -> MixtureLinearisation:
+        weights = np.concatenate([counts, pseudo_weights(self.calibration)])
         return MixtureLinearisation.at(prevalence, self._densities(np.vstack([features, self._own])), weights)
 
     def _densities(self, features: Floats) -> Floats:
@@ -72,8 +71,8 @@ class MaximumLikelihoodLabelShift(ExpectationMaximization):
     def _features(self, rows: Logits) -> Floats:
         return affine_scores(rows, self._calibrator.temperature, self._calibrator.bias)
 
-    def _influence(self, features: Floats, prevalence: Floats) -> Influence:
-        linear = self._linearise(features, prevalence)
+    def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
+        linear = self._linearise(features, counts, prevalence)
         window, pseudo = np.split(linear.influences(), [features.shape[0]])
         # A calibration sample moves the parameters, these the log densities, these the estimate.
         problem = affine_problem(
@@ -101,7 +100,7 @@ class MaximumLikelihoodLabelShift(ExpectationMaximization):
             features[held] = affine_scores(self.calibration.logits[held], fitted.temperature, fitted.bias)
         return features
 
-    def _second_solution(self, features: Floats, prevalence: Floats) -> Floats:
-        shift = np.log(smoothed(prevalence, features.shape[0]) / self.calibration.prevalence)
+    def _second_solution(self, features: Floats, counts: Floats, prevalence: Floats) -> Floats:
+        shift = np.log(smoothed(prevalence, float(counts.sum())) / self.calibration.prevalence)
         means = self._class_means(softmax(self._crossfitted + shift))
-        return simplex_least_squares(means, softmax(features + shift).mean(axis=0))
+        return simplex_least_squares(means, mean_feature(softmax(features + shift), counts))

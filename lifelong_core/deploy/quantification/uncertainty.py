@@ -1,6 +1,7 @@
 """From influences of single samples to the covariance of an estimate."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +25,37 @@ class Influence:
     """First-order effect of each sample on an estimate with C components."""
 
     window: Floats
-    """shape (N, C): the estimate moves by the mean of these over the window"""
+    """shape (U, C), one for each distinct row: the estimate moves by their mean over the window's samples"""
     pseudo: Floats
     """shape (M, C): the same for the M calibration samples, had they been in the window"""
     calibration: Floats
     """shape (M, C): the estimate moves by the sum over classes of the mean over the class's calibration samples"""
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Which samples of a window belong to one group: entries say how many samples of a row each group has.
+
+    Where only some of the groups are known, they are a random sample of all.
+    """
+
+    row: Integers
+    """shape (E,), index of a distinct row of the window"""
+    group: Integers
+    """shape (E,), 0..G-1, each at least once"""
+    counts: Floats
+    """shape (E,), samples"""
+
+    @classmethod
+    def of(cls, groups: NDArray[np.generic]) -> Self:
+        """Groups of a window whose rows are single samples, from their keys, shape (N,)."""
+        member = np.unique(groups, return_inverse=True)[1].astype(np.int64)
+        return cls(np.arange(member.size), member, np.ones(member.size))
+
+    @property
+    def sizes(self) -> Floats:
+        """Samples of each group, shape (G,)."""
+        return np.bincount(self.group, self.counts).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -42,9 +69,18 @@ class Spread:
     effective_n: float
 
 
-def combine(influence: Influence, calibration: LabeledLogits, groups: NDArray[np.generic] | None) -> Spread:
-    """Covariance of the window's part plus that of the calibration set, sampled class by class."""
-    window, window_degrees, effective = _window_part(influence, calibration, groups)
+def combine(
+    influence: Influence, calibration: LabeledLogits, counts: Floats, clusters: Clusters | None
+) -> Spread:
+    """Covariance of the window's part plus that of the calibration set, sampled class by class.
+
+    Args:
+        influence: of the samples.
+        calibration: the calibration set.
+        counts: shape (U,), samples at each distinct row of the window.
+        clusters: groups of the window's samples; None: all are independent.
+    """
+    window, window_degrees, effective = _window_part(influence, calibration, counts, clusters)
     fixed, variances, degrees = _calibration_part(influence.calibration, calibration)
     covariance = window + fixed
     own: Floats = np.diag(window)
@@ -54,7 +90,7 @@ def combine(influence: Influence, calibration: LabeledLogits, groups: NDArray[np
     total = (own + variances.sum(axis=0)) ** 2
     freedom = np.full(own.size, float(window_degrees))
     np.divide(total, squares, out=freedom, where=squares > 0)
-    if groups is not None:
+    if clusters is not None:
         # A few groups that happen to agree show next to no spread: the calibration set's certainty is not theirs.
         freedom = np.minimum(freedom, window_degrees)
     return Spread(covariance, freedom, effective)
@@ -62,29 +98,30 @@ def combine(influence: Influence, calibration: LabeledLogits, groups: NDArray[np
 
 def number_of_groups(groups: NDArray[np.generic]) -> float:
     """Groups of equal size that would say as much, (sum m)^2 / sum m^2 (Kish 1965)."""
-    sizes = np.unique(groups, return_counts=True)[1]
+    sizes = Clusters.of(groups).sizes
     return float(sizes.sum() ** 2 / (sizes**2).sum())
 
 
 def _window_part(
-    influence: Influence, calibration: LabeledLogits, groups: NDArray[np.generic] | None
+    influence: Influence, calibration: LabeledLogits, counts: Floats, clusters: Clusters | None
 ) -> tuple[Floats, int, float]:
     """Covariance, degrees of freedom (groups - 1) and effective sample size of the window."""
-    samples = influence.window.shape[0]
-    scores = influence.window - influence.window.mean(axis=0)
+    samples = round(float(counts.sum()))
+    scores = influence.window - counts @ influence.window / samples
     added = (influence.pseudo * pseudo_weights(calibration)[:, np.newaxis]).T @ influence.pseudo
     total = (samples + PSEUDO_SAMPLES * calibration.classes) ** 2
-    alone = (scores.T @ scores + added) / total
-    if groups is None:
+    alone = (scores.T @ (scores * counts[:, np.newaxis]) + added) / total
+    if clusters is None:
         return alone * _correction(samples), samples - 1, float(samples)
-    _, member = np.unique(groups, return_inverse=True)
-    sums = _sums(scores, member)
-    clustered = (sums.T @ sums + added) / total
-    count = sums.shape[0]
-    spread = float((scores**2).sum())
-    design_effect = float((sums**2).sum()) / spread if spread > 0 else samples / count
-    effective = samples / min(max(design_effect, 1.0), samples / count * _imbalance(member))
-    return clustered * _correction(count), count - 1, effective
+    sizes = clusters.sizes
+    sums = _sums(scores[clusters.row] * clusters.counts[:, np.newaxis], clusters.group)
+    known = samples / float(sizes.sum())
+    clustered = (sums.T @ sums * known + added) / total
+    spread = float(clusters.counts @ (scores[clusters.row] ** 2).sum(axis=1))
+    design_effect = float((sums**2).sum()) / spread if spread > 0 else sizes.mean()
+    # A group's samples can at most say all the same.
+    effective = samples / min(max(design_effect, 1.0), float(sizes.max()))
+    return clustered * _correction(sizes.size), sizes.size - 1, effective
 
 
 def _calibration_part(scores: Floats, calibration: LabeledLogits) -> tuple[Floats, Floats, Floats]:
@@ -131,9 +168,3 @@ def _sums(values: Floats, member: Integers | NDArray[np.intp]) -> Floats:
 def _correction(count: int) -> float:
     """n / (n - 1); for a single one, whose spread shows nowhere, nothing can be corrected."""
     return count / (count - 1) if count > 1 else 1.0
-
-
-def _imbalance(member: NDArray[np.intp]) -> float:
-    """How much larger the largest group is than the mean: bounds the design effect."""
-    sizes = np.bincount(member)
-    return float(sizes.max() / sizes.mean())
