@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
+from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.deploy.folds import stratified_folds
 from lifelong_core.deploy.head import PostProcessingHead, fit_head
@@ -39,6 +39,8 @@ def expected_gain(
     head: PostProcessingHead,
     target_prevalence: Floats,
     confidence: float,
+    *,
+    further_covariance: Floats | None = None,
 ) -> ExpectedGain:
     """Gain of refitting `head` for `target_prevalence`, in the population that `analysis` estimates.
 
@@ -48,6 +50,15 @@ def expected_gain(
     better than it is on the samples that it was fitted on. Variance by influence functions, like that of the
     prevalence: through the estimated prevalence, through the mean costs, and through what both owe to the same
     calibration samples.
+
+    Args:
+        calibration: labelled logits of the model.
+        analysis: of the window.
+        head: that serves at present.
+        target_prevalence: shape (C,), for which the candidate is fitted.
+        confidence: nominal coverage of the interval.
+        further_covariance: shape (C, C), of the estimate, that comes neither from the window nor from the
+            calibration set.
     """
     prevalence = analysis.estimate.prevalence
     labels = calibration.labels
@@ -62,6 +73,8 @@ def expected_gain(
     )
     spread = analysis.spread(influence)
     variance = float(spread.covariance[0, 0] + (analysis.deviation @ by_class) ** 2)
+    if further_covariance is not None:
+        variance += float(by_class @ further_covariance @ by_class)
     freedom = float(spread.degrees_of_freedom[0])
     error = float(np.sqrt(variance))
     reach = error * _quantile(freedom, (1 + confidence) / 2)
@@ -78,6 +91,25 @@ def expected_gain(
 def largest_difference(costs: Floats) -> float:
     """How much a decision can change the cost of a sample; a constant added to a row of the costs changes nothing."""
     return float((costs.max(axis=1) - costs.min(axis=1)).max())
+
+
+def largest_harm(
+    logits: Logits, counts: Floats, current: PostProcessingHead, candidate: PostProcessingHead
+) -> float:
+    """What a swap could cost at worst, per decision on these samples, whatever their true classes are.
+
+    Where both heads decide alike, nothing; elsewhere the largest amount by which the candidate's decision can be the
+    dearer one. No assumption enters: it holds where the workflow's assumptions fail.
+
+    Args:
+        logits: shape (U, C).
+        counts: shape (U,), how often each row occurs.
+        current: the head that serves.
+        candidate: the head that would; with the same costs.
+    """
+    before, after = current.apply(logits).decisions, candidate.apply(logits).decisions
+    dearer = np.maximum(current.costs[:, after] - current.costs[:, before], 0).max(axis=0)
+    return float(counts @ dearer / counts.sum())
 
 
 def _decisions(

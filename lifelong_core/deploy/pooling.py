@@ -1,12 +1,13 @@
 """A small environment borrows strength from the model's other environments."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
+from lifelong_core.deploy.quantification.base import Analysis
+from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
 from lifelong_core.deploy.quantification.simplex import simplex_least_squares, tangent_basis
 from lifelong_core.deploy.scientific import chi_square_quantile
 
@@ -35,6 +36,41 @@ class Pooling:
     """shape (C, C)"""
     heterogeneity: float
     """in 0..1: variance between environments in units of mean * (1 - mean), of each class"""
+
+
+@dataclass(frozen=True)
+class PooledAnalysis:
+    """The analysis of a window after the other environments had their say."""
+
+    analysis: Analysis
+    """with the pooled estimate, and what the window's samples still contribute to it"""
+    spread: Floats
+    """shape (C, C), covariance of the estimate that comes from the other environments"""
+
+
+def pool_analysis(analysis: Analysis, others: Sequence[PrevalenceEstimate]) -> PooledAnalysis | None:
+    """`pool` for the estimate of an analysis and all that depends on it; None where it cannot be pooled."""
+    own, influence = analysis.estimate, analysis.influence
+    sampling = replace(influence, calibration=np.zeros_like(influence.calibration))
+    found = pool(own.prevalence, analysis.spread(sampling).covariance, others)
+    if found is None:
+        return None
+    kept = np.eye(own.prevalence.size) - found.gain.T
+    # What the calibration set adds stays whole: it moves the others' estimates as it moves this one.
+    remaining = replace(influence, window=influence.window @ kept, pseudo=influence.pseudo @ kept)
+    spread = analysis.spread(remaining)
+    covariance = spread.covariance + np.outer(analysis.deviation, analysis.deviation) + found.spread
+    low, high = t_interval(found.prevalence, covariance, spread.degrees_of_freedom, own.confidence)
+    estimate = replace(
+        own,
+        prevalence=found.prevalence,
+        low=low,
+        high=high,
+        method=f"{own.method}, pooled",
+        covariance=covariance,
+        degrees_of_freedom=spread.degrees_of_freedom,
+    )
+    return PooledAnalysis(replace(analysis, estimate=estimate, influence=remaining), found.spread)
 
 
 def pool(

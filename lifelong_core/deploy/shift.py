@@ -14,15 +14,35 @@ _SMALLEST_ERROR = 1e-9
 
 @dataclass(frozen=True)
 class ShiftTest(FlatDocument):
-    """A test of one hypothesis on one window."""
+    """A test of "the population has the prevalence that the head assumes", on one window or over many looks."""
 
     statistic: float
-    """largest distance of a class's estimate from the assumed prevalence, in standard errors"""
-    p_value: float
-    """of the smallest p-value of a class, times the number of classes (Bonferroni)"""
+    """one window: largest distance of a class's estimate from the assumed prevalence, in standard errors; many looks:
+    natural logarithm of the e-value"""
+    p_value: float | None
+    """one window: the smallest p-value of a class, times the number of classes (Bonferroni); many looks: None"""
+    log_e_value: float | None
+    """many looks: natural logarithm of the evidence against the hypothesis; one window: None"""
     level: float
+    """one window: largest probability of a false rejection; many looks: of a false alarm per look, in the long run"""
     rejected: bool
-    """p_value < level: the intervals that hold for all classes at once exclude the assumed prevalence"""
+    """p_value < level, or the e-value reaches 1 / level"""
+
+
+def sequential_shift_test(log_e_value: float, looks_between_false_alarms: float) -> ShiftTest:
+    """Has the evidence, gathered over all looks so far, reached an alarm?
+
+    Examples:
+        >>> sequential_shift_test(11.0, 175_200).rejected, sequential_shift_test(13.0, 175_200).rejected
+        (False, True)
+    """
+    return ShiftTest(
+        statistic=log_e_value,
+        p_value=None,
+        log_e_value=log_e_value,
+        level=1 / looks_between_false_alarms,
+        rejected=bool(log_e_value >= np.log(looks_between_false_alarms)),
+    )
 
 
 def prevalence_shift_test(
@@ -53,4 +73,4 @@ def prevalence_shift_test(
     # With two classes both say the same.
     tests = 1 if statistics.size == 2 else statistics.size
     p_value = min(1.0, tests * float(p_values.min()))
-    return ShiftTest(float(statistics.max()), p_value, level, p_value < level)
+    return ShiftTest(float(statistics.max()), p_value, None, level, p_value < level)
