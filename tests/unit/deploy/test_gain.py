@@ -1,8 +1,11 @@
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from lifelong_core.deploy import ExpectedGain, LabeledLogits, fit_head, quantifier
-from lifelong_core.deploy.gain import expected_gain
+from lifelong_core.deploy import ExpectedGain, LabeledLogits, PostProcessingHead, fit_head, quantifier
+from lifelong_core.deploy.gain import expected_gain, largest_harm
 
 COSTS = np.array([[0, 1, 1], [1, 0, 1], [4, 4, 0.0]])
 TARGET = np.array([0.85, 0.1, 0.05])
@@ -84,3 +87,47 @@ def test_a_class_with_one_sample_is_judged_without_folds(population):
     analysis = quantifier("MLLS").fit(calibration).analyse(three.window(TARGET, 500, rng))
     gain = expected_gain(calibration, analysis, fit_head(calibration, COSTS), TARGET, 0.95)
     assert np.isfinite([gain.value, gain.low, gain.high, gain.lower_quartile]).all()
+
+
+def test_what_the_window_does_not_know_widens_the_interval(population):
+    """A second solution that lies elsewhere, and other environments: the same covariance, the same interval."""
+    three, rng = population(3, 1.5), np.random.default_rng(0)
+    calibration = three.draw([100] * 3, rng)
+    head = fit_head(calibration, COSTS)
+    analysis = quantifier("PACC").fit(calibration).analyse(three.window(TARGET, 500, rng))
+    away = np.array([0.1, -0.06, -0.04])
+    plain = expected_gain(calibration, analysis, head, TARGET, 0.95)
+    deviating = expected_gain(calibration, replace(analysis, deviation=away), head, TARGET, 0.95)
+    elsewhere = expected_gain(
+        calibration, analysis, head, TARGET, 0.95, further_covariance=np.outer(away, away)
+    )
+    assert deviating.value == plain.value
+    assert deviating.high - deviating.low > 1.05 * (plain.high - plain.low)
+    assert elsewhere.low == pytest.approx(deviating.low)
+    assert elsewhere.lower_quartile == pytest.approx(deviating.lower_quartile)
+
+
+def test_the_lower_quartile_is_that_of_a_t_distribution(population):
+    three, rng = population(3, 1.5), np.random.default_rng(0)
+    calibration = three.draw([100] * 3, rng)
+    analysis = quantifier("PACC").fit(calibration).analyse(three.window(TARGET, 500, rng))
+    gain = expected_gain(calibration, analysis, fit_head(calibration, COSTS), TARGET, 0.95)
+    # 0.6745 / 1.96 = 0.344 for a normal distribution, 0.329 for one with 20 degrees of freedom.
+    assert 0.329 < (gain.value - gain.lower_quartile) / (gain.value - gain.low) < 0.3442
+
+
+def test_the_largest_harm_is_that_of_the_worst_labels():
+    logits = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    counts = np.array([1.0, 2.0, 1.0, 5.0])
+    costs = np.column_stack([COSTS, [0.3, 0.2, 0.1]])
+    names = ("a", "b", "c")
+    current = PostProcessingHead(1.0, [0, 0, 0], costs, np.full(3, 1 / 3), names)
+    candidate = PostProcessingHead(0.5, [1, 0, -1], costs, np.full(3, 1 / 3), names)
+    before, after = current.apply(logits).decisions, candidate.apply(logits).decisions
+    assert (before != after).any()
+    worst = max(
+        float(counts @ (costs[list(labels), after] - costs[list(labels), before])) / counts.sum()
+        for labels in itertools.product(range(3), repeat=4)
+    )
+    assert largest_harm(logits, counts, current, candidate) == pytest.approx(worst)
+    assert largest_harm(logits, counts, current, current) == 0

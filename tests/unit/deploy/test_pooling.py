@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifelong_core.deploy import PrevalenceEstimate
-from lifelong_core.deploy.pooling import MINIMUM_OTHERS, pool
+from lifelong_core.deploy import PrevalenceEstimate, quantifier
+from lifelong_core.deploy.pooling import MINIMUM_OTHERS, pool, pool_analysis
 
 
 def counted(prevalence, samples, rng):
@@ -126,3 +126,44 @@ def test_the_pooled_estimate_is_a_prevalence_and_its_spread_a_covariance(classes
     ]
     again = pool(turned[0].prevalence, turned[0].covariance, turned[1:])
     assert again.prevalence == pytest.approx(found.prevalence[order], abs=1e-5)
+
+
+def analyses(population, sizes, prevalence, seed):
+    rng = np.random.default_rng(seed)
+    fitted = quantifier("PACC").fit(population.draw([300] * 3, rng))
+    return [fitted.analyse(population.window(prevalence, size, rng)) for size in sizes]
+
+
+def test_pooling_cannot_mend_the_error_of_the_calibration_set(population):
+    """However many environments agree: they share it."""
+    own, *others = analyses(population(3, 1.5), [100, *[20_000] * 12], [0.6, 0.3, 0.1], 0)
+    found = pool_analysis(own, [other.estimate for other in others]).analysis
+    influence = found.influence
+    shared = own.spread(
+        type(influence)(0 * influence.window, 0 * influence.pseudo, own.influence.calibration)
+    ).covariance
+    assert (np.diag(found.estimate.covariance) >= 0.999 * np.diag(shared)).all()
+    assert np.diag(found.estimate.covariance).sum() < 0.6 * np.diag(own.estimate.covariance).sum()
+    widths = found.estimate.high - found.estimate.low
+    assert (widths < own.estimate.high - own.estimate.low).all()
+    assert found.estimate.method == "PACC, pooled"
+
+
+def test_pooled_intervals_still_cover(population):
+    three, rng = population(3, 1.5), np.random.default_rng(4)
+    inside = []
+    for _ in range(40):
+        fitted = quantifier("PACC").fit(three.draw([200] * 3, rng))
+        truths = rng.dirichlet(60 * np.array([0.6, 0.3, 0.1]), size=8)
+        own, *others = (
+            fitted.analyse(three.window(truth, size, rng))
+            for truth, size in zip(truths, [80, *[800] * 7], strict=True)
+        )
+        found = pool_analysis(own, [other.estimate for other in others]).analysis.estimate
+        inside.append((found.low <= truths[0]) & (truths[0] <= found.high))
+    assert 0.88 < np.mean(inside) <= 1
+
+
+def test_without_other_environments_nothing_is_pooled(population):
+    own, other = analyses(population(3, 1.5), [100, 100], [0.6, 0.3, 0.1], 0)
+    assert pool_analysis(own, [other.estimate]) is None
