@@ -64,6 +64,12 @@ def serving_version(connection: sa.Connection, model_id: int, environment: str |
     return None if environment is None else serving_version(connection, model_id, None)
 
 
+def has_own_head(connection: sa.Connection, model_id: int, environment: str | None) -> bool:
+    """Whether a head is in force for (model, environment) itself, so that the default head does not matter there."""
+    own = _newest(connection, model_id, environment)
+    return own is not None and not own.inherits
+
+
 def expect_sequence(connection: sa.Connection, model: Model, environment: str | None, expected: int) -> None:
     """Make sure that the newest activation is the one that the caller saw (0: there was none).
 

@@ -1,25 +1,28 @@
 """Cycles: what each pass over a window found and did, and the swap itself, in one transaction."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.deploy.policy import Mode
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import activations, tables
+from lifelong_core.store.audit import write_audit
 from lifelong_core.store.engine import Database
-from lifelong_core.store.heads import publish_head
+from lifelong_core.store.heads import publish_head, subject_of
 from lifelong_core.store.models import model_with_id
+from lifelong_core.store.pins import refuse_pinned
 from lifelong_core.store.records import Cycle, Model
-from lifelong_core.store.registry import bump_revision
-from lifelong_core.store.rows import cycle_of
+from lifelong_core.store.registry import bump_revision, changing_registry
+from lifelong_core.store.rows import cycle_of, cycle_row
 
 _cycles = tables.cycles
 
 
 class Cycles:
-    """Finishes and lists cycles."""
+    """Finishes, approves and lists cycles."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -30,44 +33,90 @@ class Cycles:
         *,
         candidate: PostProcessingHead | None,
         expected_sequence: int | None,
+        mode: Mode = "auto",
         actor: str = "monitor",
     ) -> Cycle:
-        """Record a cycle and, if its outcome is swap, publish its candidate: both or neither.
+        """Record a cycle and, if its outcome is swap, do with its candidate what the mode says: both or neither.
 
         Args:
-            cycle: what happened; `published_version` is filled in here.
-            candidate: the head to publish; given exactly when the outcome is swap.
+            cycle: what happened; `published_version` and `proposal` are filled in here.
+            candidate: the head that the cycle wants in force; given exactly when the outcome is swap.
             expected_sequence: the newest activation of (model, environment) that the cycle saw (0: none);
                 None: only the serving head itself is compared.
+            mode: auto publishes the candidate, propose keeps it until a person approves, shadow does neither.
             actor: who runs the cycle.
 
         Returns:
             The cycle as recorded.
 
         Raises:
-            ConflictError: the cycle that was due then has been recorded already, or another head serves by now
-                than the one that was judged; nothing is written.
+            ConflictError: the cycle that was due then has been recorded already, or the candidate would replace
+                another head than the one that was judged, or one that was pinned meanwhile; nothing is written.
             InvalidInputError: outcome and candidate do not agree, or the candidate does not fit the model.
         """
         if (cycle.outcome == "swap") != (candidate is not None):
             raise InvalidInputError(
                 f"a cycle that ends in {cycle.outcome} has another candidate.", field="candidate"
             )
+        publishes = candidate is not None and mode == "auto"
         with self._database.write() as connection:
-            if candidate is not None:
+            if publishes:
                 # Before anything is read: whoever else changes a head waits for us, or we for them.
                 bump_revision(connection)
             model = model_with_id(connection, cycle.model_id)
             _refuse_repetition(connection, model, cycle)
-            published = None
-            if candidate is not None:
-                _refuse_other_head(connection, model, cycle, expected_sequence)
-                published = publish_head(
-                    connection, model, candidate, environment=cycle.environment, actor=actor, reason="swap"
-                ).version
-            recorded = replace(cycle, published_version=published)
-            connection.execute(sa.insert(_cycles), asdict(recorded))
+            recorded = replace(cycle, proposal=candidate if mode == "propose" else None)
+            if candidate is not None and publishes:
+                if expected_sequence is not None:
+                    activations.expect_sequence(connection, model, cycle.environment, expected_sequence)
+                _refuse_other_head(connection, model, cycle)
+                refuse_pinned(connection, model, cycle.environment)
+                recorded = _published(connection, model, recorded, candidate, actor=actor)
+            connection.execute(sa.insert(_cycles), cycle_row(recorded))
         return recorded
+
+    def approve(self, cycle_id: UUID, *, actor: str) -> Cycle:
+        """Publish exactly the head that a cycle proposed, for its environment.
+
+        Returns:
+            The cycle with the version that was published.
+
+        Raises:
+            NotFoundError: there is no such cycle.
+            ConflictError: it proposed none, the proposal was approved before, a newer cycle has judged the place, its
+                judged head serves no more, or it is pinned by now; nothing is written.
+        """
+        with changing_registry(self._database) as connection:
+            cycle = _cycle(connection, cycle_id)
+            model = model_with_id(connection, cycle.model_id)
+            if cycle.proposal is None:
+                raise ConflictError(
+                    f"the cycle proposed no head: it ended in {cycle.outcome}, and only swaps in mode propose wait"
+                    " for approval.",
+                    field="cycle",
+                )
+            _refuse_closed(connection, model, cycle)
+            approved = _published(connection, model, cycle, cycle.proposal, actor=actor)
+            connection.execute(
+                sa.update(_cycles)
+                .where(_cycles.c.id == cycle_id)
+                .values(published_version=approved.published_version)
+            )
+            details = {"cycle": str(cycle_id), "version": approved.published_version}
+            subject = subject_of(model, cycle.environment)
+            write_audit(connection, actor=actor, action="cycles.approve", subject=subject, details=details)
+            return approved
+
+    def proposals(self, model_id: int | None = None, environment: str | None = None) -> list[Cycle]:
+        """The cycles whose proposals `approve` would publish now, newest first."""
+        with self._database.read() as connection:
+            newest = _newest_of_each_place(connection, model_id, environment)
+            return [cycle for cycle in newest if _is_open(connection, cycle)]
+
+    def newest(self, model_id: int) -> list[Cycle]:
+        """Of each environment of a model the cycle that was due last, newest first."""
+        with self._database.read() as connection:
+            return _newest_of_each_place(connection, model_id, None)
 
     def get(self, cycle_id: UUID) -> Cycle:
         """The cycle with that id.
@@ -76,19 +125,27 @@ class Cycles:
             NotFoundError: there is none.
         """
         with self._database.read() as connection:
-            row = (
-                connection.execute(sa.select(_cycles).where(_cycles.c.id == cycle_id))
-                .mappings()
-                .one_or_none()
-            )
-        if row is None:
-            raise NotFoundError(f"there is no cycle {cycle_id}.", field="cycle")
-        return cycle_of(row)
+            return _cycle(connection, cycle_id)
 
     def last(self, model_id: int, environment: str) -> Cycle | None:
         """The cycle of (model, environment) that was due last; None if none has run."""
         found = self.list(model_id, environment, limit=1)
         return found[0] if found else None
+
+    def last_read(self, model_id: int, environment: str) -> Cycle | None:
+        """The cycle of (model, environment) that read furthest in the log; None if none has run.
+
+        It is the last one, unless a clock was wrong or two cycles ran at once.
+        """
+        query = (
+            sa.select(_cycles)
+            .where(_cycles.c.model_id == model_id, _cycles.c.environment == environment)
+            .order_by(_cycles.c.horizon.desc(), _cycles.c.due_at.desc())
+            .limit(1)
+        )
+        with self._database.read() as connection:
+            row = connection.execute(query).mappings().one_or_none()
+        return None if row is None else cycle_of(row)
 
     def list(
         self, model_id: int | None = None, environment: str | None = None, limit: int = 100
@@ -117,11 +174,28 @@ def _refuse_repetition(connection: sa.Connection, model: Model, cycle: Cycle) ->
         )
 
 
-def _refuse_other_head(
-    connection: sa.Connection, model: Model, cycle: Cycle, expected_sequence: int | None
-) -> None:
-    if expected_sequence is not None:
-        activations.expect_sequence(connection, model, cycle.environment, expected_sequence)
+def _refuse_closed(connection: sa.Connection, model: Model, cycle: Cycle) -> None:
+    """Keep a proposal from being approved that was answered, or that does not fit what is in force by now."""
+    if cycle.published_version is not None:
+        raise ConflictError(
+            f"the proposal was approved already: it is head {cycle.published_version}.", field="cycle"
+        )
+    newer = sa.select(_cycles.c.id).where(
+        _cycles.c.model_id == cycle.model_id,
+        _cycles.c.environment == cycle.environment,
+        _cycles.c.due_at > cycle.due_at,
+    )
+    if connection.execute(newer.limit(1)).first() is not None:
+        raise ConflictError(
+            f"a newer cycle has judged {model.reference} in {cycle.environment} since.",
+            field="cycle",
+            mend="Look at what it proposes: `lifelong heads proposals`.",
+        )
+    _refuse_other_head(connection, model, cycle)
+    refuse_pinned(connection, model, cycle.environment)
+
+
+def _refuse_other_head(connection: sa.Connection, model: Model, cycle: Cycle) -> None:
     serving = activations.serving_version(connection, model.id, cycle.environment)
     if serving != cycle.head_version:
         raise ConflictError(
@@ -129,3 +203,45 @@ def _refuse_other_head(
             field="head_version",
             mend="The next cycle judges the present head.",
         )
+
+
+def _published(
+    connection: sa.Connection, model: Model, cycle: Cycle, head: PostProcessingHead, *, actor: str
+) -> Cycle:
+    record = publish_head(connection, model, head, environment=cycle.environment, actor=actor, reason="swap")
+    return replace(cycle, published_version=record.version)
+
+
+def _is_open(connection: sa.Connection, cycle: Cycle) -> bool:
+    if cycle.proposal is None:
+        return False
+    try:
+        _refuse_closed(connection, model_with_id(connection, cycle.model_id), cycle)
+    except ConflictError:
+        return False
+    return True
+
+
+def _cycle(connection: sa.Connection, cycle_id: UUID) -> Cycle:
+    row = connection.execute(sa.select(_cycles).where(_cycles.c.id == cycle_id)).mappings().one_or_none()
+    if row is None:
+        raise NotFoundError(f"there is no cycle {cycle_id}.", field="cycle")
+    return cycle_of(row)
+
+
+def _newest_of_each_place(
+    connection: sa.Connection, model_id: int | None, environment: str | None
+) -> list[Cycle]:
+    newest = (
+        sa.select(_cycles.c.model_id, _cycles.c.environment, sa.func.max(_cycles.c.due_at).label("due_at"))
+        .group_by(_cycles.c.model_id, _cycles.c.environment)
+        .subquery()
+    )
+    same = [_cycles.c[name] == newest.c[name] for name in ("model_id", "environment", "due_at")]
+    query = sa.select(_cycles).join(newest, sa.and_(*same))
+    query = query.order_by(_cycles.c.due_at.desc(), _cycles.c.id.desc())
+    if model_id is not None:
+        query = query.where(_cycles.c.model_id == model_id)
+    if environment is not None:
+        query = query.where(_cycles.c.environment == environment)
+    return [cycle_of(row) for row in connection.execute(query).mappings()]

@@ -6,19 +6,19 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import NotFoundError
-from lifelong_core.store import activations, tables
+from lifelong_core.store import activations, pins, tables
 from lifelong_core.store.audit import write_audit
 from lifelong_core.store.engine import Database
 from lifelong_core.store.environments import ensure_environment
 from lifelong_core.store.models import model_referenced
-from lifelong_core.store.records import Activation, HeadRecord, Model
+from lifelong_core.store.records import Activation, HeadPin, HeadRecord, Model
 from lifelong_core.store.registry import changing_registry
 from lifelong_core.store.rows import Row, head_of, now
 from lifelong_core.store.tasks import check_fit
 
 
 class Heads:
-    """Publishes, rolls back and finds heads."""
+    """Publishes, rolls back, pins and finds heads."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -71,6 +71,75 @@ class Heads:
             details = {"version": version}
             write_audit(connection, actor=actor, action="heads.rollback", subject=subject, details=details)
             return _head(connection, model, version)
+
+    def pin(
+        self,
+        reference: str,
+        *,
+        environment: str | None,
+        reason: str,
+        actor: str,
+        expected_sequence: int | None = None,
+    ) -> HeadPin:
+        """Hold the head that is in force: from now on no cycle replaces it.
+
+        People may still publish and roll back there; the pin then holds what they put in force. A pinned default head
+        holds for every environment that uses it.
+
+        Args:
+            reference: the model.
+            environment: where (created if it is new); None: the model's default head.
+            reason: for whoever finds the pin later, 1 to 200 printable characters.
+            actor: who pins it.
+            expected_sequence: the sequence of the newest activation that the caller saw there (0: none); None: any.
+
+        Raises:
+            NotFoundError: there is no such model.
+            InvalidInputError: the reason is empty, too long or cannot be printed.
+            ConflictError: it is pinned already, no head is in force, or another one than the caller saw.
+        """
+        pins.check_reason(reason)
+        with changing_registry(self._database) as connection:
+            model = model_referenced(connection, reference)
+            if expected_sequence is not None:
+                activations.expect_sequence(connection, model, environment, expected_sequence)
+            if environment is not None:
+                ensure_environment(connection, environment)
+            pin = pins.add(connection, model, environment, reason=reason, actor=actor)
+            details = {
+                "version": activations.serving_version(connection, model.id, environment),
+                "reason": reason,
+            }
+            subject = subject_of(model, environment)
+            write_audit(connection, actor=actor, action="heads.pin", subject=subject, details=details)
+            return pin
+
+    def unpin(
+        self, reference: str, *, environment: str | None, actor: str, expected_sequence: int | None = None
+    ) -> None:
+        """Let cycles replace the head again.
+
+        Raises:
+            NotFoundError: there is no such model.
+            ConflictError: nothing is pinned there, or another head is in force than the caller saw.
+        """
+        with changing_registry(self._database) as connection:
+            model = model_referenced(connection, reference)
+            if expected_sequence is not None:
+                activations.expect_sequence(connection, model, environment, expected_sequence)
+            pins.remove(connection, model, environment)
+            subject = subject_of(model, environment)
+            write_audit(connection, actor=actor, action="heads.unpin", subject=subject)
+
+    def pins(self, reference: str) -> list[HeadPin]:
+        """All pins of a model, that of its default head first.
+
+        Raises:
+            NotFoundError: there is no such model.
+        """
+        with self._database.read() as connection:
+            model = model_referenced(connection, reference)
+            return [pin for pin in pins.all_pins(connection) if pin.model_id == model.id]
 
     def get(self, reference: str, version: int) -> HeadRecord:
         """One head of a model.

@@ -101,10 +101,7 @@ class Predictions:
                 .limit(limit)
             )
             rows = connection.execute(query).all()[::-1]
-        ids = tuple(row.id for row in rows)
-        classes = len(rows[0].logits) // 4 if rows else 0
-        logits = unpack_logit_rows([row.logits for row in rows], classes=classes)
-        return Window(ids, logits, _groups(rows), until)
+        return _window_of(rows, until)
 
     def read_since(
         self, position: LogPosition | None, *, limit: int
@@ -140,12 +137,34 @@ class Predictions:
         query = (
             sa.select(sa.func.count())
             .select_from(_log)
-            .where(_log.c.commit_order >= horizon_from, _log.c.commit_order < horizon_to)
-            # Adding 0 keeps SQLite from reading the whole population by its index instead of only what appeared.
-            .where(_log.c.model_id + 0 == model_id, _log.c.environment == environment)
+            .where(*_appeared(model_id, environment, horizon_from, horizon_to))
         )
         with self._database.read() as connection:
             return connection.execute(query).scalar_one()
+
+    def between(
+        self, model_id: int, environment: str, horizon_from: int, horizon_to: int, *, limit: int
+    ) -> Window:
+        """The predictions of (model, environment) that appeared between two horizons, in the order of the commits.
+
+        Late ones are among them, whenever they were made: whoever reads from one horizon to the next sees each once.
+
+        Args:
+            model_id: of the model.
+            environment: its name.
+            horizon_from: the first commit order that counts.
+            horizon_to: the first one that does not.
+            limit: largest number of predictions; where there are more, those that appeared last.
+        """
+        query = (
+            sa.select(_log.c.id, _log.c.logits, _log.c.group_hash)
+            .where(*_appeared(model_id, environment, horizon_from, horizon_to))
+            .order_by(_log.c.commit_order.desc(), _log.c.id.desc())
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()[::-1]
+        return _window_of(rows, horizon_to)
 
     def populations(self, since: datetime) -> list[tuple[int, str]]:
         """Every (model id, existing environment) with a prediction made at or after `since`, sorted."""
@@ -171,6 +190,25 @@ class Predictions:
     def ensure_partitions(self, today: date) -> tuple[date, ...]:
         """Prepare the log for today and the week ahead; returns the days that were missing. SQLite needs nothing."""
         return ensure_partitions(self._database, today)
+
+
+def _appeared(
+    model_id: int, environment: str, horizon_from: int, horizon_to: int
+) -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        _log.c.commit_order >= horizon_from,
+        _log.c.commit_order < horizon_to,
+        # Adding 0 keeps SQLite from reading the whole population by its index instead of only what appeared.
+        _log.c.model_id + 0 == model_id,
+        _log.c.environment == environment,
+    )
+
+
+def _window_of(rows: Sequence[Row], horizon: int) -> Window:
+    ids = tuple(row.id for row in rows)
+    classes = len(rows[0].logits) // 4 if rows else 0
+    logits = unpack_logit_rows([row.logits for row in rows], classes=classes)
+    return Window(ids, logits, _groups(rows), horizon)
 
 
 def _stored_request(connection: sa.Connection, row: Row) -> StoredRequest:

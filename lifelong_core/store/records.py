@@ -120,6 +120,17 @@ class Activation:
 
 
 @dataclass(frozen=True)
+class HeadPin:
+    """A person holds the head of (model, environment), or, with environment None, the model's default head."""
+
+    model_id: int
+    environment: str | None
+    reason: str
+    pinned_at: datetime
+    pinned_by: str
+
+
+@dataclass(frozen=True)
 class Registry:
     """All that a serving worker needs to know, consistent as of one `revision`."""
 
@@ -128,6 +139,9 @@ class Registry:
     models: MappingProxyType[int, Model]
     heads: MappingProxyType[tuple[int, str | None], HeadRecord]
     environments: frozenset[str]
+    pins: MappingProxyType[tuple[int, str | None], HeadPin] = field(
+        default_factory=lambda: MappingProxyType[tuple[int, str | None], HeadPin]({})
+    )
 
     def resolve_model(self, reference: str | None, *, field: str = "model") -> Model:
         """The model that a request means: `name@version`, `name`, or None for the only task's promoted model.
@@ -179,6 +193,16 @@ class Registry:
                 mend="Give it a calibration set.",
             )
         return record
+
+    def pin_for(self, model: Model, environment: str) -> HeadPin | None:
+        """The pin that keeps cycles from changing what serves the environment; None: there is none.
+
+        It is the environment's own, or that of the default head while the environment uses it.
+        """
+        own = self.pins.get((model.id, environment))
+        if own is not None or (model.id, environment) in self.heads:
+            return own
+        return self.pins.get((model.id, None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +309,9 @@ class Cycle:
     head_version: int
     """the head that served while the window was judged"""
     published_version: int | None
-    """the head that the cycle published; None unless outcome is swap"""
+    """the head that the cycle published, by itself or when a person approved it; None unless outcome is swap"""
+    proposal: PostProcessingHead | None = None
+    """the head that the cycle proposed to publish; None if it published, or wanted, none"""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from lifelong_core.store import tables
 from lifelong_core.store.engine import Database
+from lifelong_core.store.pins import all_pins
 from lifelong_core.store.records import HeadRecord, Registry
 from lifelong_core.store.rows import activation_of, head_of, model_of, task_of
 
@@ -46,6 +47,7 @@ def load_registry(database: Database, known_revision: int | None) -> Registry | 
             ),
             heads=MappingProxyType(_active_heads(connection)),
             environments=frozenset(connection.execute(sa.select(tables.environments.c.name)).scalars()),
+            pins=MappingProxyType({(pin.model_id, pin.environment): pin for pin in all_pins(connection)}),
         )
 
 

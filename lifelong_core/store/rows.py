@@ -16,6 +16,7 @@ from lifelong_core.store.records import (
     AuditEntry,
     CalibrationSet,
     Cycle,
+    HeadPin,
     HeadRecord,
     Model,
     Prediction,
@@ -94,6 +95,12 @@ def activation_of(row: Row) -> Activation:
     )
 
 
+def pin_of(row: Row) -> HeadPin:
+    """A row of `head_pins`."""
+    environment = None if row.environment == DEFAULT_HEAD else row.environment
+    return HeadPin(row.model_id, environment, row.reason, row.pinned_at, row.pinned_by)
+
+
 def prediction_of(row: Row) -> Prediction:
     """A row of `predictions`."""
     return Prediction(
@@ -109,7 +116,15 @@ def prediction_of(row: Row) -> Prediction:
 
 def cycle_of(row: sa.RowMapping) -> Cycle:
     """A row of `cycles`, whose columns carry the names of the fields."""
-    return Cycle(**row)
+    values: dict[str, Any] = dict(row)
+    if values["proposal"] is not None:
+        values["proposal"] = PostProcessingHead.from_json(values["proposal"])
+    return Cycle(**values)
+
+
+def cycle_row(cycle: Cycle) -> dict[str, Any]:
+    """What `cycle_of` reads."""
+    return {**vars(cycle), "proposal": None if cycle.proposal is None else cycle.proposal.to_json()}
 
 
 def token_of(row: Row) -> Token:

@@ -111,6 +111,17 @@ head_activations = sa.Table(
     sa.ForeignKeyConstraint(["model_id", "head_version"], ["heads.model_id", "heads.version"]),
 )
 
+head_pins = sa.Table(
+    "head_pins",
+    metadata,
+    sa.Column("model_id", sa.Integer, sa.ForeignKey("models.id"), primary_key=True, autoincrement=False),
+    sa.Column("environment", sa.String(64), primary_key=True),
+    sa.Column("reason", sa.String(200), nullable=False),
+    sa.Column("pinned_at", Moment, nullable=False),
+    sa.Column("pinned_by", sa.String(128), nullable=False),
+)
+"""Where a person holds the head that is in force; a row goes when the pin goes, the audit log keeps both."""
+
 predictions = sa.Table(
     "predictions",
     metadata,
@@ -172,8 +183,11 @@ cycles = sa.Table(
     sa.Column("horizon", sa.BigInteger, nullable=False),
     sa.Column("head_version", sa.Integer, nullable=False),
     sa.Column("published_version", sa.Integer),
+    # The head that waits, or waited, for a person's approval; text, like that of `heads`.
+    sa.Column("proposal", sa.Text),
     # A cycle that is due runs once, however many monitors try.
     sa.UniqueConstraint("model_id", "environment", "due_at"),
+    sa.Index("ix_cycles_horizon", "model_id", "environment", "horizon"),
 )
 
 tokens = sa.Table(

@@ -1,14 +1,16 @@
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pytest
 
 from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.deploy.policy import Mode
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.store import Store, new_prediction_id
-from tests.unit.store.samples import COSTS, add_serving_model, cycle, head
+from lifelong_core.store import Cycle, Model, Store, new_prediction_id, register_calibration
+from tests.unit.store.samples import COSTS, add_model, add_serving_model, calibration, cycle, head
 
 SITE = "site-a"
 DUE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -128,6 +130,171 @@ def test_a_candidate_that_does_not_fit_leaves_no_cycle(store: Store):
     with pytest.raises(InvalidInputError, match="shape"):
         store.cycles.finish(cycle(model, outcome="swap"), candidate=wider, expected_sequence=None)
     assert store.cycles.list() == []
+
+
+def propose(
+    store: Store, model: Model, *, due_at: datetime = DUE, bias: float = 1, head_version: int = 1
+) -> Cycle:
+    return store.cycles.finish(
+        cycle(model, due_at=due_at, outcome="swap", head_version=head_version),
+        candidate=head(bias),
+        expected_sequence=0,
+        mode="propose",
+    )
+
+
+@pytest.mark.parametrize(("mode", "proposal"), [("propose", head(1)), ("shadow", None)])
+def test_a_cycle_that_must_not_publish_changes_no_head(
+    store: Store, mode: Mode, proposal: PostProcessingHead | None
+):
+    model, _ = add_serving_model(store)
+    before = (store.registry(), store.audit.list())
+    mine = cycle(model, outcome="swap")
+    recorded = store.cycles.finish(mine, candidate=head(1), expected_sequence=0, mode=mode)
+    assert (recorded.published_version, recorded.proposal) == (None, proposal)
+    assert store.cycles.get(recorded.id) == recorded
+    assert (store.registry(), store.audit.list()) == before
+    assert store.cycles.proposals() == ([recorded] if proposal else [])
+
+
+def test_an_approved_proposal_is_published_to_the_letter_in_the_name_of_who_approved(store: Store):
+    model, _ = add_serving_model(store)
+    proposal = replace(head(1), provenance={"cycle": "c"})
+    proposed = store.cycles.finish(
+        cycle(model, outcome="swap"), candidate=proposal, expected_sequence=0, mode="propose"
+    )
+    approved = store.cycles.approve(proposed.id, actor="ann")
+    assert approved == replace(proposed, published_version=2) == store.cycles.get(proposed.id)
+    assert store.heads.get("dermatology", 2).head.to_json() == proposal.to_json()
+    registry = store.registry()
+    assert registry is not None
+    assert registry.head_for(model, SITE).version == 2
+    assert registry.head_for(model, "default").version == 1
+    (activation,) = store.heads.activations("dermatology", environment=SITE)
+    assert (activation.reason, activation.activated_by) == ("swap", "ann")
+    entry = store.audit.list(limit=1)[0]
+    assert (entry.actor, entry.action, entry.subject) == ("ann", "cycles.approve", "dermatology@1/site-a")
+    assert entry.details == {"cycle": str(proposed.id), "version": 2}
+    assert store.cycles.proposals() == []
+    assert store.heads.rollback("dermatology", environment=SITE, actor="ann").version == 1
+
+
+def _approve_twice(store: Store, proposed: Cycle, model: Model) -> None:
+    store.cycles.approve(proposed.id, actor="ann")
+
+
+def _judge_again(store: Store, proposed: Cycle, model: Model) -> None:
+    newer = cycle(model, due_at=DUE + timedelta(hours=1))
+    store.cycles.finish(newer, candidate=None, expected_sequence=None)
+
+
+def _publish_there(store: Store, proposed: Cycle, model: Model) -> None:
+    store.heads.publish("dermatology", head(5), environment=SITE, actor="bob")
+
+
+def _publish_default(store: Store, proposed: Cycle, model: Model) -> None:
+    store.heads.publish("dermatology", head(5), environment=None, actor="bob")
+
+
+def _pin_there(store: Store, proposed: Cycle, model: Model) -> None:
+    store.heads.pin("dermatology", environment=SITE, reason="trial", actor="bob")
+
+
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [
+        (_approve_twice, "approved already: it is head 2"),
+        (_judge_again, "newer cycle"),
+        (_publish_there, "head 2 of dermatology@1 serves site-a by now, not head 1"),
+        (_publish_default, "head 2 of dermatology@1 serves site-a by now, not head 1"),
+        (_pin_there, "pinned by bob: 'trial'"),
+    ],
+)
+def test_a_proposal_that_was_answered_or_overtaken_cannot_be_approved(store: Store, happens: Any, why: str):
+    model, _ = add_serving_model(store)
+    proposed = propose(store, model)
+    happens(store, proposed, model)
+    before = (store.registry(), store.audit.list(), store.cycles.list())
+    assert store.cycles.proposals() == []
+    with pytest.raises(ConflictError, match=why):
+        store.cycles.approve(proposed.id, actor="ann")
+    assert (store.registry(), store.audit.list(), store.cycles.list()) == before
+
+
+@pytest.mark.parametrize(("outcome", "mode"), [("keep", "propose"), ("swap", "shadow"), ("swap", "auto")])
+def test_a_cycle_without_a_proposal_cannot_be_approved(store: Store, outcome: str, mode: Mode):
+    model, _ = add_serving_model(store)
+    candidate = head(1) if outcome == "swap" else None
+    recorded = store.cycles.finish(
+        cycle(model, outcome=outcome), candidate=candidate, expected_sequence=0, mode=mode
+    )
+    with pytest.raises(ConflictError, match="proposed no head"):
+        store.cycles.approve(recorded.id, actor="ann")
+    with pytest.raises(NotFoundError):
+        store.cycles.approve(new_prediction_id(), actor="ann")
+
+
+def test_of_those_who_approve_at_once_one_publishes(store: Store):
+    model, _ = add_serving_model(store)
+    proposed = propose(store, model)
+    start = threading.Barrier(4)
+    refused: list[ConflictError] = []
+
+    def work() -> None:
+        start.wait()
+        try:
+            store.cycles.approve(proposed.id, actor="ann")
+        except ConflictError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 3
+    assert [record.version for record in store.heads.list("dermatology")] == [1, 2]
+
+
+def test_open_proposals_are_listed_by_place(store: Store):
+    model, _ = add_serving_model(store)
+    other = register_calibration(store, add_model(store, "other").reference, calibration(), actor="tests")
+    first = propose(store, model)
+    second = store.cycles.finish(
+        replace(cycle(model, due_at=DUE + timedelta(hours=1), outcome="swap"), environment="site-b"),
+        candidate=head(2),
+        expected_sequence=0,
+        mode="propose",
+    )
+    elsewhere = store.cycles.finish(
+        replace(cycle(model, outcome="swap"), model_id=other.model_id),
+        candidate=head(3),
+        expected_sequence=0,
+        mode="propose",
+    )
+    assert store.cycles.proposals() == [second, elsewhere, first]
+    assert store.cycles.proposals(model.id) == [second, first]
+    assert store.cycles.proposals(environment=SITE) == [elsewhere, first]
+    assert store.cycles.proposals(model.id, "site-b") == [second]
+    assert store.cycles.newest(model.id) == [second, first]
+    store.cycles.approve(first.id, actor="ann")
+    assert store.cycles.proposals() == [second, elsewhere]
+
+
+def test_the_cycle_that_read_furthest_is_found_whatever_the_clocks_said(store: Store):
+    model, _ = add_serving_model(store)
+    assert store.cycles.last_read(model.id, SITE) is None
+    ahead = store.cycles.finish(
+        replace(cycle(model, due_at=DUE + timedelta(days=9)), horizon=20),
+        candidate=None,
+        expected_sequence=None,
+    )
+    furthest = store.cycles.finish(replace(cycle(model), horizon=30), candidate=None, expected_sequence=None)
+    store.cycles.finish(
+        replace(cycle(model), horizon=40, environment="site-b"), candidate=None, expected_sequence=None
+    )
+    assert store.cycles.last(model.id, SITE) == ahead
+    assert store.cycles.last_read(model.id, SITE) == furthest
 
 
 def test_a_cycle_of_an_unknown_model_is_not_found(store: Store):

@@ -1,3 +1,4 @@
+import itertools
 import threading
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -221,6 +222,46 @@ def test_counts_between_horizons_add_up(store: Store):
 
     assert [count(0, 1), count(1, 2), count(2, 3), count(0, 3), count(3, 3)] == [3, 0, 5, 8, 0]
     assert store.predictions.count_between(1, "default", 0, horizons[-1]) == 8
+
+
+def test_reading_from_horizon_to_horizon_gives_each_row_once_late_ones_included(store: Store):
+    horizons = [store.predictions.horizon()]
+    late: UUID | None = None
+    written: list[list[UUID]] = []
+    for size in (3, 0, 4):
+        entries = [entry() for _ in range(size)]
+        if late is not None:  # made before all others, committed after them
+            entries.append(LogEntry((prediction(prediction_id=late),)))
+        late = new_prediction_id()
+        store.predictions.append(entries)
+        store.predictions.append([entry(environment="site-a"), entry(model_id=2)])
+        written.append(sorted(ids_of(entries)))
+        horizons.append(store.predictions.horizon())
+    read = [
+        store.predictions.between(1, "default", start, end, limit=100)
+        for start, end in itertools.pairwise(horizons)
+    ]
+    assert [sorted(window.ids) for window in read] == written
+    assert [len(ids) for ids in written] == [3, 1, 5]
+    assert [window.horizon for window in read] == horizons[1:]
+    whole = store.predictions.between(1, "default", 0, horizons[-1], limit=100)
+    assert sorted(whole.ids) == sorted(itertools.chain(*written))
+    assert np.array_equal(whole.logits[:3], read[0].logits)
+    assert store.predictions.between(1, "default", horizons[1], horizons[1], limit=100).ids == ()
+
+
+def test_of_more_than_the_limit_those_that_appeared_last_are_read_in_order(store: Store):
+    groups = [b"\x01" * 16, None, b"\x01" * 16]
+    entries = [LogEntry((prediction(group_hash=one),)) for one in groups]
+    for one in (entries[2], entries[0], entries[1]):
+        store.predictions.append([one])
+    until = store.predictions.horizon()
+    window = store.predictions.between(1, "default", 0, until, limit=2)
+    assert list(window.ids) == ids_of([entries[0], entries[1]])
+    assert window.groups is not None
+    assert window.groups.tolist() == [(b"\x01" * 16).hex(), entries[1].predictions[0].id.hex]
+    expected = np.stack([one.predictions[0].logits for one in entries[:2]])
+    assert np.array_equal(window.logits, expected)
 
 
 def test_populations_are_those_with_recent_predictions(store: Store):

@@ -13,6 +13,7 @@ from lifelong_core.errors import ConfigurationError, SchemaError
 from lifelong_core.store import Store, schema, tables
 from lifelong_core.store.engine import Database
 from tests import databases
+from tests.unit.store.samples import add_serving_model, cycle
 
 
 def differences(url: str) -> list[Any]:
@@ -142,12 +143,25 @@ def test_opening_a_database_that_is_not_there_names_init(empty_url: str, artifac
     assert not (tmp_path / "lifelong.db").exists()
 
 
-def test_opening_an_older_schema_names_upgrade(
-    database_url: str, artifacts_url: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr("alembic.script.ScriptDirectory.get_current_head", lambda _: "9999")
+def test_opening_an_older_schema_names_upgrade(database_url: str, artifacts_url: str):
+    database = Database(database_url)
+    schema.downgrade(database, "0001")
+    database.close()
     with pytest.raises(SchemaError, match=r"older schema 0001.*lifelong upgrade"):
         Store.open(database_url, artifacts_url)
+
+
+def test_cycles_of_the_first_schema_are_kept_down_and_up(database_url: str, artifacts_url: str):
+    with Store.open(database_url, artifacts_url) as store:
+        model, _ = add_serving_model(store)
+        recorded = store.cycles.finish(cycle(model), candidate=None, expected_sequence=None)
+    database = Database(database_url)
+    schema.downgrade(database, "0001")
+    schema.upgrade(database)
+    database.close()
+    assert differences(database_url) == []
+    with Store.open(database_url, artifacts_url) as store:
+        assert store.cycles.list() == [recorded]
 
 
 def test_a_newer_schema_is_neither_opened_nor_migrated(database_url: str, artifacts_url: str):

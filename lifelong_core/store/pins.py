@@ -1,0 +1,102 @@
+"""Pins: places where a person holds the head that is in force, so that no cycle replaces it."""
+
+import sqlalchemy as sa
+
+from lifelong_core.errors import ConflictError, InvalidInputError
+from lifelong_core.store import activations, tables
+from lifelong_core.store.records import HeadPin, Model
+from lifelong_core.store.rows import environment_key, now, pin_of
+
+LONGEST_REASON = 200
+
+_pins = tables.head_pins
+
+
+def check_reason(reason: str) -> None:
+    """Make sure that a reason says something.
+
+    Raises:
+        InvalidInputError: it is empty, too long or cannot be printed.
+    """
+    if not reason.strip() or len(reason) > LONGEST_REASON or not reason.isprintable():
+        raise InvalidInputError(
+            f"expected 1 to {LONGEST_REASON} printable characters.",
+            field="reason",
+            mend="Say in a few words why the head is held.",
+        )
+
+
+def add(
+    connection: sa.Connection, model: Model, environment: str | None, *, reason: str, actor: str
+) -> HeadPin:
+    """Pin what is in force, within a transaction that changes the registry.
+
+    Raises:
+        ConflictError: it is pinned already, or nothing is in force.
+    """
+    found = _pin(connection, model, environment)
+    if found is not None:
+        raise _already(model, found)
+    if activations.serving_version(connection, model.id, environment) is None:
+        raise ConflictError(
+            f"no head of {model.reference} is in force there.",
+            field="environment",
+            mend="Give the model a calibration set, or publish a head, before you pin it.",
+        )
+    pin = HeadPin(model.id, environment, reason, now(), actor)
+    connection.execute(sa.insert(_pins), {**vars(pin), "environment": environment_key(environment)})
+    return pin
+
+
+def remove(connection: sa.Connection, model: Model, environment: str | None) -> None:
+    """Take the pin away, within a transaction that changes the registry.
+
+    Raises:
+        ConflictError: there is none.
+    """
+    if not connection.execute(sa.delete(_pins).where(*_place(model, environment))).rowcount:
+        raise ConflictError(
+            f"the {_named(environment)} of {model.reference} is not pinned.",
+            field="environment",
+            mend="List the pins: `lifelong heads list`.",
+        )
+
+
+def refuse_pinned(connection: sa.Connection, model: Model, environment: str) -> None:
+    """Keep a cycle from replacing a head that a person holds: the environment's, or the default head that it uses.
+
+    Raises:
+        ConflictError: it is pinned.
+    """
+    found = _pin(connection, model, environment)
+    if found is None and not activations.has_own_head(connection, model.id, environment):
+        found = _pin(connection, model, None)
+    if found is not None:
+        raise _already(model, found)
+
+
+def all_pins(connection: sa.Connection) -> list[HeadPin]:
+    """The pins of all models; of each, that of its default head first."""
+    query = sa.select(_pins).order_by(_pins.c.model_id, _pins.c.environment)
+    return [pin_of(row) for row in connection.execute(query)]
+
+
+def _already(model: Model, pin: HeadPin) -> ConflictError:
+    return ConflictError(
+        f"the {_named(pin.environment)} of {model.reference} is pinned by {pin.pinned_by}: {pin.reason!r}.",
+        field="environment",
+        mend="Unpin it first, if that reason does not hold any more.",
+    )
+
+
+def _pin(connection: sa.Connection, model: Model, environment: str | None) -> HeadPin | None:
+    row = connection.execute(sa.select(_pins).where(*_place(model, environment))).one_or_none()
+    return None if row is None else pin_of(row)
+
+
+def _place(model: Model, environment: str | None) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+    return _pins.c.model_id == model.id, _pins.c.environment == environment_key(environment)
+
+
+def _named(environment: str | None) -> str:
+    return "default head" if environment is None else f"head in {environment}"
