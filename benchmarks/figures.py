@@ -1,0 +1,165 @@
+"""Figures of the benchmarks, drawn like those of the thesis' chapter 6."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+Row = dict[str, Any]
+DOTS_PER_INCH = 110
+
+
+def draw_all(rows: list[Row], folder: Path, published: Mapping[str, float]) -> None:
+    """Figures like 6.3, 6.6, 6.9 and 6.10 of the thesis, as PNG files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _save(_prevalence(rows, published), folder / "adaptation_prevalence.png")
+    _save(_calibration(rows), folder / "adaptation_calibration.png")
+    _save(_decision_rules(rows), folder / "adaptation_decision_rules.png")
+    _save(_generalisation(rows), folder / "adaptation_generalisation.png")
+
+
+def _prevalence(rows: list[Row], published: Mapping[str, float]) -> plt.Figure:
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", width_ratios=(3, 4))
+    methods = _methods(rows, "prevalence")
+    colours = dict(zip(methods, plt.get_cmap("tab20").colors, strict=False))
+    for method in methods:
+        _line(left, rows, "prevalence", "L1", method, colour=colours[method], shade=False)
+    left.set(xlabel="imbalance ratio", ylabel="L1 error of the prevalence", ylim=(0, None))
+    boxes = right.boxplot(
+        [_by_task(rows, "prevalence", "L1", method, 10.0) for method in methods],
+        tick_labels=methods,
+        patch_artist=True,
+        medianprops={"color": "black"},
+    )
+    for box, method in zip(boxes["boxes"], methods, strict=True):
+        box.set_facecolor(colours[method])
+    marks = [published.get(method, np.nan) for method in methods]
+    right.plot(range(1, len(methods) + 1), marks, "k_", markersize=14, markeredgewidth=2)
+    right.set(yscale="log", title="at imbalance ratio 10 (bars: mean printed in the thesis, 30 tasks)")
+    right.title.set_fontsize(9)
+    right.tick_params(axis="x", rotation=60)
+    left.legend(fontsize=7, ncols=2, loc="upper left")
+    return figure
+
+
+def _calibration(rows: list[Row]) -> plt.Figure:
+    figure, panels = plt.subplots(2, 2, figsize=(11, 7), layout="constrained", width_ratios=(3, 2))
+    methods = _methods(rows, "calibration")
+    colours = dict(zip(methods, plt.get_cmap("tab10").colors, strict=False))
+    for (left, right), metric in zip(panels, ("CWCE", "Brier score"), strict=True):
+        for method in methods:
+            _line(left, rows, "calibration", metric, method, colour=colours[method], shade=False)
+        left.set(xlabel="imbalance ratio", ylabel=metric, ylim=(0, None))
+        boxes = right.boxplot(
+            [_by_task(rows, "calibration", metric, method, 10.0) for method in methods],
+            patch_artist=True,
+            medianprops={"color": "black"},
+        )
+        for box, method in zip(boxes["boxes"], methods, strict=True):
+            box.set_facecolor(colours[method])
+        right.set(title="at imbalance ratio 10", xticks=[], ylim=(0, None))
+        right.title.set_fontsize(9)
+    panels[0, 0].legend(fontsize=7)
+    return figure
+
+
+def _decision_rules(rows: list[Row]) -> plt.Figure:
+    figure, panels = plt.subplots(2, 3, figsize=(12, 6.4), layout="constrained", sharex=True, sharey=True)
+    metrics = ("accuracy", "F1", "MCC", "BA", "EC")
+    colours = dict(zip(metrics, plt.get_cmap("tab10").colors, strict=False))
+    for row, rule in zip(panels, ("argmax", "tuned threshold"), strict=True):
+        for panel, state in zip(
+            row, ("no recalibration", "recalibrated", "recalibrated (estimated)"), strict=True
+        ):
+            for metric in metrics:
+                _line(
+                    panel,
+                    rows,
+                    "regret",
+                    metric,
+                    f"{rule}, {state}",
+                    colour=colours[metric],
+                    label=metric,
+                    style="--" if metric == "EC" else "-",
+                )
+            panel.set(title=f"{rule}, {state}")
+            panel.title.set_fontsize(9)
+        row[0].set_ylabel("best possible - achieved")
+    for panel in panels[1]:
+        panel.set_xlabel("imbalance ratio")
+    panels[0, 0].legend(fontsize=8)
+    panels[0, 0].set_ylim(bottom=0)
+    return figure
+
+
+def _generalisation(rows: list[Row]) -> plt.Figure:
+    figure, panels = plt.subplots(
+        2, 2, figsize=(11, 6.6), layout="constrained", sharey=True, width_ratios=(3, 2)
+    )
+    metrics = ("accuracy", "F1", "MCC", "BA", "EC", "EC (estimated)")
+    colours = dict(zip(metrics, plt.get_cmap("tab10").colors, strict=False))
+    for (left, right), state in zip(panels, ("no recalibration", "recalibrated"), strict=True):
+        for metric in metrics:
+            _line(left, rows, "generalisation", metric, state, colour=colours[metric], label=metric)
+        left.set(ylabel="|development - deployment|", title=state, xlabel="imbalance ratio")
+        left.title.set_fontsize(9)
+        boxes = right.boxplot(
+            [_by_task(rows, "generalisation", metric, state, 10.0) for metric in metrics],
+            tick_labels=metrics,
+            patch_artist=True,
+            medianprops={"color": "black"},
+        )
+        for box, metric in zip(boxes["boxes"], metrics, strict=True):
+            box.set_facecolor(colours[metric])
+        right.set(title="at imbalance ratio 10")
+        right.title.set_fontsize(9)
+    panels[0, 0].legend(fontsize=8)
+    panels[0, 0].set_ylim(bottom=0)
+    return figure
+
+
+def _methods(rows: list[Row], step: str) -> list[str]:
+    return list(dict.fromkeys(row["method"] for row in rows if row["step"] == step))
+
+
+def _by_task(rows: list[Row], step: str, metric: str, method: str, ratio: float) -> list[float]:
+    """Mean over repetitions for each task."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if (row["step"], row["metric"], row["method"], row["ratio"]) == (step, metric, method, ratio):
+            found.setdefault(row["task"], []).append(row["value"])
+    return [float(np.nanmean(values)) for values in found.values()]
+
+
+def _line(
+    axes: Axes,
+    rows: list[Row],
+    step: str,
+    metric: str,
+    method: str,
+    *,
+    colour: Sequence[float],
+    label: str | None = None,
+    shade: bool = True,
+    style: str = "-",
+) -> None:
+    """Mean over tasks against the imbalance ratio; shaded by a standard deviation to either side."""
+    ratios = sorted({row["ratio"] for row in rows})
+    spread = [_by_task(rows, step, metric, method, ratio) for ratio in ratios]
+    means, deviations = np.array([(np.mean(one), np.std(one)) for one in spread]).T
+    axes.plot(ratios, means, style, color=colour, label=label or method)
+    if shade:
+        axes.fill_between(
+            ratios, np.maximum(means - deviations, 0), means + deviations, color=colour, alpha=0.1
+        )
+
+
+def _save(figure: plt.Figure, path: Path) -> None:
+    figure.savefig(path, dpi=DOTS_PER_INCH, metadata={"Software": None})
+    plt.close(figure)

@@ -1,0 +1,223 @@
+"""Is `adapt` safe to run unattended? Swaps without a shift, harmful swaps, gain kept, refusals under other shifts.
+
+Calibration sets are redrawn from each task; windows come from the samples that are left. What a swap wins or loses is
+computed on that whole population, class by class, so it carries no noise of the window.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.datasets import Task, draw, redrawn
+from lifelong_core.deploy import (
+    AdaptationPolicy,
+    FittedQuantifier,
+    LabeledLogits,
+    PostProcessingHead,
+    adapt,
+    fit_head,
+    quantifier,
+)
+
+HARMFUL = 0.005
+"""A swap that loses more than half a point of accuracy is harmful."""
+CALIBRATION_SHARE = 0.35
+"""of the pool of a task; at most LARGEST_CALIBRATION samples"""
+LARGEST_CALIBRATION = 3000
+UNSEEN_SHARE = 0.1
+"""of the window, when a class turns up that the model does not know"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What one cycle did."""
+
+    task: str
+    scenario: str
+    size: int
+    calibration: int
+    outcome: str
+    gain: float
+    """accuracy that a swap wins in the population, negative: loses; 0 without a swap"""
+    possible: float
+    """accuracy that the head for the true prevalence would win, at least 0"""
+    overruled: float
+    """the same with `assumption_violated = "report"`, which goes on where the default refuses"""
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A model that serves: its calibration set, quantifier and first head, and the population it meets."""
+
+    task: str
+    calibration: LabeledLogits
+    population: LabeledLogits
+    fitted: FittedQuantifier
+    head: PostProcessingHead
+
+    @classmethod
+    def of(cls, task: Task, rng: np.random.Generator, method: str) -> "Installation":
+        """With a calibration set that is drawn anew."""
+        pool = task.pool
+        share = min(CALIBRATION_SHARE, LARGEST_CALIBRATION / pool.samples)
+        calibration, population = redrawn(pool, share, rng)
+        return cls(
+            task.name,
+            calibration,
+            population,
+            quantifier(method).fit(calibration),
+            fit_head(calibration, 1 - np.eye(task.classes)),
+        )
+
+    def accuracy(self, head: PostProcessingHead, prevalence: np.ndarray, logits: np.ndarray) -> float:
+        """Of the head in a population with this prevalence, whose images give these logits."""
+        right = head.apply(logits).decisions == self.population.labels
+        by_class = np.bincount(self.population.labels, right, minlength=prevalence.size)
+        return float(prevalence @ (by_class / self.population.counts))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Cases of one scenario and window size."""
+
+    scenario: str
+    size: int
+    windows: int
+    swaps: int
+    refusals: int
+    harmful: int
+    """swaps that lose more than HARMFUL"""
+    harmful_without_test: int
+    kept: float
+    """share of the possible gain; nan where there is next to none"""
+    mean_gain: float
+    mean_gain_without_test: float
+    worst: float
+    milliseconds: float
+    """median of one cycle, with a quantifier that is fitted already"""
+
+    @classmethod
+    def of(cls, found: list[Case]) -> "Summary":
+        """Of cases with one scenario and size."""
+        gains, possible, overruled = (
+            np.array([getattr(case, name) for case in found]) for name in ("gain", "possible", "overruled")
+        )
+        return cls(
+            scenario=found[0].scenario,
+            size=found[0].size,
+            windows=len(found),
+            swaps=sum(case.outcome == "swap" for case in found),
+            refusals=sum(case.outcome == "refuse" for case in found),
+            harmful=int((gains < -HARMFUL).sum()),
+            harmful_without_test=int((overruled < -HARMFUL).sum()),
+            kept=float(gains.sum() / possible.sum()) if possible.mean() > HARMFUL else float("nan"),
+            mean_gain=float(gains.mean()),
+            mean_gain_without_test=float(overruled.mean()),
+            worst=float(gains.min()),
+            milliseconds=1000 * float(np.median([case.seconds for case in found])),
+        )
+
+
+Change = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+
+
+def scaled_down(logits: np.ndarray, _: np.random.Generator) -> np.ndarray:
+    """The network became less sure."""
+    return 0.7 * logits
+
+
+def noisy(logits: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Noise of half a standard deviation of each logit."""
+    return logits + rng.normal(size=logits.shape) * 0.5 * logits.std(axis=0)
+
+
+def one_moved(logits: np.ndarray, _: np.random.Generator) -> np.ndarray:
+    """The logit of one class is higher by 1."""
+    moved = logits.copy()
+    moved[:, 0] += 1
+    return moved
+
+
+def unseen_class(logits: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A tenth of the window are images of a class that the network does not know: logits between two classes."""
+    rows = rng.permutation(logits.shape[0])[: round(UNSEEN_SHARE * logits.shape[0])]
+    changed = logits.copy()
+    others = rng.permutation(logits.shape[0])[: rows.size]
+    changed[rows] = (logits[rows] + logits[others]) / 2 + rng.normal(size=changed[rows].shape)
+    return changed
+
+
+OTHER_SHIFTS: dict[str, Change] = {
+    "logits x 0.7": scaled_down,
+    "noise": noisy,
+    "one logit + 1": one_moved,
+    "unseen class": unseen_class,
+}
+OTHER_SHIFT_SIZE = 1000
+_ORDER = ("no shift", "prevalence shift", *OTHER_SHIFTS)
+
+
+def cycle(
+    place: Installation, prevalence: np.ndarray, size: int, rng: np.random.Generator, scenario: str
+) -> Case:
+    """One window, judged by itself with the policy's defaults."""
+    window, met = draw(place.population, prevalence, size, rng).logits, place.population.logits
+    if scenario in OTHER_SHIFTS:
+        window = OTHER_SHIFTS[scenario](window, rng)
+        # Images of an unseen class are decided wrongly by any head: the gain is that on the others.
+        met = met if scenario == "unseen class" else OTHER_SHIFTS[scenario](met, rng)
+    begin = time.perf_counter()
+    report = adapt(place.fitted, window, place.head, AdaptationPolicy())
+    seconds = time.perf_counter() - begin
+    overruled = report
+    if report.outcome == "refuse":
+        overruled = adapt(place.fitted, window, place.head, AdaptationPolicy(assumption_violated="report"))
+    before = place.accuracy(place.head, prevalence, met)
+
+    def gain(head: PostProcessingHead | None) -> float:
+        return 0.0 if head is None else place.accuracy(head, prevalence, met) - before
+
+    known = np.maximum(prevalence, 1e-6)
+    oracle = fit_head(place.calibration, place.head.costs, target_prevalence=known / known.sum())
+    return Case(
+        task=place.task,
+        scenario=scenario,
+        size=size,
+        calibration=place.calibration.samples,
+        outcome=report.outcome,
+        gain=gain(report.candidate if report.outcome == "swap" else None),
+        possible=max(0.0, gain(oracle)),
+        overruled=gain(overruled.candidate if overruled.outcome == "swap" else None),
+        seconds=seconds,
+    )
+
+
+def cases(
+    tasks: list[Task], *, draws: int, windows: int, sizes: tuple[int, ...], method: str, seed: int
+) -> Iterator[Case]:
+    """For each task `draws` calibration sets; for each of these `windows` windows per size without a shift, half as
+    many with one, and a fifth for each other shift."""
+    rng = np.random.default_rng(seed)
+    for task in tasks:
+        for _ in range(draws):
+            place = Installation.of(task, rng, method)
+            uniform = np.ones(task.classes)
+            for size in sizes:
+                for index in range(windows):
+                    yield cycle(place, place.calibration.prevalence, size, rng, "no shift")
+                    if index % 2 == 0:
+                        yield cycle(place, rng.dirichlet(uniform), size, rng, "prevalence shift")
+            for name in OTHER_SHIFTS:
+                for _ in range(max(1, windows // 5)):
+                    yield cycle(place, rng.dirichlet(uniform), OTHER_SHIFT_SIZE, rng, name)
+
+
+def summary(found: list[Case]) -> list[Summary]:
+    """One line per scenario and window size."""
+    keys = sorted(
+        {(case.scenario, case.size) for case in found}, key=lambda key: (_ORDER.index(key[0]), key[1])
+    )
+    return [Summary.of([case for case in found if (case.scenario, case.size) == key]) for key in keys]

@@ -1,0 +1,362 @@
+"""How many samples are needed: the width of intervals that are still to be measured."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats, Integers, as_prevalence, frozen
+from lifelong_core.deploy.checks import as_level, as_parameter
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
+from lifelong_core.deploy.scientific import t_quantile
+from lifelong_core.deploy.values import ArrayValue
+from lifelong_core.errors import InvalidInputError
+
+LARGEST_WINDOW = 10**9
+"""No plan looks at a larger window."""
+
+TYPICAL_WINDOW = 500
+TYPICAL_WINDOWS = 24
+"""Windows drawn to see how far a method's two solutions lie apart by chance. The mean of so many squares is within
+about 30 % of the truth; it is rarely more than a third of the variance, hence 5 % of the width."""
+
+_SMALLEST_COMPOSED, _LARGEST_COMPOSED = 4_000, 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class SamplePlan(ArrayValue):
+    """What the width of the intervals for a prevalence consists of, before there is any window.
+
+    The variance of the estimate for class k is the sum of two parts that shrink with the window's size n,
+    `window_variance[k] / n` and `disagreement_per_sample[k] / n`, and of two that the calibration set fixes however
+    large the window is, `sum_j calibration_variance[k, j]` and `disagreement[k]`.
+
+    Examples:
+        >>> plan = SamplePlan.assumed(classes=2, accuracy=0.9, cases_per_class=500)
+        >>> plan.half_widths(1000).round(3).tolist(), plan.floor().round(3).tolist()
+        ([0.045, 0.045], [0.023, 0.023])
+        >>> plan.size_needed(0.03)
+        4181
+        >>> plan.size_needed(0.02) is None  # not with this calibration set
+        True
+        >>> plan.cases_needed(0.02).tolist()
+        [851, 851]
+        >>> plan.extended([851, 851]).size_needed(0.02)
+        7505
+    """
+
+    method: str
+    """name of the quantifier; "assumed" without a calibration set"""
+    confidence: float
+    """of each class's interval"""
+    prevalence: Floats
+    """shape (C,), that is expected"""
+    cases: Floats
+    """shape (C,), calibration cases of each class"""
+    window_variance: Floats
+    """shape (C,), of what one sample of the window contributes"""
+    calibration_variance: Floats
+    """shape (C, C): [k, j] is the variance of class k's estimate owed to the calibration cases of class j"""
+    disagreement: Floats
+    """shape (C,), squared difference of the method's two solutions on a window without chance"""
+    disagreement_per_sample: Floats
+    """shape (C,), by how much chance raises it, times the window's size"""
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays."""
+        for name in (
+            "prevalence",
+            "cases",
+            "window_variance",
+            "calibration_variance",
+            "disagreement",
+            "disagreement_per_sample",
+        ):
+            object.__setattr__(self, name, frozen(as_parameter(getattr(self, name), field=name)))
+
+    @classmethod
+    def assumed(
+        cls,
+        classes: int,
+        accuracy: float,
+        cases_per_class: float,
+        *,
+        prevalence: ArrayLike | None = None,
+        confidence: float = 0.95,
+    ) -> Self:
+        """A rule of thumb for the time before there is a calibration set.
+
+        Every class is recognised with probability `accuracy` and confused with each other class alike, and adjusted
+        classify and count estimates the prevalence (Forman 2008): its errors in closed form. Methods that look at the
+        probabilities, ours included, need fewer samples; classes that are confused more often than others need more.
+
+        Args:
+            classes: number C of classes, at least 2.
+            accuracy: balanced accuracy, above 1 / C.
+            cases_per_class: calibration cases of each class.
+            prevalence: shape (C,), that is expected; None: all classes alike.
+            confidence: of each class's interval.
+
+        Raises:
+            InvalidInputError: a value is out of range.
+        """
+        if classes < 2:
+            raise InvalidInputError("expected at least two classes.", field="classes")
+        if not 1 / classes < accuracy < 1:
+            raise InvalidInputError(
+                f"expected a number between 1/{classes}, which guessing gives, and 1.", field="accuracy"
+            )
+        if not 2 <= cases_per_class < np.inf:
+            raise InvalidInputError("expected at least two cases.", field="cases_per_class")
+        shares = np.full(classes, 1 / classes) if prevalence is None else _expected(prevalence, classes)
+        error = (1 - accuracy) / (classes - 1)
+        separation = accuracy - error
+        rates = np.where(np.eye(classes, dtype=bool), accuracy, error)
+        decided = rates @ shares
+        return cls(
+            method="assumed",
+            confidence=as_level(confidence, "confidence"),
+            prevalence=shares,
+            cases=np.full(classes, float(cases_per_class)),
+            window_variance=decided * (1 - decided) / separation**2,
+            calibration_variance=rates * (1 - rates) * shares**2 / cases_per_class / separation**2,
+            disagreement=np.zeros(classes),
+            disagreement_per_sample=np.zeros(classes),
+        )
+
+    def half_widths(self, size: float) -> Floats:
+        """Half the width of each class's interval for a window of this many independent samples, shape (C,).
+
+        Typical values, before the interval is cut off at 0 and 1. For samples that come in groups (patients), `size`
+        is the effective size.
+
+        Raises:
+            InvalidInputError: fewer than two samples.
+        """
+        if not size >= 2:
+            raise InvalidInputError("expected at least two samples.", field="size")
+        window = self.window_variance / size
+        variance = window + self.disagreement_per_sample / size
+        return self._reach(variance, window, size - 1) if np.isfinite(size) else self.floor()
+
+    def floor(self) -> Floats:
+        """What the calibration set leaves open however large the window is: half the width, shape (C,)."""
+        nothing = np.zeros_like(self.window_variance)
+        return self._reach(nothing, nothing, np.inf)
+
+    def size_needed(self, half_width: float) -> int | None:
+        """Samples of the smallest window that gives every class at most this half-width.
+
+        None: no window does, because the calibration set is too small; see `cases_needed`.
+
+        Raises:
+            InvalidInputError: the half-width is not between 0 and 1.
+        """
+        wanted = _half_width(half_width)
+        if self.half_widths(LARGEST_WINDOW).max() > wanted:
+            return None
+        low, high = 1, LARGEST_WINDOW
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.half_widths(middle).max() <= wanted else (middle, high)
+        return high
+
+    def cases_needed(self, half_width: float) -> Integers:
+        """Further calibration cases of each class, shape (C,), for a window to reach this half-width.
+
+        So many that the calibration set causes no more than half of the variance: the window then needs no more than
+        twice the samples that it would need with an endless calibration set. The classes whose cases help most get the
+        most (Neyman 1934).
+
+        Raises:
+            InvalidInputError: the half-width is not between 0 and 1.
+        """
+        allowed = (_half_width(half_width) / self._normal_quantile) ** 2 / 2
+        total = self.calibration_variance.sum(axis=1)
+        # The two solutions lie apart because the calibration set is small: more cases mend that too.
+        raised = np.divide(total + self.disagreement, total, out=np.ones_like(total), where=total > 0)
+        needed = np.zeros_like(self.cases)
+        for parts in self.calibration_variance * raised[:, np.newaxis]:
+            needed = np.maximum(needed, _allocation(parts * self.cases, self.cases, allowed))
+        return np.ceil(needed - 1e-9).astype(np.int64)
+
+    def extended(self, further: ArrayLike) -> Self:
+        """The plan after adding calibration cases like those there are, shape (C,) of each class.
+
+        Raises:
+            InvalidInputError: another shape, or a negative number.
+        """
+        added = as_parameter(further, field="further")
+        if added.shape != self.cases.shape or added.min() < 0:
+            raise InvalidInputError("expected one number of cases per class, none negative.", field="further")
+        cases = self.cases + added
+        before, variance = self.calibration_variance, self.calibration_variance * (self.cases / cases)
+        shrunk = np.ones_like(self.disagreement)
+        np.divide(variance.sum(axis=1), before.sum(axis=1), out=shrunk, where=before.sum(axis=1) > 0)
+        return replace(
+            self, cases=cases, calibration_variance=variance, disagreement=self.disagreement * shrunk
+        )
+
+    def to_document(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {
+            "schema_version": 1,
+            **{
+                key: value.tolist() if isinstance(value, np.ndarray) else value
+                for key, value in fields.items()
+            },
+        }
+
+    @property
+    def _normal_quantile(self) -> float:
+        return float(t_quantile(np.inf, (1 + self.confidence) / 2))
+
+    def _reach(self, extra: Floats, window: Floats, window_degrees: float) -> Floats:
+        """t quantile times standard error, degrees of freedom by Welch and Satterthwaite as in `combine`."""
+        fixed = self.calibration_variance.sum(axis=1)
+        squares = window**2 / window_degrees
+        squares = squares + (self.calibration_variance**2 / (self.cases - 1)).sum(axis=1)
+        freedom = np.full_like(fixed, 1e9)
+        np.divide((window + fixed) ** 2, squares, out=freedom, where=squares > 0)
+        quantile = t_quantile(np.maximum(freedom, 1.0), (1 + self.confidence) / 2)
+        return quantile * np.sqrt(extra + fixed + self.disagreement)
+
+
+def plan_samples(
+    fitted: FittedQuantifier,
+    *,
+    prevalence: ArrayLike | None = None,
+    confidence: float = 0.95,
+    rng: int = 0,
+) -> SamplePlan:
+    """How wide the intervals of a fitted quantifier will be in a population with this prevalence.
+
+    The quantifier analyses a window that is composed of its own calibration cases in the expected mix. From the
+    influences of single samples (see `quantification.uncertainty`) follows what each sample of the window and each
+    calibration case of each class adds to the variance. A few windows are drawn to see how far the method's two
+    solutions lie apart by chance.
+
+    Args:
+        fitted: the quantifier with its calibration set.
+        prevalence: shape (C,), that is expected; None: that of the calibration set.
+        confidence: of each class's interval.
+        rng: seed of the windows that are drawn.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> from lifelong_core.deploy import quantifier
+        >>> rng = np.random.default_rng(0)
+        >>> labels = rng.permutation(np.repeat([0, 1], 300))
+        >>> calibration = LabeledLogits(3 * np.eye(2)[labels] + rng.normal(size=(600, 2)), labels)
+        >>> plan = plan_samples(quantifier("PACC").fit(calibration), prevalence=[0.9, 0.1])
+        >>> plan.half_widths(1000).round(3).tolist()
+        [0.025, 0.025]
+    """
+    data = fitted.calibration
+    shares = data.prevalence if prevalence is None else _expected(prevalence, data.classes)
+    size = int(np.clip(2 * data.samples, _SMALLEST_COMPOSED, _LARGEST_COMPOSED))
+    analysis = fitted.analyse(data.logits[_composed(data, shares, size)], confidence=confidence)
+    scores = analysis.influence.window - np.average(
+        analysis.influence.window, axis=0, weights=analysis.counts
+    )
+    structural = analysis.deviation**2
+    return SamplePlan(
+        method=fitted.method,
+        confidence=analysis.estimate.confidence,
+        prevalence=shares,
+        cases=_independent_cases(data),
+        window_variance=np.average(scores**2, axis=0, weights=analysis.counts),
+        calibration_variance=_calibration_parts(analysis),
+        disagreement=structural,
+        disagreement_per_sample=_by_chance(fitted, shares, structural, rng),
+    )
+
+
+def _by_chance(fitted: FittedQuantifier, shares: Floats, structural: Floats, seed: int) -> Floats:
+    """Mean squared difference of the method's two solutions on drawn windows, less the structural one, times size."""
+    data, draws = fitted.calibration, np.random.default_rng(seed)
+    members = [np.flatnonzero(data.labels == k) for k in range(data.classes)]
+    total = np.zeros(data.classes)
+    for _ in range(TYPICAL_WINDOWS):
+        counts = draws.multinomial(TYPICAL_WINDOW, shares)
+        rows = np.concatenate(
+            [draws.choice(mine, size=count) for mine, count in zip(members, counts, strict=True)]
+        )
+        deviation = fitted.analyse(data.logits[rows]).deviation
+        total += deviation**2
+        if not deviation.any():
+            return np.zeros(data.classes)  # the method has no second solution
+    return np.maximum(total / TYPICAL_WINDOWS - structural, 0) * TYPICAL_WINDOW
+
+
+def _composed(data: LabeledLogits, shares: Floats, size: int) -> Integers:
+    """Rows of the calibration set, each of a class as often as any other, that together have this mix."""
+    wanted = np.rint(shares * size).astype(np.int64)
+    rows = [
+        members[np.arange(count) * members.size // max(count, 1)]
+        for members, count in (
+            (np.flatnonzero(data.labels == k), count) for k, count in enumerate(wanted.tolist())
+        )
+    ]
+    return np.concatenate(rows).astype(np.int64)
+
+
+def _calibration_parts(analysis: Analysis) -> Floats:
+    """Variance of each class's estimate (rows) owed to the calibration cases of each class (columns), shape (C, C).
+
+    With groups in the calibration set the parts of single cases are raised to what the groups together cause.
+    """
+    data, scores = analysis.calibration, analysis.influence.calibration
+    parts = np.zeros((data.classes, data.classes))
+    for k in range(data.classes):
+        mine = scores[data.labels == k]
+        if mine.shape[0] > 1:
+            parts[:, k] = mine.var(axis=0, ddof=1) / mine.shape[0]
+    window = analysis.influence.window - analysis.counts @ analysis.influence.window / analysis.counts.sum()
+    alone = np.average(window**2, axis=0, weights=analysis.counts) / analysis.counts.sum()
+    total = np.diag(analysis.spread(analysis.influence).covariance) - alone
+    found = parts.sum(axis=1)
+    if data.groups is not None:
+        parts *= np.divide(total, found, out=np.ones_like(found), where=found > 0)[:, np.newaxis]
+    return parts
+
+
+def _independent_cases(data: LabeledLogits) -> Floats:
+    """Calibration cases of each class, at least 2; groups count once, shape (C,)."""
+    if data.groups is None:
+        return np.maximum(data.counts, 2).astype(np.float64)
+    return np.array(
+        [max(np.unique(data.groups[data.labels == k]).size, 2) for k in range(data.classes)], dtype=np.float64
+    )
+
+
+def _allocation(spread: Floats, cases: Floats, allowed: float) -> Floats:
+    """Further cases of each class, (C,), as few as possible, for sum_j spread_j / (cases_j + further_j) <= allowed."""
+    roots = np.sqrt(spread)
+    growing = roots > 0
+    while growing.any():
+        kept = float((spread[~growing] / cases[~growing]).sum())
+        if kept >= allowed:  # only by rounding: what does not grow was below its share
+            break
+        ideal = roots * roots[growing].sum() / (allowed - kept)
+        short = growing & (ideal <= cases)
+        if not short.any():
+            return np.where(growing, ideal - cases, 0.0)
+        growing &= ~short
+    return np.zeros_like(cases)
+
+
+def _expected(prevalence: ArrayLike, classes: int) -> Floats:
+    return as_prevalence(prevalence, classes=classes)
+
+
+def _half_width(value: float) -> float:
+    number = as_parameter(value, field="half_width")
+    if number.ndim or not 0 < number < 1:
+        raise InvalidInputError("expected a number between 0 and 1.", field="half_width")
+    return float(number)
