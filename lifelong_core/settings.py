@@ -10,19 +10,21 @@ import os
 import tomllib
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
 from lifelong_core.errors import ConfigurationError
 
 Positive = Annotated[int, Field(gt=0)]
+EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 
 OTHER_VARIABLES = frozenset({"LIFELONG_CONFIG", "LIFELONG_TOKEN", "LIFELONG_SHARED_DATA"})
 """Variables with our prefix that are no settings: the file, a client's token, the data of the tests."""
@@ -31,16 +33,35 @@ OTHER_VARIABLES = frozenset({"LIFELONG_CONFIG", "LIFELONG_TOKEN", "LIFELONG_SHAR
 class PolicySettings(BaseModel):
     """When a cycle swaps the head; the values of `lifelong_core.deploy.AdaptationPolicy`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     minimum_samples: Positive = Field(
-        default=200, description="Below this window size a cycle always keeps the head."
+        default=200, description="Below this effective window size a cycle always keeps the head."
     )
     level: float = Field(
         default=0.01,
         gt=0,
         lt=1,
-        description="Significance level, over all classes, of 'the prevalence has shifted'.",
+        description="Significance level, over all classes, of 'the prevalence has shifted', where a window is judged"
+        " by itself.",
+    )
+    looks_between_false_alarms: float = Field(
+        default=175_200,
+        ge=1,
+        description="Mean number of cycles between two false alarms of the sequential test; 20 years of hours.",
+    )
+    tolerance: float = Field(
+        default=0.01,
+        ge=0,
+        le=1,
+        description="A class's prevalence may move this far without that being a shift for the sequential test.",
+    )
+    assumption_level: float = Field(
+        default=0.01, gt=0, lt=1, description="Significance level of 'more has changed than the prevalence'."
+    )
+    assumption_violated: Literal["refuse", "report"] = Field(
+        default="refuse",
+        description="What a cycle does then: refuse to swap, or report it and go on.",
     )
     confidence: float = Field(default=0.95, gt=0, lt=1, description="Confidence of every reported interval.")
     minimum_gain: float = Field(
@@ -48,6 +69,29 @@ class PolicySettings(BaseModel):
         ge=0,
         description="Smallest drop of the expected cost worth a swap, as a fraction of the largest difference that"
         " a decision makes.",
+    )
+    maximum_step: float = Field(
+        default=2,
+        gt=0,
+        le=2,
+        description="Largest L1 distance by which one swap moves the assumed prevalence; 2: no limit.",
+    )
+    cool_down_seconds: float = Field(
+        default=0,
+        ge=0,
+        description="No swap within this time after the last change of the head, by whomever.",
+    )
+    hysteresis: float = Field(
+        default=1,
+        ge=0,
+        description="A swap back towards what the head before assumed must gain (1 + hysteresis) times as much.",
+    )
+    mode: Literal["auto", "propose", "shadow"] = Field(
+        default="auto", description="auto: swap; propose: ask a person; shadow: only report."
+    )
+    pooling: bool = Field(
+        default=False,
+        description="Shrink an estimate from few samples towards those of the model's other environments.",
     )
 
 
@@ -145,7 +189,17 @@ class Settings(BaseSettings):
         default=5000,
         description="Realised accuracy and cost are taken over this many of the newest labelled predictions.",
     )
+    evidence_samples: Positive = Field(
+        default=100_000,
+        description="A cycle feeds at most this many of the predictions that came since the last one to the"
+        " sequential test; where there are more, the newest.",
+    )
     policy: PolicySettings = Field(default_factory=PolicySettings, description="When a cycle swaps the head.")
+    environment_policies: dict[EnvironmentName, PolicySettings] = Field(
+        default_factory=dict[str, PolicySettings],
+        description="Environments with a policy of their own, each with the values in which it differs from `policy`:"
+        ' [environment_policies."hospital-a"] in the file, or as JSON.',
+    )
 
     @field_validator("host")
     @classmethod
@@ -187,6 +241,10 @@ class Settings(BaseSettings):
             raise ConfigurationError(
                 f"the file is not valid TOML: {error}.", field=named or "lifelong.toml"
             ) from error
+        except SettingsError as error:
+            raise ConfigurationError(
+                f"{error}.", mend="Lists and tables are given as JSON in an environment variable."
+            ) from error
         except ValidationError as error:
             first = error.errors()[0]
             name = "__".join(str(part) for part in first["loc"])
@@ -208,6 +266,13 @@ class Settings(BaseSettings):
     def resolved_group_key_file(self) -> Path:
         """The file of the secret key with which groups are hashed."""
         return self.group_key_file or self.data_directory / "group.key"
+
+    def policy_for(self, environment: str) -> PolicySettings:
+        """The policy of an environment: the common one with its own values on top."""
+        own = self.environment_policies.get(environment)
+        if own is None:
+            return self.policy
+        return self.policy.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
 
     @property
     def window_age(self) -> timedelta:

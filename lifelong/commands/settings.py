@@ -13,6 +13,15 @@ def _without_password(url: str) -> str:
     return re.sub(r"(://[^:/@]*:)[^@]*@", r"\1***@", url)
 
 
+def _shown(value: Any) -> Any:
+    """Of policies for single environments only what was set; the rest is the common policy's."""
+    if isinstance(value, str):
+        return _without_password(value)
+    if isinstance(value, dict):
+        return {key: item.model_dump(exclude_unset=True) for key, item in value.items()}
+    return value
+
+
 @click.command(short_help="List every setting, its value and meaning.")
 @as_json
 def settings(*, as_json: bool) -> None:
@@ -28,9 +37,8 @@ def settings(*, as_json: bool) -> None:
             if isinstance(value, BaseModel):
                 found += rows(value, f"{prefix}{name.upper()}__")
             else:
-                shown = _without_password(value) if isinstance(value, str) else value
                 found.append(
-                    {"variable": prefix + name.upper(), "value": shown, "meaning": field.description}
+                    {"variable": prefix + name.upper(), "value": _shown(value), "meaning": field.description}
                 )
         return found
 

@@ -1,7 +1,14 @@
-import pytest
+import math
+import re
+from dataclasses import asdict
 
-from lifelong_core.errors import ConfigurationError
-from lifelong_core.settings import Settings
+import pytest
+from pydantic import ValidationError
+
+from lifelong_core.deploy import AdaptationPolicy
+from lifelong_core.errors import ConfigurationError, InvalidInputError
+from lifelong_core.settings import PolicySettings, Settings
+from lifelong_core.store import NAME_PATTERN
 
 
 @pytest.fixture(autouse=True)
@@ -69,6 +76,84 @@ def test_every_setting_is_documented():
         *Settings.model_fields["policy"].annotation.model_fields.items(),
     ]
     assert [name for name, field in fields if not field.description] == []
+
+
+def test_the_policy_settings_are_those_of_the_domain():
+    """The same names, the same defaults, and what one refuses the other refuses too."""
+    assert PolicySettings().model_dump() == asdict(AdaptationPolicy())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("minimum_samples", 0),
+        ("level", 0.0),
+        ("looks_between_false_alarms", 0.5),
+        ("tolerance", 1.5),
+        ("assumption_level", 1.0),
+        ("assumption_violated", "ignore"),
+        ("confidence", 1.0),
+        ("minimum_gain", -0.1),
+        ("maximum_step", 0.0),
+        ("maximum_step", 2.1),
+        ("cool_down_seconds", -1.0),
+        ("cool_down_seconds", math.inf),
+        ("hysteresis", -1.0),
+        ("mode", "manual"),
+        ("pooling", 7),
+    ],
+)
+def test_what_the_domain_refuses_is_refused_at_the_start(name, value):
+    with pytest.raises(ValidationError, match=name):
+        PolicySettings(**{name: value})
+    with pytest.raises(InvalidInputError):
+        AdaptationPolicy(**{name: value})
+
+
+def test_an_environment_has_the_common_policy_with_its_own_values_on_top(monkeypatch, tmp_path):
+    (tmp_path / "lifelong.toml").write_text(
+        "[policy]\nlevel = 0.02\nminimum_gain = 0.1\n"
+        '[environment_policies."hospital-a"]\nmode = "propose"\nminimum_gain = 0.005\n'
+        "[environment_policies.scanner_2]\npooling = true\n"
+    )
+    monkeypatch.setenv("LIFELONG_ENVIRONMENT_POLICIES__HOSPITAL-A__HYSTERESIS", "3")
+    settings = Settings.load()
+    assert settings.policy_for("elsewhere") == settings.policy
+    policy = settings.policy_for("hospital-a")
+    assert (policy.level, policy.mode, policy.hysteresis) == (0.02, "propose", 3)
+    # what it sets it sets, although that is the default of the setting
+    assert policy.minimum_gain == 0.005
+    assert settings.policy_for("scanner_2") == settings.policy.model_copy(update={"pooling": True})
+
+
+def test_environment_policies_as_json(monkeypatch):
+    monkeypatch.setenv("LIFELONG_ENVIRONMENT_POLICIES", '{"hospital-a": {"mode": "shadow"}}')
+    assert Settings.load().policy_for("hospital-a") == PolicySettings(mode="shadow")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('{"hospital-a": {"moed": "shadow"}}', "HOSPITAL-A__MOED"),
+        ('{"hospital-a": {"mode": "shadwo"}}', "HOSPITAL-A__MODE"),
+        ('{"Hospital A": {"mode": "shadow"}}', "Hospital A"),
+        ('{"hospital-a"', "environment_policies"),
+    ],
+)
+def test_a_mistake_in_an_environments_policy_is_named(monkeypatch, text, named):
+    monkeypatch.setenv("LIFELONG_ENVIRONMENT_POLICIES", text)
+    with pytest.raises(ConfigurationError, match=named):
+        Settings.load()
+
+
+@pytest.mark.parametrize("name", ["a", "a" * 64, "0.x_y-z", "", "a" * 65, "-a", "A", "a b", "a\n", "ä"])
+def test_environment_policies_take_exactly_the_names_that_environments_can_have(name):
+    try:
+        Settings(environment_policies={name: {}})
+        legal = True
+    except ValidationError:
+        legal = False
+    assert legal is bool(re.fullmatch(NAME_PATTERN, name))
 
 
 def test_a_broken_file_is_named(tmp_path):
