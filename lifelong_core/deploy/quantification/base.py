@@ -103,7 +103,7 @@ class FittedQuantifier(ABC):
             InvalidInputError: no sample, logits that are not finite, or another number of classes.
         """
         rows = self._window(logits)
-        counts: Floats = np.ones(rows.shape[0])
+        counts = np.full(rows.shape[0], 1.0)
         return self._solve(self._features(rows), counts)
 
     def estimate(
