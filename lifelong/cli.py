@@ -4,7 +4,18 @@ import sys
 
 import click
 
-from lifelong.commands import calibrate, demo, heads, initialise, models, processes, settings, tasks, tokens
+from lifelong.commands import (
+    adapt,
+    calibrate,
+    demo,
+    heads,
+    initialise,
+    models,
+    processes,
+    settings,
+    tasks,
+    tokens,
+)
 from lifelong_core.errors import LifelongError
 
 
@@ -26,6 +37,7 @@ for command in (
     tasks.tasks,
     models.models,
     calibrate.calibrate,
+    adapt.adapt,
     heads.heads,
     tokens.tokens,
     settings.settings,

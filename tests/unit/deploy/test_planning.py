@@ -1,0 +1,170 @@
+"""Plans against what intervals, calibration sets and estimates then turn out to be."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lifelong_core.deploy import LabeledLogits, quantifier
+from lifelong_core.deploy.planning import LARGEST_WINDOW, SamplePlan, plan_samples
+from lifelong_core.errors import InvalidInputError
+
+PREVALENCE = np.array([0.6, 0.3, 0.1])
+
+
+def measured_half_widths(fitted, windows):
+    """Root mean square over windows of t quantile times standard error, before the interval is cut off."""
+    from scipy import stats
+
+    squares = []
+    for window in windows:
+        estimate = fitted.estimate(window)
+        quantile = stats.t.ppf(0.975, estimate.degrees_of_freedom)
+        squares.append(quantile**2 * np.diag(estimate.covariance))
+    return np.sqrt(np.mean(squares, axis=0))
+
+
+@pytest.mark.parametrize("method", ["ACC", "PACC", "MLLS"])
+@pytest.mark.parametrize("size", [200, 3000])
+def test_planned_widths_are_those_of_real_windows(population, method, size):
+    rng = np.random.default_rng(0)
+    world = population(3, 1.5)
+    fitted = quantifier(method).fit(world.draw([150, 100, 120], rng))
+    windows = [world.window(PREVALENCE, size, rng) for _ in range(60)]
+    planned = plan_samples(fitted, prevalence=PREVALENCE).half_widths(size)
+    assert planned == pytest.approx(measured_half_widths(fitted, windows), rel=0.15)
+
+
+def test_the_floor_is_what_an_almost_endless_window_still_leaves_open(population):
+    rng = np.random.default_rng(1)
+    world = population(3, 1.5)
+    fitted = quantifier("PACC").fit(world.draw([60, 60, 60], rng))
+    plan = plan_samples(fitted, prevalence=PREVALENCE)
+    measured = measured_half_widths(fitted, [world.window(PREVALENCE, 200_000, rng)])
+    assert plan.floor() == pytest.approx(measured, rel=0.15)
+    assert plan.half_widths(LARGEST_WINDOW) == pytest.approx(plan.floor(), rel=1e-3)
+    assert (plan.half_widths(1000) > 1.2 * plan.floor()).all()
+
+
+def test_the_rule_of_thumb_is_the_spread_of_adjusted_counts(population):
+    """Draw decisions of such a classifier, correct them by the rates of such a calibration set, look at the spread."""
+    rng = np.random.default_rng(2)
+    accuracy, cases, size = 0.8, 200, 500
+    rates = np.full((3, 3), 0.1) + 0.7 * np.eye(3)  # columns: true classes
+    estimates = []
+    for _ in range(4000):
+        measured = np.column_stack([rng.multinomial(cases, rates[:, j]) / cases for j in range(3)])
+        decided = rng.multinomial(size, rates @ PREVALENCE) / size
+        estimates.append(np.linalg.solve(measured, decided))
+    plan = SamplePlan.assumed(3, accuracy, cases, prevalence=PREVALENCE)
+    assert plan.half_widths(size) == pytest.approx(1.96 * np.std(estimates, axis=0), rel=0.05)
+
+
+def test_the_thesis_rule_of_a_thousand_samples_gives_a_binary_task_about_four_points():
+    plan = SamplePlan.assumed(2, 0.9, 10**6)
+    assert plan.half_widths(1000) == pytest.approx([0.039, 0.039], abs=0.001)
+
+
+@given(st.floats(0.02, 0.3), st.integers(2, 8), st.floats(0.6, 0.99), st.integers(20, 5000))
+def test_the_size_needed_is_the_smallest_that_is_enough(half_width, classes, accuracy, cases):
+    plan = SamplePlan.assumed(classes, accuracy, cases)
+    size = plan.size_needed(half_width)
+    if size is None:
+        assert plan.half_widths(LARGEST_WINDOW).max() > half_width
+    else:
+        assert plan.half_widths(max(size, 2)).max() <= half_width
+        assert size <= 2 or plan.half_widths(size - 1).max() > half_width
+
+
+def test_the_cases_needed_bring_a_real_calibration_set_there(population):
+    rng = np.random.default_rng(3)
+    world = population(2, 1.0)
+    small = plan_samples(quantifier("PACC").fit(world.draw([100, 100], rng)), prevalence=[0.8, 0.2])
+    wanted = 0.8 * small.floor().max()
+    assert small.size_needed(wanted) is None
+    further = small.cases_needed(wanted)
+    assert further[0] > further[1]  # the cases of the frequent class matter more
+    grown = plan_samples(quantifier("PACC").fit(world.draw(100 + further, rng)), prevalence=[0.8, 0.2])
+    assert grown.floor() == pytest.approx(small.extended(further).floor(), rel=0.1)
+    assert small.extended(further).size_needed(wanted) == pytest.approx(grown.size_needed(wanted), rel=0.3)
+
+
+def test_no_cheaper_allocation_reaches_the_same_floor():
+    """A search over all allocations of two classes finds none with fewer cases that leaves as little open."""
+    plan = SamplePlan.assumed(2, 0.85, 100, prevalence=[0.7, 0.3])
+    further = plan.cases_needed(0.06)
+    reached = plan.extended(further).floor().max() + 1e-6
+    cheapest = min(
+        first + second
+        for first in range(0, 2 * further[0], 8)
+        for second in range(0, 2 * further[1] + 20, 8)
+        if plan.extended([first, second]).floor().max() <= reached
+    )
+    assert further.sum() <= cheapest + 16
+
+
+def test_nothing_more_is_needed_where_the_calibration_set_is_large():
+    assert SamplePlan.assumed(2, 0.9, 10**6).cases_needed(0.05).tolist() == [0, 0]
+
+
+def test_copies_of_a_case_in_one_group_count_once(population):
+    rng = np.random.default_rng(4)
+    single = population(2, 1.5).draw([150, 150], rng)
+    copies = np.repeat(np.arange(300), 4)
+    fourfold = single.select(copies)
+    grouped = LabeledLogits(fourfold.logits, fourfold.labels, copies)
+    floors = [plan_samples(quantifier("PACC").fit(one)).floor()[0] for one in (single, grouped, fourfold)]
+    assert floors[1] == pytest.approx(floors[0], rel=0.05)
+    assert floors[2] == pytest.approx(floors[0] / 2, rel=0.05)
+
+
+def test_permuted_classes_permute_the_plan(population):
+    rng = np.random.default_rng(5)
+    data = population(3, 1.5).draw([100, 80, 60], rng)
+    order = np.array([2, 0, 1])
+    permuted = LabeledLogits(data.logits[:, order], np.argsort(order)[data.labels])
+    first = plan_samples(quantifier("PACC").fit(data), prevalence=PREVALENCE)
+    second = plan_samples(quantifier("PACC").fit(permuted), prevalence=PREVALENCE[order])
+    assert second.half_widths(500) == pytest.approx(first.half_widths(500)[order], rel=0.02)
+
+
+def test_equal_arguments_give_equal_plans(population):
+    fitted = quantifier("MLLS").fit(population(2).draw([50, 50], np.random.default_rng(6)))
+    assert plan_samples(fitted) == plan_samples(fitted)
+    document = plan_samples(fitted).to_document()
+    assert json.loads(json.dumps(document)) == document
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"classes": 1}, "classes"),
+        ({"accuracy": 0.5}, "accuracy"),
+        ({"accuracy": 1.0}, "accuracy"),
+        ({"cases_per_class": 1}, "cases_per_class"),
+        ({"prevalence": [0.5, 0.6]}, "prevalence"),
+        ({"confidence": 1.0}, "confidence"),
+    ],
+)
+def test_a_rule_of_thumb_names_the_argument_at_fault(arguments, field):
+    with pytest.raises(InvalidInputError) as caught:
+        SamplePlan.assumed(**{"classes": 2, "accuracy": 0.9, "cases_per_class": 100, **arguments})
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        (lambda plan: plan.half_widths(1), "size"),
+        (lambda plan: plan.size_needed(0), "half_width"),
+        (lambda plan: plan.cases_needed(1.5), "half_width"),
+        (lambda plan: plan.extended([1]), "further"),
+        (lambda plan: plan.extended([1, -1]), "further"),
+    ],
+)
+def test_a_question_names_the_argument_at_fault(call, field):
+    with pytest.raises(InvalidInputError) as caught:
+        call(SamplePlan.assumed(2, 0.9, 100))
+    assert caught.value.field == field
