@@ -4,8 +4,10 @@ Calibration sets are redrawn from each task; windows come from the samples that 
 computed on that whole population, class by class, so it carries no noise of the window.
 """
 
+import multiprocessing
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -196,23 +198,38 @@ def cycle(
 
 
 def cases(
-    tasks: list[Task], *, draws: int, windows: int, sizes: tuple[int, ...], method: str, seed: int
-) -> Iterator[Case]:
-    """For each task `draws` calibration sets; for each of these `windows` windows per size without a shift, half as
-    many with one, and a fifth for each other shift."""
+    task: Task, *, seed: tuple[int, ...], windows: int, sizes: tuple[int, ...], method: str
+) -> list[Case]:
+    """One calibration set, and so many windows per size without a shift, a quarter as many with one, and a tenth for
+    each other shift."""
     rng = np.random.default_rng(seed)
-    for task in tasks:
-        for _ in range(draws):
-            place = Installation.of(task, rng, method)
-            uniform = np.ones(task.classes)
-            for size in sizes:
-                for index in range(windows):
-                    yield cycle(place, place.calibration.prevalence, size, rng, "no shift")
-                    if index % 2 == 0:
-                        yield cycle(place, rng.dirichlet(uniform), size, rng, "prevalence shift")
-            for name in OTHER_SHIFTS:
-                for _ in range(max(1, windows // 5)):
-                    yield cycle(place, rng.dirichlet(uniform), OTHER_SHIFT_SIZE, rng, name)
+    place = Installation.of(task, rng, method)
+    uniform = np.ones(task.classes)
+    found: list[Case] = []
+    for size in sizes:
+        for index in range(windows):
+            found.append(cycle(place, place.calibration.prevalence, size, rng, "no shift"))
+            if index % 4 == 0:
+                found.append(cycle(place, rng.dirichlet(uniform), size, rng, "prevalence shift"))
+    for name in OTHER_SHIFTS:
+        found += [
+            cycle(place, rng.dirichlet(uniform), OTHER_SHIFT_SIZE, rng, name)
+            for _ in range(max(1, windows // 10))
+        ]
+    return found
+
+
+def all_cases(
+    tasks: list[Task], *, seed: int, draws: int, windows: int, sizes: tuple[int, ...], method: str
+) -> list[Case]:
+    """`cases` for each task with `draws` calibration sets, in two processes."""
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        jobs = [
+            pool.submit(cases, task, seed=(seed, number, draw), windows=windows, sizes=sizes, method=method)
+            for number, task in enumerate(tasks)
+            for draw in range(draws)
+        ]
+        return [case for job in jobs for case in job.result()]
 
 
 def summary(found: list[Case]) -> list[Summary]:

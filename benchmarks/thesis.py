@@ -139,13 +139,15 @@ def regret(scene: Scene, found: dict[str, AffineCalibration]) -> Iterator[tuple[
         ("recalibrated (estimated)", "affine, estimated weights (auto)"),
     ):
         one = found[recalibration]
-        tuned = Sweep.of(one, task.development)
+        developed = Sweep.of(one, task.development)
         deployed = Sweep.of(one, scene.deployment)
         argmax, threshold = {}, {}
         for metric in METRICS:
-            best = deployed.metric(metric).max()
-            argmax[metric] = best - deployed.at(metric, 0.5)
-            threshold[metric] = best - deployed.at(metric, tuned.best_threshold(metric))
+            achieved = deployed.metric(metric)
+            # Only EC can be told on the development set which prevalence to expect (thesis section 6.1.3, step 3).
+            tuned = developed.metric(metric, prevalence=scene.prevalence)
+            argmax[metric] = achieved.max() - achieved[deployed.index_of(0.5)]
+            threshold[metric] = achieved.max() - achieved[deployed.index_of(developed.best_threshold(tuned))]
         yield f"argmax, {name}", argmax
         yield f"tuned threshold, {name}", threshold
 
@@ -159,7 +161,7 @@ def dear_misses(scene: Scene, found: dict[str, AffineCalibration]) -> Iterator[t
     deployed = Sweep.of(raw, scene.deployment)
     best = deployed.expected_cost(DEAR_MISS).min()
     tuned = Sweep.of(raw, task.development)
-    threshold = tuned.thresholds[tuned.expected_cost(DEAR_MISS).argmin()]
+    threshold = tuned.best_threshold(-tuned.expected_cost(DEAR_MISS))
     rules = {
         "argmax": raw.transform(scene.deployment.logits).argmax(axis=1),
         "tuned threshold": (raw.transform(scene.deployment.logits)[:, 1] >= threshold).astype(int),
@@ -171,21 +173,11 @@ def dear_misses(scene: Scene, found: dict[str, AffineCalibration]) -> Iterator[t
         yield name, {"EC": expected_cost(confusion, DEAR_MISS) - float(best)}
 
 
-def savings(scene: Scene, found: dict[str, AffineCalibration]) -> Figures:
-    """Step 4: by which share recalibration lowers the 0-1 expected cost of argmax on the deployment set."""
-
-    def cost(name: str) -> float:
-        decisions = found[name].transform(scene.deployment.logits).argmax(axis=1)
-        return float((decisions != scene.deployment.labels).mean())
-
-    before = cost("no recalibration")
+def costs_of_argmax(scene: Scene, found: dict[str, AffineCalibration]) -> Figures:
+    """Step 4: 0-1 expected cost on the deployment set."""
     return {
-        name: (before - cost(name)) / before if before > 0 else float("nan")
-        for name in (
-            "affine, true weights",
-            "affine, estimated weights (ACC)",
-            "affine, estimated weights (auto)",
-        )
+        name: float((one.transform(scene.deployment.logits).argmax(axis=1) != scene.deployment.labels).mean())
+        for name, one in found.items()
     }
 
 
@@ -215,37 +207,40 @@ class Sweep:
             negatives=int(labels.size - labels.sum()),
         )
 
-    def metric(self, name: str) -> np.ndarray:
-        """The metric at each threshold, larger is better (EC with 0-1 costs: its negative)."""
+    def metric(self, name: str, *, prevalence: np.ndarray | None = None) -> np.ndarray:
+        """The metric at each threshold, larger is better; EC: the negative of that with 0-1 costs."""
         tp, fp = self.true_positives.astype(float), self.false_positives.astype(float)
         fn, tn = self.positives - tp, self.negatives - fp
+        if name == "EC":
+            return -self.expected_cost(1 - np.eye(2), prevalence)
+        if name == "accuracy":
+            return (tp + tn) / (self.positives + self.negatives)
         if name == "F1":
             return 2 * tp / (2 * tp + fp + fn)
-        if name == "MCC":
-            product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
-            return np.divide(tp * tn - fp * fn, np.sqrt(product), out=np.zeros_like(tp), where=product > 0)
         if name == "BA":
             return (tp / self.positives + tn / self.negatives) / 2
-        right = (tp + tn) / (self.positives + self.negatives)
-        return right if name == "accuracy" else right - 1
+        product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+        return np.divide(tp * tn - fp * fn, np.sqrt(product), out=np.zeros_like(tp), where=product > 0)
 
-    def expected_cost(self, costs: np.ndarray) -> np.ndarray:
-        """Expected cost at each threshold."""
-        missed, raised = self.positives - self.true_positives, self.false_positives
-        return (missed * costs[1, 0] + raised * costs[0, 1]) / (self.positives + self.negatives)
+    def expected_cost(self, costs: np.ndarray, prevalence: np.ndarray | None = None) -> np.ndarray:
+        """Expected cost at each threshold, for these class shares instead of the set's own."""
+        own = np.array([self.negatives, self.positives]) / (self.negatives + self.positives)
+        shares = own if prevalence is None else prevalence
+        missed = (self.positives - self.true_positives) / self.positives
+        raised = self.false_positives / self.negatives
+        return shares[1] * missed * costs[1, 0] + shares[0] * raised * costs[0, 1]
 
-    def best_threshold(self, name: str) -> float:
-        """Halfway between the score where the metric is best and the next lower one."""
-        best = int(self.metric(name).argmax())
+    def best_threshold(self, values: np.ndarray) -> float:
+        """Halfway between the score where the values are best and the next lower one."""
+        best = int(values.argmax())
         if best == 0:
             return np.inf
         lower = self.thresholds[best + 1] if best + 1 < self.thresholds.size else self.thresholds[best]
         return float((self.thresholds[best] + lower) / 2)
 
-    def at(self, name: str, threshold: float) -> float:
-        """The metric when class 1 is decided from this probability on."""
-        # Thresholds fall; the last one that is not below the wanted one has exactly its decisions.
-        return float(self.metric(name)[np.flatnonzero(self.thresholds >= threshold)[-1]])
+    def index_of(self, threshold: float) -> int:
+        """Where the decisions are those of deciding class 1 from this probability on."""
+        return int(np.flatnonzero(self.thresholds >= threshold)[-1])
 
 
 def classwise_calibration_error(probabilities: np.ndarray, labels: np.ndarray) -> float:
