@@ -8,6 +8,8 @@ import click
 from lifelong.commands.common import actor, as_json, open_store, print_rows
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from lifelong_core.deploy import PostProcessingHead
 
 environment_option = click.option(
@@ -20,28 +22,39 @@ def _summary(head: "PostProcessingHead") -> dict[str, Any]:
     return {"assumed_prevalence": ", ".join(f"{name} {share:.3f}" for name, share in prevalence)}
 
 
-@click.group(short_help="Heads: list, show, publish, roll back.")
+def _place(environment: str | None) -> str:
+    return environment or "(default head)"
+
+
+@click.group(short_help="Heads: list, show, publish, roll back, pin, approve.")
 def heads() -> None:
-    """Post-processing heads: list, show, publish, roll back."""
+    """Post-processing heads: list, show, publish, roll back, pin, and approve what cycles propose."""
 
 
 @heads.command("list")
 @click.argument("model")
 @as_json
 def list_(model: str, *, as_json: bool) -> None:
-    """List the heads of MODEL and where each is active."""
+    """List the heads of MODEL, where each is active and where it is pinned."""
     with open_store() as store:
         chosen = store.models.get(model)
         registry = store.registry()
         active: dict[int, list[str]] = {}
+        pinned: dict[int, list[str]] = {}
         if registry is not None:
             for (model_id, environment), record in registry.heads.items():
                 if model_id == chosen.id:
-                    active.setdefault(record.version, []).append(environment or "(default head)")
+                    active.setdefault(record.version, []).append(_place(environment))
+            for pin in registry.pins.values():
+                if pin.model_id != chosen.id:
+                    continue
+                record = registry.heads.get((chosen.id, pin.environment)) or registry.heads[chosen.id, None]
+                pinned.setdefault(record.version, []).append(f"{_place(pin.environment)}: {pin.reason}")
         rows = [
             {
                 "version": record.version,
                 "active_in": ", ".join(sorted(active.get(record.version, []))),
+                "pinned_in": "; ".join(pinned.get(record.version, [])),
                 "created_at": record.created_at.isoformat(timespec="seconds"),
                 "created_by": record.created_by,
                 **_summary(record.head),
@@ -86,3 +99,61 @@ def rollback(model: str, environment: str | None) -> None:
     with open_store() as store:
         record = store.heads.rollback(model, environment=environment, actor=actor())
     click.echo(f"Head {record.version} is active again.")
+
+
+@heads.command()
+@click.argument("model")
+@environment_option
+@click.option("--reason", required=True, help="For whoever finds the pin later.")
+def pin(model: str, environment: str | None, reason: str) -> None:
+    """Hold the head that is active: no cycle replaces it until it is unpinned. People still may."""
+    with open_store() as store:
+        store.heads.pin(model, environment=environment, reason=reason, actor=actor())
+    click.echo(f"Pinned: cycles leave the {_head_in(environment)} alone.")
+
+
+@heads.command()
+@click.argument("model")
+@environment_option
+def unpin(model: str, environment: str | None) -> None:
+    """Let cycles replace the head again."""
+    with open_store() as store:
+        store.heads.unpin(model, environment=environment, actor=actor())
+    click.echo(f"Unpinned: cycles may replace the {_head_in(environment)} again.")
+
+
+@heads.command()
+@click.option("--model", help="Only those for this model.")
+@as_json
+def proposals(model: str | None, *, as_json: bool) -> None:
+    """List what cycles propose and nobody has approved yet."""
+    with open_store() as store:
+        models = {item.id: item for item in store.models.list()}
+        chosen = None if model is None else store.models.get(model).id
+        rows = [
+            {
+                "cycle": str(cycle.id),
+                "model": models[cycle.model_id].reference,
+                "environment": cycle.environment,
+                "replaces": cycle.head_version,
+                "judged_at": cycle.finished_at.isoformat(timespec="seconds"),
+                **_summary(cycle.proposal),
+                "reasons": " ".join(reason["text"] for reason in cycle.report["reasons"]),
+            }
+            for cycle in store.cycles.proposals(chosen)
+            if cycle.proposal is not None
+        ]
+    print_rows(rows, as_json=as_json, empty="Nothing is proposed.")
+
+
+@heads.command()
+@click.argument("cycle", type=click.UUID)
+def approve(cycle: "UUID") -> None:
+    """Publish the head that CYCLE proposed; every worker serves it within a second."""
+    with open_store() as store:
+        approved = store.cycles.approve(cycle, actor=actor())
+    click.echo(f"Published head {approved.published_version} in {approved.environment}.")
+
+
+def _head_in(environment: str | None) -> str:
+    return "default head" if environment is None else f"head in {environment}"

@@ -6,6 +6,7 @@ from lifelong_core.store.records import (
     AuditEntry,
     CalibrationSet,
     Cycle,
+    HeadPin,
     HeadRecord,
     Model,
     Registry,
@@ -65,6 +66,16 @@ def head_document(record: HeadRecord) -> dict[str, Any]:
     }
 
 
+def pin_document(pin: HeadPin) -> dict[str, Any]:
+    """A pin; environment null is the model's default head."""
+    return {
+        "environment": pin.environment,
+        "reason": pin.reason,
+        "pinned_at": pin.pinned_at.isoformat(),
+        "pinned_by": pin.pinned_by,
+    }
+
+
 def active_heads_document(model: Model, registry: Registry) -> dict[str, int]:
     """Which head version serves each environment that has its own; `*` is the model's default head."""
     return {
@@ -86,6 +97,7 @@ def cycle_document(cycle: Cycle, models: dict[int, Model]) -> dict[str, Any]:
         "outcome": cycle.outcome,
         "head_version": cycle.head_version,
         "published_version": cycle.published_version,
+        "proposal": cycle.proposal.to_document() if cycle.proposal else None,
         "window_samples": cycle.window_samples,
         "horizon": cycle.horizon,
         "report": cycle.report,

@@ -1,4 +1,4 @@
-"""`/v1/admin/models/{reference}/heads`: list, show, publish, roll back."""
+"""`/v1/admin/models/{reference}/heads`: list, show, publish, roll back, pin."""
 
 from typing import Annotated, Any
 
@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.store.records import Activation, Scope
-from lifelong_service.documents import head_document
+from lifelong_service.documents import head_document, pin_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 
 router = APIRouter(route_class=GuardedRoute, tags=["heads"])
@@ -35,13 +35,27 @@ class Place(BaseModel):
     environment: str | None = None
 
 
+class SeenPlace(Place):
+    """A place as the caller saw it: with `expected_sequence` nothing is done if another head came in force since."""
+
+    expected_sequence: int | None = Field(None, ge=0, le=2**31 - 1)
+
+
+class NewPin(SeenPlace):
+    """Why the head that is in force there is to be held."""
+
+    reason: str
+
+
 @router.get("/v1/admin/models/{reference}/heads")
 @access(Scope.READ)
 def list_heads(request: Request, reference: str, environment: str | None = None) -> dict[str, Any]:
-    """All heads of a model, oldest first, and the history of what was in force (environment; without: default head)."""
+    """All heads of a model, oldest first, its pins, and the history of what was in force (without an environment: of
+    the default head)."""
     heads = worker_of(request).store.heads
     return {
         "heads": [head_document(record) for record in heads.list(reference)],
+        "pins": [pin_document(pin) for pin in heads.pins(reference)],
         "activations": [_activation(item) for item in heads.activations(reference, environment=environment)],
     }
 
@@ -76,6 +90,34 @@ def roll_back(request: Request, reference: str, place: Place) -> dict[str, Any]:
     """Put the head back in force that was there before; the answer is the head that serves now."""
     heads = worker_of(request).store.heads
     return head_document(heads.rollback(reference, environment=place.environment, actor=actor_of(request)))
+
+
+@router.post("/v1/admin/models/{reference}/heads/pin", status_code=201)
+@access(Scope.OPERATE)
+def pin_head(request: Request, reference: str, new: NewPin) -> dict[str, Any]:
+    """Hold the head that is in force: cycles do not replace it until it is unpinned; people still may."""
+    pin = worker_of(request).store.heads.pin(
+        reference,
+        environment=new.environment,
+        reason=new.reason,
+        actor=actor_of(request),
+        expected_sequence=new.expected_sequence,
+    )
+    return pin_document(pin)
+
+
+@router.post("/v1/admin/models/{reference}/heads/unpin")
+@access(Scope.OPERATE)
+def unpin_head(request: Request, reference: str, place: SeenPlace) -> dict[str, Any]:
+    """Let cycles replace the head again; the answer holds the pins that are left."""
+    heads = worker_of(request).store.heads
+    heads.unpin(
+        reference,
+        environment=place.environment,
+        actor=actor_of(request),
+        expected_sequence=place.expected_sequence,
+    )
+    return {"pins": [pin_document(pin) for pin in heads.pins(reference)]}
 
 
 def _activation(item: Activation) -> dict[str, Any]:

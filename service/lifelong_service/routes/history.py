@@ -1,13 +1,14 @@
-"""`/v1/admin/environments`, `/cycles` and `/audit`: what there is and what happened."""
+"""`/v1/admin/environments`, `/cycles` and `/audit`: what there is and what happened, and what waits for approval."""
 
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
 
 from lifelong_core.store.records import Scope
 from lifelong_service.documents import audit_document, cycle_document
-from lifelong_service.guard import GuardedRoute, access, worker_of
+from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
@@ -24,14 +25,32 @@ def list_environments(request: Request) -> dict[str, Any]:
 @router.get("/v1/admin/cycles")
 @access(Scope.READ)
 def list_cycles(
-    request: Request, model: str | None = None, environment: str | None = None, limit: Limit = 100
+    request: Request,
+    model: str | None = None,
+    environment: str | None = None,
+    limit: Limit = 100,
+    *,
+    open_proposals: bool = False,
 ) -> dict[str, Any]:
-    """The newest cycles of the workflow, newest first, each with its whole report."""
+    """The newest cycles of the workflow, newest first, each with its whole report; with `open_proposals` only those
+    whose proposed head can be approved now."""
     store = worker_of(request).store
     model_id = store.models.get(model).id if model is not None else None
-    cycles = store.cycles.list(model_id=model_id, environment=environment, limit=limit)
+    if open_proposals:
+        cycles = store.cycles.proposals(model_id, environment)[:limit]
+    else:
+        cycles = store.cycles.list(model_id=model_id, environment=environment, limit=limit)
     models = {item.id: item for item in store.models.list()}
     return {"cycles": [cycle_document(cycle, models) for cycle in cycles]}
+
+
+@router.post("/v1/admin/cycles/{cycle}/approve")
+@access(Scope.OPERATE)
+def approve_cycle(request: Request, cycle: UUID) -> dict[str, Any]:
+    """Publish exactly the head that a cycle proposed; 409 says what overtook it."""
+    store = worker_of(request).store
+    approved = store.cycles.approve(cycle, actor=actor_of(request))
+    return cycle_document(approved, {item.id: item for item in store.models.list()})
 
 
 @router.get("/v1/admin/audit")

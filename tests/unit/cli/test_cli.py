@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 
 import numpy as np
 import onnx
@@ -12,8 +13,10 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper
 
 from lifelong.cli import cli
+from lifelong.commands.common import open_store
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.errors import LifelongError
+from lifelong_core.store import Cycle, new_prediction_id
 
 
 @pytest.fixture
@@ -102,6 +105,50 @@ def test_publish_and_roll_back(run, served, tmp_path):
     (tmp_path / "head.json").write_text(run("heads", "show", "net", "1"))
     assert "head 2" in run("heads", "publish", "net", str(tmp_path / "head.json"))
     assert "Head 1 is active" in run("heads", "rollback", "net")
+
+
+def test_pin_and_unpin(run, served):
+    run("heads", "pin", "net", "--reason", "frozen for the study")
+    assert "head in site-a" in run(
+        "heads", "pin", "net", "--environment", "site-a", "--reason", "under audit"
+    )
+    (head,) = json.loads(run("heads", "list", "net", "--json"))
+    assert head["pinned_in"] == "(default head): frozen for the study; site-a: under audit"
+    with pytest.raises(LifelongError, match="under audit"):
+        run("heads", "pin", "net", "--environment", "site-a", "--reason", "me too")
+    run("heads", "unpin", "net")
+    (head,) = json.loads(run("heads", "list", "net", "--json"))
+    assert head["pinned_in"] == "site-a: under audit"
+
+
+def test_what_a_cycle_proposes_is_listed_and_approved(run, served):
+    assert run("heads", "proposals") == "Nothing is proposed.\n"
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    with open_store() as store:
+        candidate = store.heads.get("net", 1).head
+        reasons = [{"code": "gain_sufficient", "text": "It pays."}]
+        cycle = Cycle(
+            id=new_prediction_id(),
+            model_id=store.models.get("net").id,
+            environment="site-a",
+            due_at=noon,
+            started_at=noon,
+            finished_at=noon,
+            outcome="swap",
+            report={"reasons": reasons},
+            window_samples=500,
+            horizon=17,
+            head_version=1,
+            published_version=None,
+        )
+        store.cycles.finish(cycle, candidate=candidate, expected_sequence=0, mode="propose")
+    (proposal,) = json.loads(run("heads", "proposals", "--model", "net", "--json"))
+    assert (proposal["cycle"], proposal["environment"], proposal["replaces"]) == (str(cycle.id), "site-a", 1)
+    assert (proposal["reasons"], proposal["assumed_prevalence"]) == ("It pays.", "a 0.333, b 0.333, c 0.333")
+    assert run("heads", "approve", proposal["cycle"]) == "Published head 2 in site-a.\n"
+    assert json.loads(run("heads", "proposals", "--json")) == []
+    with pytest.raises(LifelongError, match="approved already"):
+        run("heads", "approve", proposal["cycle"])
 
 
 def test_an_external_model_needs_no_graph(run, served, calibration):

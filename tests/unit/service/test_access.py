@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 from starlette.routing import Route
@@ -26,6 +27,9 @@ SCOPES = {
     ("POST", "/v1/admin/models/{reference}/calibration-sets"): "operate",
     ("POST", "/v1/admin/models/{reference}/heads"): "operate",
     ("POST", "/v1/admin/models/{reference}/heads/rollback"): "operate",
+    ("POST", "/v1/admin/models/{reference}/heads/pin"): "operate",
+    ("POST", "/v1/admin/models/{reference}/heads/unpin"): "operate",
+    ("POST", "/v1/admin/cycles/{cycle}/approve"): "operate",
     ("POST", "/v1/admin/tokens"): "admin",
     ("DELETE", "/v1/admin/tokens/{name}"): "admin",
 }
@@ -51,7 +55,7 @@ def named(routes: list[tuple[str, Route]]) -> list[str]:
 
 
 def path_of(route: Route) -> str:
-    return route.path.format(reference="linear", version=1, name="nobody", identifier=1)
+    return route.path.format(reference="linear", version=1, name="nobody", identifier=1, cycle=UUID(int=1))
 
 
 def test_every_route_is_guarded_and_the_public_ones_are_these() -> None:

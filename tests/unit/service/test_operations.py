@@ -184,6 +184,24 @@ def test_an_unavailable_log_is_503_and_nothing_is_answered(
     assert "prediction_id" not in answers[0].text
 
 
+def test_a_log_that_is_away_is_asked_once_for_a_batch_and_not_again_for_each_request(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each further attempt would wait for the database once more, while everybody else waits behind."""
+    asked: list[int] = []
+
+    def away(entries: Any) -> None:
+        asked.append(len(entries))
+        raise UnavailableError("the database is away.")
+
+    monkeypatch.setattr(service.worker.store.predictions, "append", away)
+    monkeypatch.setattr("lifelong_service.application.configure_logging", lambda: None)
+    answers = service.client.post_all("/v1/predict", [png(value) for value in range(6)])
+    assert {answer.status_code for answer in answers} == {503}
+    assert sum(asked) == 6
+    assert "could not be logged in one transaction" not in caplog.text
+
+
 def test_a_database_that_became_read_only_is_503_with_its_reason(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,130 @@
+"""Heads that a person holds, and heads that cycles propose, over HTTP."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.store import Cycle, new_prediction_id
+from tests.unit.service.conftest import Service, png
+from tests.unit.service.test_admin import eventually
+
+HEADS = "/v1/admin/models/linear/heads"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def propose(service: Service, environment: str = "site-a", due_at: datetime = NOON) -> Cycle:
+    """What a monitor records in mode propose: the serving head with another bias."""
+    store = service.store
+    store.environments.ensure(environment, limit=9)
+    served = store.heads.get("linear", 1).head
+    cycle = Cycle(
+        id=new_prediction_id(),
+        model_id=store.models.get("linear").id,
+        environment=environment,
+        due_at=due_at,
+        started_at=due_at,
+        finished_at=due_at,
+        outcome="swap",
+        report={"outcome": "swap", "reasons": [{"code": "gain_sufficient", "text": "It pays."}]},
+        window_samples=500,
+        horizon=17,
+        head_version=1,
+        published_version=None,
+    )
+    candidate = replace(served, bias=served.bias + 1.0, provenance={"cycle": str(cycle.id)})
+    return store.cycles.finish(cycle, candidate=candidate, expected_sequence=0, mode="propose")
+
+
+def test_pin_list_and_unpin(service: Service) -> None:
+    client = service.client
+    made = client.post(f"{HEADS}/pin", json={"environment": "site-a", "reason": "under audit"})
+    assert made.status_code == 201
+    document = made.json()
+    assert (document["environment"], document["reason"], document["pinned_by"]) == (
+        "site-a",
+        "under audit",
+        "admin-token",
+    )
+    default = client.post(f"{HEADS}/pin", json={"reason": "frozen", "expected_sequence": 1}).json()
+    assert default["environment"] is None
+    assert client.get(HEADS).json()["pins"] == [default, document]
+    again = client.post(f"{HEADS}/pin", json={"environment": "site-a", "reason": "me too"})
+    assert again.status_code == 409
+    assert "under audit" in again.json()["error"]["message"]
+    left = client.post(f"{HEADS}/unpin", json={"environment": "site-a"})
+    assert left.json() == {"pins": [default]}
+    assert client.post(f"{HEADS}/unpin", json={"environment": "site-a"}).status_code == 409
+    actions = [entry["action"] for entry in client.get("/v1/admin/audit?limit=3").json()["audit"]]
+    assert actions == ["heads.unpin", "heads.pin", "heads.pin"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        ({}, 422, "reason"),
+        ({"reason": ""}, 422, "reason"),
+        ({"reason": "why", "environment": "No Name"}, 422, "environment"),
+        ({"reason": "why", "expected_sequence": 7}, 409, "expected_sequence"),
+        ({"reason": "why", "expected_sequence": -1}, 422, "expected_sequence"),
+        ({"reason": "why", "enviroment": "site-a"}, 422, "enviroment"),
+    ],
+)
+def test_wrong_pins(service: Service, body: dict[str, object], status: int, field: str) -> None:
+    answer = service.client.post(f"{HEADS}/pin", json=body)
+    assert answer.status_code == status
+    assert answer.json()["error"]["field"] == field
+    assert service.client.get(HEADS).json()["pins"] == []
+
+
+def test_unpinning_over_somebody_elses_change_is_a_conflict(service: Service) -> None:
+    service.client.post(f"{HEADS}/pin", json={"reason": "why"})
+    assert service.client.post(f"{HEADS}/unpin", json={"expected_sequence": 0}).status_code == 409
+    assert service.client.post(f"{HEADS}/unpin", json={"expected_sequence": 1}).status_code == 200
+
+
+def test_a_proposal_is_listed_approved_and_served(service: Service) -> None:
+    client = service.client
+    proposed, other = propose(service), propose(service, "site-b")
+    listed = client.get("/v1/admin/cycles?open_proposals=true&environment=site-a").json()["cycles"]
+    assert [item["id"] for item in listed] == [str(proposed.id)]
+    assert proposed.proposal is not None
+    assert PostProcessingHead.from_document(listed[0]["proposal"]) == proposed.proposal
+    assert len(client.get("/v1/admin/cycles?open_proposals=true&model=linear").json()["cycles"]) == 2
+    assert len(client.get("/v1/admin/cycles?open_proposals=true&limit=1").json()["cycles"]) == 1
+    approved = client.post(f"/v1/admin/cycles/{proposed.id}/approve")
+    assert approved.status_code == 200
+    version = approved.json()["published_version"]
+
+    def served() -> int:
+        return client.post("/v1/predict?environment=site-a", content=png()).json()["head_version"]
+
+    eventually(lambda: served() == version)
+    shown = client.get(f"{HEADS}/{version}").json()
+    assert (shown["head"], shown["created_by"]) == (listed[0]["proposal"], "admin-token")
+    left = client.get("/v1/admin/cycles?open_proposals=true").json()["cycles"]
+    assert [item["id"] for item in left] == [str(other.id)]
+    assert client.get("/v1/admin/audit?limit=1").json()["audit"][0]["action"] == "cycles.approve"
+
+
+def test_what_overtook_a_proposal_is_said(service: Service) -> None:
+    proposed = propose(service)
+    path = f"/v1/admin/cycles/{proposed.id}/approve"
+    service.client.post(f"{HEADS}/pin", json={"environment": "site-a", "reason": "under audit"})
+    refused = service.client.post(path)
+    assert refused.status_code == 409
+    assert "under audit" in refused.json()["error"]["message"]
+    service.client.post(f"{HEADS}/unpin", json={"environment": "site-a"})
+    propose(service, due_at=datetime(2026, 1, 1, 13, tzinfo=UTC))
+    refused = service.client.post(path)
+    assert refused.status_code == 409
+    assert "newer cycle" in refused.json()["error"]["message"]
+    assert len(service.client.get(HEADS).json()["heads"]) == 1
+
+
+def test_only_existing_cycles_can_be_approved(service: Service) -> None:
+    unknown = service.client.post(f"/v1/admin/cycles/{new_prediction_id()}/approve")
+    assert (unknown.status_code, unknown.json()["error"]["field"]) == (404, "cycle")
+    illegal = service.client.post("/v1/admin/cycles/7/approve")
+    assert (illegal.status_code, illegal.json()["error"]["field"]) == (422, "cycle")
