@@ -24,6 +24,56 @@ def draw_all(rows: list[Row], folder: Path, published: Mapping[str, float]) -> N
     _save(_generalisation(rows), folder / "adaptation_generalisation.png")
 
 
+def draw_quantification(errors: list[Row], covered: list[Row], folder: Path) -> None:
+    """Error of every method and coverage of the intervals, by window size."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained", width_ratios=(3, 2))
+    colours = iter(plt.get_cmap("tab20").colors)
+    few = _common_tasks(errors)
+    for method in dict.fromkeys(row["method"] for row in errors):
+        if method.startswith("QuaPy") and method != "QuaPy KDEyHD":
+            continue
+        own = [row for row in errors if row["method"] == method and row["task"] in few]
+        sizes, means = _by_size(own, "error")
+        bold = method in ("auto", "QuaPy KDEyHD")
+        left.plot(
+            sizes, means, "o-", color=next(colours), label=method, linewidth=3 if bold else 1, markersize=3
+        )
+    left.set(xscale="log", yscale="log", xlabel="samples in the window", ylabel="L1 error, mean over tasks")
+    left.legend(fontsize=7, ncols=2)
+    for method in dict.fromkeys(row["method"] for row in covered):
+        own = [row for row in covered if row["method"] == method]
+        sizes, means = _by_size(own, "covered")
+        worst = [
+            min(
+                np.mean([row["covered"] for row in own if (row["task"], row["size"]) == (task, size)])
+                for task in dict.fromkeys(row["task"] for row in own)
+            )
+            for size in sizes
+        ]
+        (line,) = right.plot(sizes, means, "o-", label=method, markersize=4)
+        right.plot(sizes, worst, "v:", color=line.get_color(), markersize=4, linewidth=1)
+    right.axhline(0.95, color="black", linewidth=0.8)
+    right.set(xscale="log", xlabel="samples in the window", ylabel="coverage (dotted: worst task)")
+    right.legend(fontsize=8)
+    _save(figure, folder / "quantification.png")
+
+
+def _common_tasks(errors: list[Row]) -> set[str]:
+    """Tasks on which every method was run."""
+    methods = {row["method"] for row in errors}
+    found = {
+        task: {row["method"] for row in errors if row["task"] == task}
+        for task in {row["task"] for row in errors}
+    }
+    return {task for task, seen in found.items() if seen == methods}
+
+
+def _by_size(rows: list[Row], key: str) -> tuple[list[int], list[float]]:
+    sizes = sorted({row["size"] for row in rows})
+    return sizes, [float(np.mean([row[key] for row in rows if row["size"] == size])) for size in sizes]
+
+
 def _prevalence(rows: list[Row], published: Mapping[str, float]) -> plt.Figure:
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", width_ratios=(3, 4))
     methods = _methods(rows, "prevalence")

@@ -1,229 +1,336 @@
-"""Our quantifiers against QuaPy's, side by side in one process: accuracy, coverage and time on real logits.
+"""Our quantifiers against QuaPy's, side by side in one process: accuracy, coverage, time, and window summaries.
 
-    python -m benchmarks.quantification [--json] [--quick]
+    python -m benchmarks.quantification [--json] [--quick] [--figures FOLDER]
 
-Every bag is a sample (with replacement) of a deployment set with a prevalence drawn from Dirichlet(1). Errors are L1
-distances to the bag's own class shares, coverage is that of the prevalence it was drawn with.
+A window is drawn (with replacement) from a task's deployment set with a prevalence from Dirichlet(1). Errors are L1
+distances to the window's own class shares; coverage is that of the prevalence it was drawn with, over calibration sets
+that are drawn anew. Tasks: real logits, networks trained here on scikit-learn's bundled data, and a synthetic one.
 """
 
 import argparse
-import importlib
 import json
-import os
+import multiprocessing
 import time
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+import tracemalloc
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
-from sklearn.base import BaseEstimator
 
+from benchmarks.datasets import (
+    SHARED,
+    Task,
+    draw,
+    redrawn,
+    shared_task,
+    synthetic_task,
+    trained_tasks,
+)
 from benchmarks.machine import describe
-from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, quantifier
+from benchmarks.peers import PEERS, SLOW, fit_peer
+from lifelong_core.deploy import QUANTIFIERS, quantifier
 
 SEED = 0
 CONFIDENCE = 0.95
-TASKS = (
-    "lapgyn4_surgical_actions",
-    "hyperkvasir_therapeutic_interventions",
-    "cifar10_resnet50",
-    "cifar100_resnet20",
-)
-PEERS = {"CC": "CC", "ACC": "ACC", "PACC": "PACC", "EMQ": "EMQ", "KDEyML": "KDEyML", "MLLS": "EMQ"}
-"""MLLS has no peer of its own (QuaPy's needs the package `abstention`): it is set against EMQ on raw softmax."""
+REFERENCE = "KDEyHD"
+"""of QuaPy, which the thesis recommends"""
+MANY_CLASSES = 50
+COVERED = ("ACC", "PACC", "MLLS", "KDEyML", "auto")
+CALIBRATION_SHARE = 0.35
+LARGEST_CALIBRATION = 3000
+BUCKETS, ROWS = 168, 1_000_000
+"""A week of hours."""
+Row = dict[str, Any]
 
 
-class Softmax(BaseEstimator):
-    """A trained classifier whose outputs are the logits, as QuaPy wants one."""
-
-    def __init__(self, classes: int = 2) -> None:
-        self.classes = classes
-        self.classes_ = np.arange(classes)
-
-    def fit(self, *_: Any) -> "Softmax":
-        """It is trained already."""
-        return self
-
-    def predict_proba(self, logits: np.ndarray) -> np.ndarray:
-        """Softmax of the logits."""
-        return softmax(np.asarray(logits, dtype=float), axis=1)
-
-    def predict(self, logits: np.ndarray) -> np.ndarray:
-        """The class with the largest logit."""
-        return np.asarray(logits).argmax(axis=1)
+def tasks(*, quick: bool) -> list[Task]:
+    """Real, trained and synthetic ones."""
+    if quick:
+        return [shared_task(name) for name in SHARED[:2]]
+    return [*(shared_task(name) for name in SHARED), *trained_tasks(), synthetic_task(4, 1000)]
 
 
-@dataclass(frozen=True)
-class Bag:
-    """A sample of a deployment set."""
-
-    logits: np.ndarray
-    shares: np.ndarray
-    prevalence: np.ndarray
-
-
-@dataclass(frozen=True)
-class Row:
-    """One method on one task. Times are medians, in milliseconds."""
-
-    task: str
-    method: str
-    peer: str
-    classes: int
-    bags: int
-    error: float
-    peer_error: float
-    largest_difference: float
-    coverage: float
-    width: float
-    fit_ms: float
-    peer_fit_ms: float
-    point_ms: float
-    peer_point_ms: float
-    interval_ms: float
-
-
-def load(task: str) -> tuple[LabeledLogits, LabeledLogits]:
-    folder = Path(os.environ.get("LIFELONG_SHARED_DATA") or Path(__file__).parents[2] / "shared" / "data")
-    with np.load(folder / "logits" / f"{task}.npz") as arrays:
-        calibration, deployment = (
-            LabeledLogits(arrays[f"{split}_logits"], arrays[f"{split}_labels"])
-            for split in ("calibration", "deployment")
-        )
-    return calibration, deployment
-
-
-def bags(deployment: LabeledLogits, count: int, sizes: tuple[int, ...]) -> Iterator[Bag]:
+def accuracy(task: Task, *, sizes: tuple[int, ...], windows: int, referred: int) -> list[Row]:
+    """L1 errors of all methods, ours and QuaPy's, on the same windows; the slow reference only on the first ones."""
     rng = np.random.default_rng(SEED)
-    members = [np.flatnonzero(deployment.labels == k) for k in range(deployment.classes)]
-    for index in range(count):
-        size = sizes[index % len(sizes)]
-        prevalence = rng.dirichlet(np.ones(deployment.classes))
-        labels = rng.choice(deployment.classes, size=size, p=prevalence)
-        rows = np.array([rng.choice(members[k]) for k in labels])
-        yield Bag(
-            deployment.logits[rows], np.bincount(labels, minlength=deployment.classes) / size, prevalence
+    many = task.classes > MANY_CLASSES
+    ours = {
+        name: quantifier(name).fit(task.calibration) for name in QUANTIFIERS if not (many and _slow(name))
+    }
+    wanted = dict.fromkeys(PEERS[name] for name in QUANTIFIERS if name in PEERS)
+    theirs = {name: fit_peer(name, task.calibration) for name in wanted if not (many and name in SLOW)}
+    found: list[Row] = []
+    for size in sizes:
+        for number in range(windows):
+            window = draw(task.deployment, rng.dirichlet(np.ones(task.classes)), size, rng)
+            key = {"task": task.name, "size": size, "window": number}
+            for name, one in ours.items():
+                error = float(np.abs(one.prevalence(window.logits) - window.prevalence).sum())
+                found.append({**key, "method": name, "error": error})
+            for name, one in theirs.items():
+                if name != REFERENCE or number < referred:
+                    error = float(np.abs(one.predict(window.logits) - window.prevalence).sum())
+                    found.append({**key, "method": f"QuaPy {name}", "error": error})
+    return found
+
+
+def _slow(name: str) -> bool:
+    """With 100 classes; those that are left out have no peer there either."""
+    return name in ("HDy", "KDEyML", "KDEyHD", "KDEyCS")
+
+
+def coverage(task: Task, *, draws: int, sizes: tuple[int, ...], windows: int) -> list[Row]:
+    """How often the intervals hold the prevalence that a window was drawn with, and how wide they are."""
+    rng = np.random.default_rng(SEED + 1)
+    pool = task.pool
+    share = min(CALIBRATION_SHARE, LARGEST_CALIBRATION / pool.samples)
+    found: list[Row] = []
+    for number in range(draws):
+        calibration, population = redrawn(pool, share, rng)
+        fitted = {name: quantifier(name).fit(calibration) for name in COVERED if name in QUANTIFIERS}
+        for size in sizes:
+            for _ in range(windows):
+                prevalence = rng.dirichlet(np.ones(task.classes))
+                window = draw(population, prevalence, size, rng)
+                for name, one in fitted.items():
+                    estimate = one.estimate(window.logits, confidence=CONFIDENCE)
+                    covered = (estimate.low <= prevalence) & (prevalence <= estimate.high)
+                    found.append(
+                        {
+                            "task": task.name,
+                            "draw": number,
+                            "calibration": calibration.samples,
+                            "size": size,
+                            "method": name,
+                            "covered": float(covered.mean()),
+                            "width": float((estimate.high - estimate.low).mean()),
+                        }
+                    )
+    return found
+
+
+def speed(task: Task, size: int, repetitions: int) -> list[Row]:
+    """Milliseconds of fitting, of a point estimate and of one with intervals; medians, ours and QuaPy's by turns."""
+    rng = np.random.default_rng(SEED + 2)
+    window = draw(task.deployment, rng.dirichlet(np.ones(task.classes)), size, rng).logits
+    found: list[Row] = []
+    for name in (name for name in QUANTIFIERS if name in PEERS):
+        times: list[tuple[float, ...]] = []
+        for _ in range(repetitions):
+            fitted, fit_ms = _timed(lambda name=name: quantifier(name).fit(task.calibration))
+            _, point_ms = _timed(lambda fitted=fitted: fitted.prevalence(window))
+            _, interval_ms = _timed(lambda fitted=fitted: fitted.estimate(window))
+            peer, peer_fit_ms = _timed(lambda name=name: fit_peer(PEERS[name], task.calibration))
+            _, peer_point_ms = _timed(lambda peer=peer: peer.predict(window))
+            times.append((fit_ms, point_ms, interval_ms, peer_fit_ms, peer_point_ms))
+        fit_ms, point_ms, interval_ms, peer_fit_ms, peer_point_ms = (
+            median(column) for column in zip(*times, strict=True)
         )
+        found.append(
+            {
+                "method": name,
+                "peer": f"QuaPy {PEERS[name]}",
+                "fit_ms": fit_ms,
+                "point_ms": point_ms,
+                "interval_ms": interval_ms,
+                "peer_fit_ms": peer_fit_ms,
+                "peer_point_ms": peer_point_ms,
+                "times_faster": (peer_fit_ms + peer_point_ms) / (fit_ms + point_ms),
+            }
+        )
+    return found
 
 
-def timed(call: Callable[[], Any]) -> tuple[Any, float]:
+def summaries(task: Task, rows: int) -> list[Row]:
+    """A window of many samples as the sum of its hourly summaries, against the exact estimate from all of its rows."""
+    rng = np.random.default_rng(SEED + 3)
+    window = draw(task.deployment, rng.dirichlet(np.ones(task.classes)), rows, rng).logits
+    window = window + rng.normal(0, 0.05, window.shape).astype(np.float32)  # no two samples are equal
+    found: list[Row] = []
+    for name in (name for name in ("PACC", "MLLS", "KDEyML", "auto") if name in QUANTIFIERS):
+        fitted = quantifier(name).fit(task.calibration)
+        parts, summarize_ms = _timed(
+            lambda fitted=fitted: [fitted.summarize(part) for part in np.array_split(window, BUCKETS)]
+        )
+        # What a cycle reads is bytes: it has to read them, add them up, and estimate.
+        stored = [part.to_bytes() for part in parts]
+        estimate, cycle_ms = _timed(lambda fitted=fitted, stored=stored: _from_bytes(fitted, stored))
+        tracemalloc.start()
+        _from_bytes(fitted, stored)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        exact, exact_ms = _timed(lambda fitted=fitted: fitted.estimate(window))
+        found.append(
+            {
+                "method": name,
+                "rows": rows,
+                "buckets": BUCKETS,
+                "bytes_per_bucket": median(len(one) for one in stored),
+                "summarize_ms_per_1000_rows": summarize_ms / rows * 1000,
+                "cycle_ms": cycle_ms,
+                "cycle_peak_megabytes": peak / 1e6,
+                "exact_ms": exact_ms,
+                "difference_over_width": float(
+                    np.max(np.abs(estimate.prevalence - exact.prevalence) / (exact.high - exact.low))
+                ),
+            }
+        )
+    return found
+
+
+def _from_bytes(fitted: Any, stored: list[bytes]) -> Any:
+    from lifelong_core.deploy import WindowSummary
+
+    parts = [WindowSummary.from_bytes(one) for one in stored]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return fitted.estimate(total)
+
+
+def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
     begin = time.perf_counter()
     result = call()
     return result, (time.perf_counter() - begin) * 1000
 
 
-def compare(task: str, method: str, count: int, sizes: tuple[int, ...]) -> Row:
-    calibration, deployment = load(task)
-    peers = importlib.import_module("quapy.method.aggregative")
-
-    def fit_peer() -> Any:
-        settings = {} if PEERS[method] == "CC" else {"val_split": None}
-        blank = getattr(peers, PEERS[method])(Softmax(calibration.classes), fit_classifier=False, **settings)
-        return blank.fit(calibration.logits, calibration.labels)
-
-    fits = [(timed(lambda: quantifier(method).fit(calibration)), timed(fit_peer)) for _ in range(3)]
-    ours, theirs = fits[-1][0][0], fits[-1][1][0]
-    figures: list[tuple[float, ...]] = []
-    for bag in bags(deployment, count, sizes):
-        point, point_ms = timed(lambda bag=bag: ours.prevalence(bag.logits))
-        peer, peer_ms = timed(lambda bag=bag: theirs.predict(bag.logits))
-        estimate, interval_ms = timed(lambda bag=bag: ours.estimate(bag.logits, confidence=CONFIDENCE))
-        covered = (estimate.low <= bag.prevalence) & (bag.prevalence <= estimate.high)
-        figures.append(
-            (
-                float(np.abs(point - bag.shares).sum()),
-                float(np.abs(peer - bag.shares).sum()),
-                float(np.abs(peer - point).max()),
-                float(covered.mean()),
-                float((estimate.high - estimate.low).mean()),
-                point_ms,
-                peer_ms,
-                interval_ms,
-            )
-        )
-    table = np.array(figures)
-    means, medians = table.mean(axis=0), np.median(table, axis=0)
-    return Row(
-        task=task,
-        method=method,
-        peer=f"QuaPy {PEERS[method]}",
-        classes=calibration.classes,
-        bags=count,
-        error=means[0],
-        peer_error=means[1],
-        largest_difference=float(table[:, 2].max()),
-        coverage=means[3],
-        width=means[4],
-        fit_ms=median(one[0][1] for one in fits),
-        peer_fit_ms=median(one[1][1] for one in fits),
-        point_ms=medians[5],
-        peer_point_ms=medians[6],
-        interval_ms=medians[7],
+def show_accuracy(rows: list[Row]) -> dict[str, Any]:
+    """Mean error over tasks by window size, and the ratios that the product promises."""
+    sizes = sorted({row["size"] for row in rows})
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    print(
+        f"\nL1 error to the window's class shares, mean over tasks\n{'n':16s}"
+        + "".join(f"{n:>8,}" for n in sizes)
     )
+    table: dict[str, dict[str, float]] = {}
+    few = [row for row in rows if row["task"] != SHARED[3]]  # not all methods can do 100 classes
+    for method in methods:
+        table[method] = {
+            str(size): _mean_over_tasks(
+                [row for row in few if (row["method"], row["size"]) == (method, size)]
+            )
+            for size in sizes
+        }
+        print(f"{method:16s}" + "".join(f"{value:8.4f}" for value in table[method].values()))
+    ratios: dict[str, float] = {}
+    if "auto" in table:
+        fixed = [name for name in methods if name != "auto" and not name.startswith("QuaPy")]
+        best = min(fixed, key=lambda name: sum(table[name].values()))
+        ratios[f"auto / best fixed ({best})"] = sum(table["auto"].values()) / sum(table[best].values())
+    chosen = "auto" if "auto" in table else "MLLS"
+    for size in sizes:
+        value = _paired_ratio(few, chosen, f"QuaPy {REFERENCE}", size)
+        if value is not None:
+            ratios[f"{chosen} / QuaPy {REFERENCE}, n = {size}"] = value
+    for name, value in ratios.items():
+        print(f"  {name}: {value:.3f}")
+    return {"errors": table, "ratios": ratios}
 
 
-def ratios(rows: list[Row]) -> dict[str, dict[str, float]]:
-    """Per method, ours / theirs: geometric means over tasks; below 1 is better."""
-    found: dict[str, dict[str, float]] = {}
-    for method in PEERS:
-        own = [row for row in rows if row.method == method]
-        if own:
-            found[method] = {
-                "error": _geometric([row.error / row.peer_error for row in own]),
-                "point_time": _geometric([row.point_ms / row.peer_point_ms for row in own]),
-                "fit_and_point_time": _geometric(
-                    [(row.fit_ms + row.point_ms) / (row.peer_fit_ms + row.peer_point_ms) for row in own]
-                ),
-            }
+def _mean_over_tasks(rows: list[Row]) -> float:
+    by_task: dict[str, list[float]] = {}
+    for row in rows:
+        by_task.setdefault(row["task"], []).append(row["error"])
+    return float(np.mean([np.mean(values) for values in by_task.values()])) if by_task else float("nan")
+
+
+def _paired_ratio(rows: list[Row], method: str, peer: str, size: int) -> float | None:
+    """Ratio of the mean errors on the windows that both have seen."""
+    mine, theirs = (
+        {(row["task"], row["window"]): row for row in rows if (row["method"], row["size"]) == (name, size)}
+        for name in (method, peer)
+    )
+    both = [key for key in mine if key in theirs]
+    if not both:
+        return None
+    ours, others = (_mean_over_tasks([one[key] for key in both]) for one in (mine, theirs))
+    return ours / others
+
+
+def show_coverage(rows: list[Row]) -> dict[str, Any]:
+    """Coverage and widths by window size, and the worst task."""
+    sizes = sorted({row["size"] for row in rows})
+    print(
+        f"\nnominal {CONFIDENCE:.0%} intervals, calibration sets drawn anew: coverage / mean width; worst task"
+    )
+    print(f"{'n':9s}" + "".join(f"{n:>16,}" for n in sizes) + "   all sizes, worst task")
+    found: dict[str, Any] = {}
+    for method in dict.fromkeys(row["method"] for row in rows):
+        own = [row for row in rows if row["method"] == method]
+        by_task = {
+            name: float(np.mean([row["covered"] for row in own if row["task"] == name]))
+            for name in dict.fromkeys(row["task"] for row in own)
+        }
+        by_size = {
+            str(size): [
+                float(np.mean([row[key] for row in own if row["size"] == size]))
+                for key in ("covered", "width")
+            ]
+            for size in sizes
+        }
+        worst = min(by_task, key=lambda name: by_task[name])
+        found[method] = {"by_size": by_size, "by_task": by_task}
+        print(
+            f"{method:9s}"
+            + "".join(f"{covered:9.3f} /{width:5.3f}" for covered, width in by_size.values())
+            + f"{np.mean(list(by_task.values())):8.3f}, {worst} {by_task[worst]:.3f}"
+        )
     return found
 
 
-def _geometric(values: list[float]) -> float:
-    return float(np.exp(np.mean(np.log(values))))
-
-
-def show(rows: list[Row], found: dict[str, dict[str, float]]) -> None:
+def show_speed(rows: list[Row]) -> None:
+    """Print the times."""
     print(
-        f"{'task':22s} {'method':7s} {'L1':>6s} {'peer':>6s} {'differ':>8s} {'cover':>6s} {'width':>6s} "
-        f"{'fit ms':>8s} {'peer':>8s} {'point ms':>9s} {'peer':>8s} {'interval':>9s}"
+        f"\n{'ms':9s}{'fit':>9s}{'point':>9s}{'interval':>10s}{'peer':>16s}{'fit':>9s}{'point':>9s}{'x faster':>10s}"
     )
     for row in rows:
         print(
-            f"{row.task[:22]:22s} {row.method:7s} {row.error:6.3f} {row.peer_error:6.3f} "
-            f"{row.largest_difference:8.1e} {row.coverage:6.3f} {row.width:6.3f} {row.fit_ms:8.1f} "
-            f"{row.peer_fit_ms:8.1f} {row.point_ms:9.2f} {row.peer_point_ms:8.2f} {row.interval_ms:9.2f}"
+            f"{row['method']:9s}{row['fit_ms']:9.1f}{row['point_ms']:9.2f}{row['interval_ms']:10.1f}{row['peer']:>16s}"
+            f"{row['peer_fit_ms']:9.1f}{row['peer_point_ms']:9.1f}{row['times_faster']:10.1f}"
         )
-    print("\nours / theirs, geometric mean over tasks (below 1 is better)")
-    for method, figures in found.items():
-        print(f"  {method:7s} " + "  ".join(f"{name} {value:.3f}" for name, value in figures.items()))
+
+
+def show_summaries(rows: list[Row]) -> None:
+    """Print what windows as sums of summaries cost and lose."""
+    for row in rows:
+        print(
+            f"\n{row['method']}: {row['rows']:,} rows in {row['buckets']} summaries of {row['bytes_per_bucket']:,.0f} "
+            f"bytes; {row['summarize_ms_per_1000_rows']:.1f} ms per 1,000 rows to summarise; a cycle "
+            f"{row['cycle_ms']:.0f} ms, {row['cycle_peak_megabytes']:.0f} MB at most (all rows: {row['exact_ms']:.0f} "
+            f"ms); differs by {row['difference_over_width']:.4f} of the interval"
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
-    parser.add_argument("--quick", action="store_true", help="two tasks, few and small bags")
-    arguments = parser.parse_args()
-    # QuaPy and what it imports warn about optional parts that are not installed; EMQ about stopping early.
-    warnings.simplefilter("ignore")
-    count, sizes = (6, (100, 500)) if arguments.quick else (60, (100, 500, 2000))
-    tasks = TASKS[:2] if arguments.quick else TASKS
-    machine = describe("numpy", "scipy", "quapy", "scikit-learn")
-    print(
-        f"machine: {json.dumps(machine)}\nseed {SEED}; {count} bags of {sizes} samples per task, Dirichlet(1)\n"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    # With 100 classes QuaPy's optimisers take seconds per bag.
-    rows = [
-        compare(task, method, count if task != "cifar100_resnet20" else 3, sizes)
-        for task in tasks
-        for method in PEERS
-        if method in QUANTIFIERS and not (task == "cifar100_resnet20" and method == "KDEyML")
-    ]
-    found = ratios(rows)
-    show(rows, found)
+    parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
+    parser.add_argument("--quick", action="store_true", help="two tasks, few windows, no summaries")
+    parser.add_argument("--figures", type=Path, help="write the plot into this folder")
+    arguments = parser.parse_args()
+    quick: bool = arguments.quick
+    begin = time.perf_counter()
+    machine = describe("numpy", "scipy", "quapy", "scikit-learn")
+    found = tasks(quick=quick)
+    print(f"machine: {json.dumps(machine)}\nseed {SEED}; tasks: {', '.join(task.name for task in found)}")
+    sizes = (100, 500) if quick else (100, 500, 2000, 5000)
+    errors, covered = _in_two_processes(found, sizes, quick=quick)
+    figures = show_accuracy(errors)
+    coverages = show_coverage(covered)
+    # Times are taken alone, after the other process has ended.
+    times = speed(found[0], 1000 if quick else 6479, 1 if quick else 3)
+    show_speed(times)
+    compact = [] if quick else summaries(found[0], ROWS)
+    show_summaries(compact)
+    if arguments.figures is not None:
+        from benchmarks import figures as drawing
+
+        drawing.draw_quantification(errors, covered, arguments.figures)
+    print(f"\n{time.perf_counter() - begin:.0f} s in all")
     if arguments.json:
         print(
             json.dumps(
@@ -231,13 +338,39 @@ def main() -> None:
                     "benchmark": "quantification",
                     "machine": machine,
                     "seed": SEED,
-                    "sizes": sizes,
                     "peer": "QuaPy",
-                    "rows": [asdict(row) for row in rows],
-                    "ratios": found,
+                    **figures,
+                    "coverage": coverages,
+                    "times": times,
+                    "summaries": compact,
                 }
             )
         )
+
+
+def _in_two_processes(
+    found: list[Task], sizes: tuple[int, ...], *, quick: bool
+) -> tuple[list[Row], list[Row]]:
+    """Accuracy and coverage of every task."""
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        errors = [
+            pool.submit(accuracy, task, sizes=sizes, windows=4 if quick else 16, referred=1 if quick else 4)
+            for task in found
+        ]
+        covered = [
+            pool.submit(
+                coverage,
+                task,
+                draws=2 if quick else 10,
+                sizes=sizes[:3],
+                windows=3 if quick else 6,
+            )
+            for task in found
+            if task.classes <= MANY_CLASSES
+        ]
+        return [row for job in errors for row in job.result()], [
+            row for job in covered for row in job.result()
+        ]
 
 
 if __name__ == "__main__":
