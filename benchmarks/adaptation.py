@@ -174,6 +174,31 @@ def show_swaps(found: list[swaps.Summary]) -> None:
         )
 
 
+def show_streams(found: list[swaps.Stream]) -> Row:
+    """Print what cycles with sequential evidence did before and after a shift."""
+    worth = [one for one in found if one.possible > swaps.HARMFUL]
+    delays = sorted(one.samples_to_swap for one in worth)
+    result: Row = {
+        "streams": len(found),
+        "calm_cycles": sum(one.cycles for one in found),
+        "calm_swaps": sum(one.swaps for one in found),
+        "harmful_swaps": sum(one.harmful for one in found),
+        "kept": sum(one.gain for one in found) / sum(one.possible for one in found),
+        "streams_worth_a_swap": len(worth),
+        "swapped": sum(bool(np.isfinite(delay)) for delay in delays),
+        "median_samples_to_swap": float(delays[len(delays) // 2]) if delays else None,
+    }
+    print(
+        f"\nsequential evidence, {swaps.NEW_SAMPLES} new samples per cycle, windows of "
+        f"{swaps.WINDOW_CYCLES * swaps.NEW_SAMPLES}: {result['calm_swaps']} swaps in {result['calm_cycles']} cycles "
+        f"without a shift; {result['swapped']} of {result['streams_worth_a_swap']} shifts worth a swap were followed "
+        f"by one within {swaps.SHIFTED_CYCLES * swaps.NEW_SAMPLES} samples (median "
+        f"{result['median_samples_to_swap']}); {result['kept']:.3f} of the possible gain; "
+        f"{result['harmful_swaps']} harmful swaps"
+    )
+    return result
+
+
 def swap_tasks(*, quick: bool) -> list[Task]:
     """Data sets with enough samples to draw calibration sets from."""
     if quick:
@@ -200,17 +225,17 @@ def main() -> None:
     rows = list(experiments(found, ratios, repetitions))
     figures = {**show(rows, ratios), "savings": show_savings(rows)}
     experiments_seconds = time.perf_counter() - begin
-    cycles = swaps.summary(
-        swaps.all_cases(
-            swap_tasks(quick=arguments.quick),
-            seed=SEED,
-            draws=1 if arguments.quick else 5,
-            windows=20 if arguments.quick else 40,
-            sizes=(200, 1000) if arguments.quick else (200, 1000, 5000),
-            method=CHOSEN,
-        )
+    windows, streams = swaps.measure(
+        swap_tasks(quick=arguments.quick),
+        seed=SEED,
+        draws=1 if arguments.quick else 5,
+        windows=20 if arguments.quick else 40,
+        sizes=(200, 1000) if arguments.quick else (200, 1000, 5000),
+        method=CHOSEN,
     )
+    cycles = swaps.summary(windows)
     show_swaps(cycles)
+    over_time = show_streams(streams)
     if arguments.figures is not None:
         from benchmarks import figures as drawing
 
@@ -231,6 +256,7 @@ def main() -> None:
                         {name: None if value != value else value for name, value in asdict(one).items()}
                         for one in cycles
                     ],
+                    "streams": over_time,
                 }
             )
         )

@@ -27,6 +27,8 @@ def draw_all(rows: list[Row], folder: Path, published: Mapping[str, float]) -> N
 def draw_quantification(errors: list[Row], covered: list[Row], folder: Path) -> None:
     """Error of every method and coverage of the intervals, by window size."""
     folder.mkdir(parents=True, exist_ok=True)
+    mpl.rcdefaults()  # QuaPy changes them
+    mpl.use("Agg")
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained", width_ratios=(3, 2))
     colours = iter(plt.get_cmap("tab20").colors)
     few = _common_tasks(errors)
@@ -40,6 +42,7 @@ def draw_quantification(errors: list[Row], covered: list[Row], folder: Path) -> 
             sizes, means, "o-", color=next(colours), label=method, linewidth=3 if bold else 1, markersize=3
         )
     left.set(xscale="log", yscale="log", xlabel="samples in the window", ylabel="L1 error, mean over tasks")
+    _plain_ticks(left, sorted({row["size"] for row in errors}), (0.02, 0.05, 0.1, 0.2, 0.5))
     left.legend(fontsize=7, ncols=2)
     for method in dict.fromkeys(row["method"] for row in covered):
         own = [row for row in covered if row["method"] == method]
@@ -55,8 +58,19 @@ def draw_quantification(errors: list[Row], covered: list[Row], folder: Path) -> 
         right.plot(sizes, worst, "v:", color=line.get_color(), markersize=4, linewidth=1)
     right.axhline(0.95, color="black", linewidth=0.8)
     right.set(xscale="log", xlabel="samples in the window", ylabel="coverage (dotted: worst task)")
+    _plain_ticks(right, sorted({row["size"] for row in covered}))
     right.legend(fontsize=8)
     _save(figure, folder / "quantification.png")
+
+
+def _plain_ticks(axes: Axes, sizes: list[int], heights: Sequence[float] = ()) -> None:
+    """Numbers instead of powers on logarithmic axes."""
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    if heights:
+        low, high = axes.get_ylim()
+        shown = [height for height in heights if low <= height <= high]
+        axes.set_yticks(shown, [f"{height:g}" for height in shown])
+    axes.minorticks_off()
 
 
 def _common_tasks(errors: list[Row]) -> set[str]:
@@ -91,10 +105,15 @@ def _prevalence(rows: list[Row], published: Mapping[str, float]) -> plt.Figure:
         box.set_facecolor(colours[method])
     marks = [published.get(method, np.nan) for method in methods]
     right.plot(range(1, len(methods) + 1), marks, "k_", markersize=14, markeredgewidth=2)
-    right.set(yscale="log", title="at imbalance ratio 10 (bars: mean printed in the thesis, 30 tasks)")
+    right.set(
+        yscale="log",
+        ylabel="L1 error",
+        title="at imbalance ratio 10 (bars: mean printed in the thesis, 30 tasks)",
+    )
     right.title.set_fontsize(9)
     right.tick_params(axis="x", rotation=60)
-    left.legend(fontsize=7, ncols=2, loc="upper left")
+    left.set_ylim(top=1.35 * left.get_ylim()[1])
+    left.legend(fontsize=7, ncols=3, loc="upper left")
     return figure
 
 
@@ -115,7 +134,7 @@ def _calibration(rows: list[Row]) -> plt.Figure:
             box.set_facecolor(colours[method])
         right.set(title="at imbalance ratio 10", xticks=[], ylim=(0, None))
         right.title.set_fontsize(9)
-    panels[0, 0].legend(fontsize=7)
+    panels[1, 0].legend(fontsize=7, ncols=2, loc="lower left")
     return figure
 
 
@@ -168,6 +187,7 @@ def _generalisation(rows: list[Row]) -> plt.Figure:
         for box, metric in zip(boxes["boxes"], metrics, strict=True):
             box.set_facecolor(colours[metric])
         right.set(title="at imbalance ratio 10")
+        right.tick_params(axis="x", labelsize=8)
         right.title.set_fontsize(9)
     panels[0, 0].legend(fontsize=8)
     panels[0, 0].set_ylim(bottom=0)

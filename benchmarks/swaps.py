@@ -219,17 +219,90 @@ def cases(
     return found
 
 
-def all_cases(
+@dataclass(frozen=True)
+class Stream:
+    """An environment over time, with the sequential evidence: first without a shift, then with one."""
+
+    task: str
+    cycles: int
+    """without a shift"""
+    swaps: int
+    """in these"""
+    harmful: int
+    possible: float
+    """accuracy that the right head would win after the shift"""
+    gain: float
+    """accuracy that the head in force at the end has won"""
+    samples_to_swap: float
+    """after the shift; infinite: no swap within SHIFTED_CYCLES"""
+
+
+NEW_SAMPLES = 200
+"""of each cycle"""
+WINDOW_CYCLES = 10
+"""The window holds the samples of the last so many cycles."""
+CALM_CYCLES, SHIFTED_CYCLES = 40, 20
+
+
+def stream(task: Task, *, seed: tuple[int, ...], method: str) -> Stream:
+    """Cycles as the monitor runs them: a sliding window for the estimate, each new sample once for the evidence."""
+    rng = np.random.default_rng(seed)
+    place = Installation.of(task, rng, method)
+    head, evidence, met = place.head, None, place.population.logits
+    calm, shifted = place.calibration.prevalence, rng.dirichlet(np.ones(task.classes))
+    recent: list[np.ndarray] = []
+    swaps = harmful = 0
+    samples_to_swap = np.inf
+    for number in range(CALM_CYCLES + SHIFTED_CYCLES):
+        prevalence = calm if number < CALM_CYCLES else shifted
+        recent = [*recent, draw(place.population, prevalence, NEW_SAMPLES, rng).logits][-WINDOW_CYCLES:]
+        report = adapt(
+            place.fitted,
+            np.vstack(recent),
+            head,
+            AdaptationPolicy(),
+            new_buckets=[recent[-1]],
+            evidence=evidence,
+        )
+        evidence = report.evidence
+        if report.outcome == "swap" and report.candidate is not None:
+            lost = place.accuracy(head, prevalence, met) - place.accuracy(report.candidate, prevalence, met)
+            harmful += lost > HARMFUL
+            head = report.candidate
+            if number < CALM_CYCLES:
+                swaps += 1
+            else:
+                samples_to_swap = min(samples_to_swap, (number - CALM_CYCLES + 1) * NEW_SAMPLES)
+    known = np.maximum(shifted, 1e-6)
+    oracle = fit_head(place.calibration, place.head.costs, target_prevalence=known / known.sum())
+    before = place.accuracy(place.head, shifted, met)
+    return Stream(
+        task=task.name,
+        cycles=CALM_CYCLES,
+        swaps=swaps,
+        harmful=harmful,
+        possible=max(0.0, place.accuracy(oracle, shifted, met) - before),
+        gain=place.accuracy(head, shifted, met) - before,
+        samples_to_swap=samples_to_swap,
+    )
+
+
+def measure(
     tasks: list[Task], *, seed: int, draws: int, windows: int, sizes: tuple[int, ...], method: str
-) -> list[Case]:
-    """`cases` for each task with `draws` calibration sets, in two processes."""
+) -> tuple[list[Case], list[Stream]]:
+    """`cases` and two times `stream` for each task with `draws` calibration sets, in two processes."""
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        jobs = [
-            pool.submit(cases, task, seed=(seed, number, draw), windows=windows, sizes=sizes, method=method)
+        single = [
+            pool.submit(cases, task, seed=(seed, number, index), windows=windows, sizes=sizes, method=method)
             for number, task in enumerate(tasks)
-            for draw in range(draws)
+            for index in range(draws)
         ]
-        return [case for job in jobs for case in job.result()]
+        streams = [
+            pool.submit(stream, task, seed=(seed + 1, number, index), method=method)
+            for number, task in enumerate(tasks)
+            for index in range(2 * draws)
+        ]
+        return [case for job in single for case in job.result()], [job.result() for job in streams]
 
 
 def summary(found: list[Case]) -> list[Summary]:
