@@ -276,7 +276,6 @@ def test_open_proposals_are_listed_by_place(store: Store):
     assert store.cycles.proposals(model.id) == [second, first]
     assert store.cycles.proposals(environment=SITE) == [elsewhere, first]
     assert store.cycles.proposals(model.id, "site-b") == [second]
-    assert store.cycles.newest(model.id) == [second, first]
     store.cycles.approve(first.id, actor="ann")
     assert store.cycles.proposals() == [second, elsewhere]
 
