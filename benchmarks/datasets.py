@@ -41,10 +41,10 @@ class Task:
 
     @property
     def pool(self) -> LabeledLogits:
-        """Calibration and deployment set together, to draw other calibration sets from."""
+        """All samples, to draw other calibration sets from: the classes look alike in all three sets."""
+        sets = [one for one in (self.calibration, self.development, self.deployment) if one is not None]
         return LabeledLogits(
-            np.vstack([self.calibration.logits, self.deployment.logits]),
-            np.concatenate([self.calibration.labels, self.deployment.labels]),
+            np.vstack([one.logits for one in sets]), np.concatenate([one.labels for one in sets])
         )
 
 
@@ -94,8 +94,8 @@ def trained_tasks() -> list[Task]:
         _trained("digits", noisy_digits / 16, digits.target, sizes=(400, 600)),
         _trained("breast_cancer", noisy_cancer, cancer.target, sizes=(100, 200)),
         *(
-            _trained(f"blobs_{classes}", *_blobs(classes, samples), sizes=(400, samples // 4))
-            for classes, samples in ((3, 6000), (5, 8000))
+            _trained(f"blobs_{classes}", *_blobs(classes, samples), sizes=(400, 1500))
+            for classes, samples in ((3, 16000), (5, 20000))
         ),
     ]
 
@@ -133,12 +133,16 @@ def redrawn(
 def draw(
     population: LabeledLogits, prevalence: np.ndarray, size: int, rng: np.random.Generator
 ) -> LabeledLogits:
-    """A window with this prevalence: classes at random, samples of the population with replacement."""
+    """A window with this prevalence: classes at random, samples without replacement where a class has enough.
+
+    With replacement, what the population lacks by chance would look like an error of the calibration set.
+    """
     labels = rng.choice(prevalence.size, size=size, p=prevalence)
     rows = np.empty(size, dtype=np.int64)
     for k in np.unique(labels):
-        mine = labels == k
-        rows[mine] = rng.choice(np.flatnonzero(population.labels == k), size=int(mine.sum()))
+        mine, members = labels == k, np.flatnonzero(population.labels == k)
+        count = int(mine.sum())
+        rows[mine] = rng.choice(members, size=count, replace=count > members.size)
     return population.select(rows)
 
 

@@ -25,9 +25,9 @@ from lifelong_core.deploy import (
 
 HARMFUL = 0.005
 """A swap that loses more than half a point of accuracy is harmful."""
-CALIBRATION_SHARE = 0.35
+CALIBRATION_SHARE = 0.2
 """of the pool of a task; at most LARGEST_CALIBRATION samples"""
-LARGEST_CALIBRATION = 3000
+LARGEST_CALIBRATION = 2000
 UNSEEN_SHARE = 0.1
 """of the window, when a class turns up that the model does not know"""
 
