@@ -5,9 +5,11 @@ from abc import abstractmethod
 import numpy as np
 
 from lifelong_core.arrays import Floats, Logits
+from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.simplex import simplex_least_squares, tangent_basis
 from lifelong_core.deploy.quantification.uncertainty import Influence
+from lifelong_core.deploy.scientific import solve
 from lifelong_core.deploy.softmax import one_hot, softmax
 
 
@@ -47,12 +49,73 @@ class ProbabilisticAdjustedClassifyAndCount(AdjustedCount):
         return softmax(rows.astype(np.float64))
 
 
+class BlackBoxShiftEstimation(AdjustedClassifyAndCount):
+    """BBSE: importance weights from the joint confusion matrix (Lipton et al. 2018).
+
+    w solves C w = q, where C[i, k] is the share of all calibration samples that are of class k and decided as i,
+    and q the share of the window's decisions; the estimate is w times the calibration set's prevalence. Where the
+    solution is a prevalence, it is that of ACC. They differ where sampling noise makes weights negative: here those
+    become 0 and the rest is scaled to sum to 1, while ACC finds the mix of all classes that fits best.
+    """
+
+    method = "BBSE"
+
+    def _solve(self, features: Floats, counts: Floats) -> Floats:
+        joint = self._means * self.calibration.prevalence
+        importance = np.maximum(solve(joint, mean_feature(features, counts)), 0)
+        prevalence = importance * self.calibration.prevalence
+        return prevalence / prevalence.sum()
+
+
 def adjusted_influence(
     means: Floats, window: Floats, own: Floats, labels: np.ndarray, prevalence: Floats
 ) -> Influence:
-    """Influences of least squares on the simplex, as if no bound of it were active (which only widens)."""
+    """Influences of least squares on the simplex, as if no bound of it were active (which only widens).
+
+    Args:
+        means: shape (F, C), mean feature of each calibration class.
+        window: shape (U, F), features of the window's distinct rows.
+        own: shape (M, F), those of the calibration samples.
+        labels: shape (M,), of the calibration samples.
+        prevalence: shape (C,), where it is linearised.
+    """
     basis = tangent_basis(prevalence.size)
     sensitivity = (basis @ np.linalg.pinv(means @ basis)).T
     expected = means @ prevalence
     shifts = (own - means[:, labels].T) * prevalence[labels][:, np.newaxis]
     return Influence((window - expected) @ sensitivity, (own - expected) @ sensitivity, -shifts @ sensitivity)
+
+
+def matching_directions(means: Floats, precision: Floats) -> Floats:
+    """Change of argmin sum_f precision_f (q - means @ p)_f^2 on the simplex per change of q, shape (F, C).
+
+    Args:
+        means: shape (F, C).
+        precision: shape (F,), not negative.
+    """
+    basis = tangent_basis(means.shape[1])
+    weighted = means * precision[:, np.newaxis]
+    information = basis.T @ (means.T @ weighted) @ basis
+    return weighted @ basis @ np.linalg.pinv(information, hermitian=True, rcond=1e-14) @ basis.T
+
+
+def matching_influence(
+    window: Floats, own: Floats, calibration: LabeledLogits, prevalence: Floats
+) -> Influence:
+    """Influences of a prevalence that matches mean features of the window to a mix of the classes' mean features.
+
+    Near a match, features of the window pull the estimate, and those of a calibration class push it, in proportion to
+    the prevalence of the class.
+
+    Args:
+        window: shape (U, C), the pull of the window's distinct rows: their features times `matching_directions`.
+        own: shape (M, C), that of the calibration samples, had they been in the window.
+        calibration: the calibration set.
+        prevalence: shape (C,), where it is linearised.
+    """
+    labels = calibration.labels
+    onehot = one_hot(labels, calibration.classes) / calibration.counts
+    pulls = onehot.T @ own
+    expected = prevalence @ pulls
+    pushes = (own - pulls[labels]) * prevalence[labels][:, np.newaxis]
+    return Influence(window - expected, own - expected, -pushes)

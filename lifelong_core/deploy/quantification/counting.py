@@ -1,30 +1,48 @@
-"""Quantifiers that count decisions and leave it at that."""
+"""Quantifiers that count decisions or add up probabilities, and leave it at that."""
+
+from abc import abstractmethod
 
 import numpy as np
 
 from lifelong_core.arrays import Floats, Logits
 from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.uncertainty import Influence
-from lifelong_core.deploy.softmax import one_hot
+from lifelong_core.deploy.softmax import one_hot, softmax
 
 
-class ClassifyAndCount(FittedQuantifier):
-    """CC: the share of each class among the most probable classes (Forman 2008).
+class UnadjustedCount(FittedQuantifier):
+    """The mean of features that lie on the simplex.
 
-    Biased towards the prevalence of the training data whenever the model errs. Its interval covers the
+    Biased towards the prevalence of the training data whenever the model errs. The interval covers the
     sampling of the window, not that bias: it is here to show what not to do.
     """
-
-    method = "CC"
 
     def _fit(self) -> None:
         self._own = self._features(self.calibration.logits)
 
-    def _features(self, rows: Logits) -> Floats:
-        return one_hot(rows.argmax(axis=1), rows.shape[1])
+    @abstractmethod
+    def _features(self, rows: Logits) -> Floats: ...
 
     def _solve(self, features: Floats, counts: Floats) -> Floats:
         return mean_feature(features, counts)
 
     def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:  # noqa: ARG002
         return Influence(features - prevalence, self._own - prevalence, np.zeros_like(self._own))
+
+
+class ClassifyAndCount(UnadjustedCount):
+    """CC: the share of each class among the most probable classes (Forman 2008)."""
+
+    method = "CC"
+
+    def _features(self, rows: Logits) -> Floats:
+        return one_hot(rows.argmax(axis=1), rows.shape[1])
+
+
+class ProbabilisticClassifyAndCount(UnadjustedCount):
+    """PCC: the mean softmax probability of each class (Bella et al. 2010)."""
+
+    method = "PCC"
+
+    def _features(self, rows: Logits) -> Floats:
+        return softmax(rows.astype(np.float64))

@@ -1,34 +1,36 @@
 """Quantifiers by maximum likelihood with kernel density estimates of the softmax probabilities."""
 
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 
 from lifelong_core.arrays import Floats, Logits
-from lifelong_core.deploy.quantification.base import FittedQuantifier
+from lifelong_core.deploy.folds import stratified_folds
+from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature, smoothed
 from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, as_bandwidth
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
-from lifelong_core.deploy.quantification.simplex import mixture_weights
+from lifelong_core.deploy.quantification.simplex import mixture_weights, simplex_least_squares
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
 from lifelong_core.deploy.softmax import softmax
 
 FLOOR = 1e-12
 """Added to every density, as QuaPy does: a sample far from all kernels says nothing, instead of nearly everything."""
 
+FOLDS = 5
+
 LARGEST_EXPONENT = 300.0
 """A number whose exponential is finite, and so large that nothing is left of 1 beside it."""
 
 
-class KernelDensityMaximumLikelihood(FittedQuantifier):
-    """KDEyML: the prevalence under which the window is most likely, with Gaussian kernel densities of the
-    softmax probabilities for each class (Moreo et al. 2025).
+class KernelDensityQuantifier(FittedQuantifier):
+    """Gaussian kernel densities of the softmax probabilities for each class (Moreo et al. 2025).
 
-    Settings:
-        bandwidth: standard deviation of the kernel, 0.1 by default.
+    Kernels smooth the classes, more so the fewer calibration samples there are, and what is estimated with them is
+    biased by that. Therefore the interval counts the squared difference to a second estimate, which stays consistent
+    whatever the densities are worth: PACC on the posteriors that they give under the estimated prevalence, with
+    class means from calibration samples that had no part in the densities.
     """
-
-    method = "KDEyML"
-    defaults = MappingProxyType({"bandwidth": 0.1})
 
     def _fit(self) -> None:
         self._bandwidth = as_bandwidth(self.settings["bandwidth"])
@@ -38,6 +40,48 @@ class KernelDensityMaximumLikelihood(FittedQuantifier):
 
     def _features(self, rows: Logits) -> Floats:
         return softmax(rows.astype(np.float64))
+
+    def _densities(self, places: Floats) -> Floats:
+        """Density of each class at each place, up to a factor per place, shape (U, C)."""
+        return self._floored(*self._kernels.densities(places))
+
+    def _floored(self, densities: Floats, scale: Floats) -> Floats:
+        dimensions = self.calibration.classes
+        log_floor = np.log(FLOOR) + dimensions / 2 * np.log(2 * np.pi * self._bandwidth**2) - scale
+        # Far from all kernels the floor alone is seen; there it need not be the right size.
+        return densities + np.exp(np.minimum(log_floor, LARGEST_EXPONENT))[:, np.newaxis]
+
+    @cached_property
+    def _crossfitted(self) -> Floats:
+        """Densities at the calibration samples, each of kernels at the samples of other folds, shape (M, C)."""
+        own = self._features(self.calibration.logits)
+        folds = stratified_folds(self.calibration, FOLDS)
+        if not folds.any():
+            return self._densities(own)
+        densities = np.empty_like(own)
+        for fold in range(1 + int(folds.max())):
+            held = folds == fold
+            kernels = ClassKernels.at(own[~held], self.calibration.select(~held), self._bandwidth)
+            densities[held] = self._floored(*kernels.densities(own[held]))
+        return densities
+
+    def _second_solution(self, features: Floats, counts: Floats, prevalence: Floats) -> Floats:
+        points = Points.merged(features, counts, self._bandwidth)
+        assumed = smoothed(prevalence, float(counts.sum()))
+        means = self._class_means(_posteriors(self._crossfitted, assumed))
+        window = _posteriors(self._densities(points.places), assumed)
+        return simplex_least_squares(means, mean_feature(window, points.counts))
+
+
+class KernelDensityMaximumLikelihood(KernelDensityQuantifier):
+    """KDEyML: the prevalence under which the window is most likely, given kernel densities of the classes.
+
+    Settings:
+        bandwidth: standard deviation of the kernel, 0.1 by default.
+    """
+
+    method = "KDEyML"
+    defaults = MappingProxyType({"bandwidth": 0.1})
 
     def _solve(self, features: Floats, counts: Floats) -> Floats:
         points = Points.merged(features, counts, self._bandwidth)
@@ -72,12 +116,7 @@ class KernelDensityMaximumLikelihood(FittedQuantifier):
         own_class = linear.sensitivity[label] * direct[:, np.newaxis]
         return own_class - through @ linear.sensitivity * linear.prevalence[label][:, np.newaxis]
 
-    def _densities(self, places: Floats) -> Floats:
-        """Density of each class at each place, up to a factor per place, shape (U, C)."""
-        return self._floored(*self._kernels.densities(places))
 
-    def _floored(self, densities: Floats, scale: Floats) -> Floats:
-        dimensions = self.calibration.classes
-        log_floor = np.log(FLOOR) + dimensions / 2 * np.log(2 * np.pi * self._bandwidth**2) - scale
-        # Far from all kernels the floor alone is seen; there it need not be the right size.
-        return densities + np.exp(np.minimum(log_floor, LARGEST_EXPONENT))[:, np.newaxis]
+def _posteriors(densities: Floats, prevalence: Floats) -> Floats:
+    weighted = densities * prevalence
+    return weighted / weighted.sum(axis=1, keepdims=True)

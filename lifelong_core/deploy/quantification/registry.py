@@ -8,11 +8,17 @@ from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.adjusted import (
     AdjustedClassifyAndCount,
+    BlackBoxShiftEstimation,
     ProbabilisticAdjustedClassifyAndCount,
 )
 from lifelong_core.deploy.quantification.base import FittedQuantifier
-from lifelong_core.deploy.quantification.counting import ClassifyAndCount
+from lifelong_core.deploy.quantification.counting import ClassifyAndCount, ProbabilisticClassifyAndCount
 from lifelong_core.deploy.quantification.density import KernelDensityMaximumLikelihood
+from lifelong_core.deploy.quantification.divergence import (
+    HellingerDistanceHistograms,
+    KernelDensityCauchySchwarz,
+    KernelDensityHellinger,
+)
 from lifelong_core.deploy.quantification.likelihood import (
     ExpectationMaximization,
     MaximumLikelihoodLabelShift,
@@ -24,11 +30,16 @@ _METHODS: Mapping[str, type[FittedQuantifier]] = MappingProxyType(
         kind.method: kind
         for kind in (
             ClassifyAndCount,
+            ProbabilisticClassifyAndCount,
             AdjustedClassifyAndCount,
             ProbabilisticAdjustedClassifyAndCount,
+            BlackBoxShiftEstimation,
             ExpectationMaximization,
             MaximumLikelihoodLabelShift,
+            HellingerDistanceHistograms,
             KernelDensityMaximumLikelihood,
+            KernelDensityHellinger,
+            KernelDensityCauchySchwarz,
         )
     }
 )

@@ -1,4 +1,6 @@
-"""Two convex problems on the simplex, solved to optimality: least squares and the weights of a mixture."""
+"""Problems on the simplex, solved to optimality: least squares, the weights of a mixture, and smooth losses."""
+
+from typing import Protocol
 
 import numpy as np
 
@@ -9,6 +11,7 @@ MAXIMUM_STEPS = 200
 _PRECISION = 1e-14
 _SUFFICIENT = 1e-4
 _LEAST_REMAINDER = 0.01
+_SHORTEST = 1e-12
 
 
 def tangent_basis(classes: int) -> Floats:
@@ -55,7 +58,7 @@ def mixture_weights(densities: Floats, counts: Floats, start: Floats) -> Floats:
     for _ in range(MAXIMUM_STEPS):
         ratios = densities / mixture[:, np.newaxis]
         means = shares @ ratios
-        candidate = _quadratic_minimum((ratios * shares[:, np.newaxis]).T @ ratios, 2 * means - 1)
+        candidate = non_negative_minimum((ratios * shares[:, np.newaxis]).T @ ratios, 2 * means - 1)
         step = candidate - weights
         promise = float((means - 1) @ step)
         if promise <= _PRECISION:
@@ -68,18 +71,57 @@ def mixture_weights(densities: Floats, counts: Floats, start: Floats) -> Floats:
     return weights / weights.sum()
 
 
-def _quadratic_minimum(hessian: Floats, linear: Floats) -> Floats:
+class Loss(Protocol):
+    """A loss of the weights of a mixture."""
+
+    def value(self, weights: Floats) -> float:
+        """The loss at weights on the simplex, shape (C,)."""
+        ...
+
+    def quadratic_model(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Gradient, (C,), and a positive semi-definite stand-in for the second derivatives, (C, C)."""
+        ...
+
+
+def simplex_minimum(loss: Loss, start: Floats) -> Floats:
+    """argmin loss(p) over the simplex, shape (C,), downhill from a start with positive entries.
+
+    Each step goes to the minimum of a quadratic model on the simplex, found exactly, or part of the way there.
+    """
+    weights, value = start, loss.value(start)
+    for _ in range(MAXIMUM_STEPS):
+        gradient, hessian = loss.quadratic_model(weights)
+        factor = _damped_cholesky(hessian)
+        candidate = simplex_least_squares(factor.T, solve(factor, hessian @ weights - gradient))
+        promise = float(gradient @ (weights - candidate))
+        if promise <= _PRECISION:
+            break
+        # Never all the way: a weight that is 0 although some row needs it would leave an infinite slope.
+        length = 1 - _LEAST_REMAINDER
+        while (attained := loss.value(weights + length * (candidate - weights))) > (
+            value - _SUFFICIENT * length * promise
+        ):
+            length /= 2
+            if length < _SHORTEST:
+                return weights
+        weights, value = weights + length * (candidate - weights), attained
+    return weights
+
+
+def non_negative_minimum(hessian: Floats, linear: Floats) -> Floats:
     """argmin p.H.p / 2 - linear.p over p >= 0; H damped as little as makes it positive definite."""
+    factor = _damped_cholesky(hessian)
+    return non_negative_least_squares(factor.T, solve(factor, linear))
+
+
+def _damped_cholesky(hessian: Floats) -> Floats:
     damping = 1e-12
     scale = max(float(np.diag(hessian).max()), 1.0)
     while True:
         try:
-            factor = cholesky(hessian + damping * scale * np.eye(hessian.shape[0]))
-            break
+            return cholesky(hessian + damping * scale * np.eye(hessian.shape[0]))
         except np.linalg.LinAlgError:
             damping *= 10
-    goal = solve(factor, linear)
-    return non_negative_least_squares(factor.T, goal)
 
 
 def _step_length(mixture: Floats, change: Floats, shares: Floats, growth: float, promise: float) -> float:
@@ -89,7 +131,7 @@ def _step_length(mixture: Floats, change: Floats, shares: Floats, growth: float,
     it would leave a likelihood so steep that no quadratic model describes it.
     """
     length = 1.0
-    while length > 1e-12:
+    while length > _SHORTEST:
         relative = 1 + length * change / mixture
         if relative.min() >= _LEAST_REMAINDER:
             drop = float(shares @ np.log(relative)) - length * growth

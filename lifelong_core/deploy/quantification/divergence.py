@@ -1,0 +1,252 @@
+"""Quantifiers that match the window's distribution of softmax probabilities to a mix of those of the classes."""
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Logits
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.quantification.adjusted import matching_directions, matching_influence
+from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
+from lifelong_core.deploy.quantification.density import KernelDensityQuantifier
+from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, as_bandwidth, kernel_chunks
+from lifelong_core.deploy.quantification.simplex import (
+    non_negative_minimum,
+    simplex_least_squares,
+    simplex_minimum,
+)
+from lifelong_core.deploy.quantification.uncertainty import Influence
+from lifelong_core.deploy.softmax import one_hot, softmax
+from lifelong_core.errors import InvalidInputError
+
+LEAST_DISTANCE = 1e-4
+"""Of a histogram from its match: at 0 the slope of a Hellinger distance would be infinite."""
+
+MOST_BINS = 1000
+
+FLOOR = 1e-15
+"""Density, in units of the kernel's height, below which the reference points' densities cannot fall."""
+
+
+@dataclass(frozen=True)
+class MeanHellingerDistance:
+    """Mean over channels of the Hellinger distance between a histogram and a mix of histograms."""
+
+    target: Floats
+    """shape (K, B), histogram of each channel"""
+    components: Floats
+    """shape (K, B, C), those of the classes"""
+
+    def value(self, weights: Floats) -> float:
+        """The mean distance; not convex in general, but nearly: each squared distance is."""
+        return float(self.distances(weights).mean())
+
+    def distances(self, weights: Floats) -> Floats:
+        """Distance in each channel, shape (K,)."""
+        squares = (np.sqrt(self.target) - np.sqrt(self.components @ weights)) ** 2
+        return np.sqrt(squares.sum(axis=1) + LEAST_DISTANCE**2)
+
+    def quadratic_model(self, weights: Floats) -> tuple[Floats, Floats]:
+        """That of the weighted sum of squared distances that has the same gradient and is nowhere lower."""
+        mixture = self.components @ weights
+        precision = 1 / (self.distances(weights) * mixture.shape[0])[:, np.newaxis]
+        used = (self.target > 0) & (mixture > 0)
+        ratios = self.components[used] / mixture[used][:, np.newaxis]
+        affinity = (precision * np.sqrt(self.target * mixture))[used]
+        total = (precision[:, :, np.newaxis] * self.components).sum(axis=(0, 1)) / 2
+        gradient = total - affinity @ ratios / 2
+        return gradient, (ratios * affinity[:, np.newaxis]).T @ ratios / 4
+
+
+@dataclass(frozen=True)
+class SampledHellingerDistance:
+    """Squared Hellinger distance between a density and a mix of densities, by importance sampling."""
+
+    target: Floats
+    """shape (T,), density at the reference points over that of the reference"""
+    components: Floats
+    """shape (T, C), those of the classes"""
+
+    def value(self, weights: Floats) -> float:
+        """Convex in the weights."""
+        return float(((np.sqrt(self.components @ weights) - np.sqrt(self.target)) ** 2).mean())
+
+    def quadratic_model(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Gradient and second derivatives."""
+        mixture = self.components @ weights
+        ratios = self.components / mixture[:, np.newaxis]
+        affinity = np.sqrt(self.target * mixture) / mixture.size
+        gradient = self.components.mean(axis=0) - affinity @ ratios
+        return gradient, (ratios * affinity[:, np.newaxis]).T @ ratios / 2
+
+
+class HellingerDistanceHistograms(FittedQuantifier):
+    """HDy: the mix of classes whose histograms of softmax probabilities are nearest to those of the window.
+
+    One histogram for each class's probability; the mean of their Hellinger distances is minimised (González-Castro
+    et al. 2013, for many classes as distribution matching, Firat 2016).
+
+    Settings:
+        bins: of each histogram, of equal width; 8 by default.
+    """
+
+    method = "HDy"
+    defaults = MappingProxyType({"bins": 8})
+
+    def _fit(self) -> None:
+        bins = self.settings["bins"]
+        if not 2 <= bins <= MOST_BINS or bins != int(bins):
+            raise InvalidInputError(f"expected a whole number in 2..{MOST_BINS}.", field="bins")
+        self._bins = int(bins)
+        self._own = self._features(self.calibration.logits)
+        self._check_separated(self._own)
+        self._means = self._class_means(self._own)
+
+    def _features(self, rows: Logits) -> Floats:
+        """1 in the bin of each class's probability, shape (N, C * bins)."""
+        probabilities = softmax(rows.astype(np.float64))
+        bins = np.minimum((probabilities * self._bins).astype(np.int64), self._bins - 1)
+        return np.hstack([one_hot(column, self._bins) for column in bins.T])
+
+    def _distance(self, features: Floats, counts: Floats) -> MeanHellingerDistance:
+        shape = (self.calibration.classes, self._bins)
+        return MeanHellingerDistance(
+            mean_feature(features, counts).reshape(shape),
+            self._means.reshape(*shape, self.calibration.classes),
+        )
+
+    def _solve(self, features: Floats, counts: Floats) -> Floats:
+        return simplex_minimum(self._distance(features, counts), self.calibration.prevalence)
+
+    def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
+        # A channel weighs the more the better it matches; near a match a bin weighs as its variance says.
+        distances = self._distance(features, counts).distances(prevalence)
+        expected = self._means @ prevalence
+        precision = np.zeros_like(expected)
+        np.divide(np.repeat(1 / distances, self._bins), expected, out=precision, where=expected > 0)
+        directions = matching_directions(self._means, precision)
+        return matching_influence(features @ directions, self._own @ directions, self.calibration, prevalence)
+
+    def _second_solution(self, features: Floats, counts: Floats, prevalence: Floats) -> Floats:  # noqa: ARG002
+        """Least squares, which bins with a few samples or none do not bias."""
+        return simplex_least_squares(self._means, mean_feature(features, counts))
+
+
+class KernelDensityHellinger(KernelDensityQuantifier):
+    """KDEyHD: the mix of the classes' kernel densities nearest, in Hellinger distance, to that of the window.
+
+    The distance is an integral, taken by importance sampling over a fixed reference sample from the uniform mix of the
+    classes' densities (Moreo et al. 2025). The window enters only through its density at those points.
+
+    Settings:
+        bandwidth: standard deviation of the kernel, 0.1 by default.
+        trials: reference points, 10,000 by default, as many of each class.
+        seed: of the reference sample.
+    """
+
+    method = "KDEyHD"
+    defaults = MappingProxyType({"bandwidth": 0.1, "trials": 10_000, "seed": 0})
+
+    def _fit(self) -> None:
+        super()._fit()
+        own = self._features(self.calibration.logits)
+        self._reference = reference_sample(
+            own, self.calibration, self._bandwidth, int(self.settings["trials"]), int(self.settings["seed"])
+        )
+        densities, self._scale = self._kernels.densities(self._reference)
+        densities += FLOOR
+        self._inverse = 1 / densities.mean(axis=1)
+        self._components = densities * self._inverse[:, np.newaxis]
+
+    def _solve(self, features: Floats, counts: Floats) -> Floats:
+        points = Points.merged(features, counts, self._bandwidth)
+        target = np.empty_like(self._inverse)
+        shares = points.counts / counts.sum()
+        for rows, kernels, scale in kernel_chunks(self._reference, points.places, self._bandwidth):
+            target[rows] = kernels @ shares * np.exp(scale - self._scale[rows])
+        target = (target + FLOOR) * self._inverse
+        return simplex_minimum(
+            SampledHellingerDistance(target, self._components), self.calibration.prevalence
+        )
+
+    def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
+        directions = matching_directions(self._components, 1 / (self._components @ prevalence))
+        points = Points.merged(features, counts, self._bandwidth)
+        return matching_influence(
+            self._pulls(points.places, directions)[points.place_of],
+            self._pulls(self._kernels.centres, directions)[self._kernels.centre_of],
+            self.calibration,
+            prevalence,
+        )
+
+    def _pulls(self, places: Floats, directions: Floats) -> Floats:
+        """How a kernel at each place, as part of the window's density, moves the estimate, (U, C)."""
+        pulls = np.zeros((places.shape[0], directions.shape[1]))
+        for rows, kernels, scale in kernel_chunks(self._reference, places, self._bandwidth):
+            ratios = self._inverse[rows] * np.exp(scale - self._scale[rows])
+            pulls += kernels.T @ (directions[rows] * ratios[:, np.newaxis])
+        return pulls
+
+
+class KernelDensityCauchySchwarz(FittedQuantifier):
+    """KDEyCS: the mix of the classes' kernel densities with the least Cauchy-Schwarz divergence from the window's.
+
+    In closed form (Moreo et al. 2025): with b_k the inner product of the densities of class k and of the window, and
+    A those among the classes, p maximises b.p / sqrt(p.A p); its direction solves a non-negative least squares
+    problem. The window enters only through its mean density under each class.
+
+    Settings:
+        bandwidth: standard deviation of the kernel, 0.1 by default.
+    """
+
+    method = "KDEyCS"
+    defaults = MappingProxyType({"bandwidth": 0.1})
+
+    def _fit(self) -> None:
+        self._bandwidth = as_bandwidth(self.settings["bandwidth"])
+        own = softmax(self.calibration.logits.astype(np.float64))
+        # The inner product of two Gaussians is a Gaussian of twice the variance.
+        self._kernels = ClassKernels.at(own, self.calibration, np.sqrt(2) * self._bandwidth)
+        self._own = self._features(self.calibration.logits)
+        self._check_separated(self._own)
+        means = self._class_means(self._own)
+        self._products = (means + means.T) / 2
+
+    def _features(self, rows: Logits) -> Floats:
+        """Density of each class, seen through two kernels, in units of their height, shape (N, C)."""
+        singles = np.array([1.0] * rows.shape[0])
+        points = Points.merged(softmax(rows.astype(np.float64)), singles, self._kernels.bandwidth)
+        densities, scale = self._kernels.densities(points.places)
+        return (densities * np.exp(scale)[:, np.newaxis] + FLOOR**2)[points.place_of]
+
+    def _solve(self, features: Floats, counts: Floats) -> Floats:
+        weights = non_negative_minimum(self._products, mean_feature(features, counts))
+        return weights / weights.sum()
+
+    def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:  # noqa: ARG002
+        inverse = np.linalg.pinv(self._products, hermitian=True, rcond=1e-14)
+        directions = inverse - np.outer(inverse.sum(axis=1), prevalence)
+        return matching_influence(features @ directions, self._own @ directions, self.calibration, prevalence)
+
+
+def reference_sample(
+    probabilities: Floats, calibration: LabeledLogits, bandwidth: float, trials: int, seed: int
+) -> Floats:
+    """Points from the uniform mix of the classes' kernel densities, shape (T, C), as many of each class.
+
+    Permuting the classes permutes the columns: classes are drawn in the order of their mean probability.
+    """
+    labels, counts = calibration.labels, calibration.counts
+    own = probabilities[np.arange(labels.size), labels]
+    order = np.argsort(np.bincount(labels, own) / counts, kind="stable")
+    rng = np.random.default_rng(seed)
+    each = max(1, trials // counts.size)
+    points = list[Floats]()
+    for label in order.tolist():
+        # As many kernels as samples allow, evenly through the calibration set: less noise than drawing them.
+        centres = np.flatnonzero(labels == label)[np.arange(each) * counts[label] // each]
+        noise = np.empty((each, counts.size))
+        noise[:, order] = rng.normal(0, bandwidth, (each, counts.size))
+        points.append(probabilities[centres] + noise)
+    return np.vstack(points)
