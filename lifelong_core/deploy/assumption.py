@@ -1,0 +1,279 @@
+"""Did only the prevalence change? A test whether a mix of the calibration classes explains a window.
+
+A prevalence shift leaves p(logits | class) as it is (thesis Def. 6.4), so the mean of any feature over the window is,
+up to chance, the mean of its class means under some prevalence. Three tests look for a feature whose mean no
+prevalence explains, and their smallest p-value counts times three (Bonferroni):
+
+- steps: all classes' scores cut into cells, as one over-identified system of moments (Hansen 1982), with an F
+  distribution because the covariance is estimated from a limited number of samples (Hotelling 1931);
+- waves: the maximum mean discrepancy of the logits themselves by random Fourier features (Gretton et al. 2012),
+  beyond what any prevalence explains; a sum of weighted chi squares, approximated by three moments;
+- drifts: detectors of what occurs in practice (a moved logit, scaled logits, noise, samples between the classes),
+  each a t test.
+
+All three need only the mean of bounded features over the window, so that summaries of its parts merge exactly. The
+calibration set's own sampling error counts throughout, class by class.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats, as_logits
+from lifelong_core.deploy.assumption_features import FeatureMap
+from lifelong_core.deploy.assumption_result import AssumptionTest, ComponentTest
+from lifelong_core.deploy.checks import as_class_names, as_level, as_parameter
+from lifelong_core.deploy.class_spread import ClassSpread
+from lifelong_core.deploy.disagreement import drift_disagreements, step_disagreements, worst_first
+from lifelong_core.deploy.drift import DriftDetectors, tangents, without
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.quantification.simplex import simplex_least_squares
+from lifelong_core.deploy.tails import f_tail, normal_quantile, t_tail
+from lifelong_core.errors import InvalidInputError, UnidentifiableError
+
+RELIABLE_FROM = 500
+"""Calibration samples below which the test's level is not promised."""
+
+_BLOCK = 8192
+_ITERATIONS = 2
+_SMALLEST_AXIS = 1e-3
+"""Principal axes of the steps with less than this share of the largest one's variance are left out."""
+_FREEDOM_PER_AXIS = 4.0
+"""Degrees of freedom of the covariance that each axis needs."""
+_FREE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class AssumptionReference:
+    """All that the test needs to know about a calibration set; a deterministic function of it."""
+
+    samples: int
+    feature_map: FeatureMap
+    steps: ClassSpread
+    """of the features that are 0 or 1"""
+    waves: ClassSpread
+    """of the features that are cosines and sines"""
+    drifts: ClassSpread
+    """of the detectors, cross-fitted"""
+    detectors: DriftDetectors
+
+    @classmethod
+    def of(cls, calibration: LabeledLogits) -> Self:
+        """Learn what the classes look like.
+
+        Raises:
+            UnidentifiableError: a class has no calibration sample.
+        """
+        absent = calibration.counts == 0
+        if absent.any():
+            raise UnidentifiableError(
+                f"class {int(np.argmax(absent))} has no calibration sample.",
+                field="calibration",
+                mend="Add labelled samples of this class.",
+            )
+        feature_map = FeatureMap.of(calibration)
+        own = feature_map(calibration.logits)
+        detectors = DriftDetectors.of(calibration, feature_map, own)
+        return cls(
+            samples=calibration.samples,
+            feature_map=feature_map,
+            steps=ClassSpread.of(own[:, : feature_map.steps], calibration),
+            waves=ClassSpread.of(own[:, feature_map.steps :], calibration),
+            drifts=ClassSpread.of(detectors.values, calibration),
+            detectors=detectors,
+        )
+
+    @property
+    def classes(self) -> int:
+        """Number of classes C."""
+        return self.feature_map.middle.size
+
+    @cached_property
+    def size(self) -> int:
+        """Number of features M."""
+        return self.steps.means.shape[1] + self.waves.means.shape[1]
+
+    def features(self, logits: ArrayLike) -> Floats:
+        """What the test looks at, shape (N, M), in -1..1: their mean over a window is all that it needs.
+
+        Raises:
+            InvalidInputError: logits are not finite or have another number of classes.
+        """
+        return self.feature_map(as_logits(logits, classes=self.classes))
+
+    def feature_sums(self, logits: ArrayLike) -> Floats:
+        """Sums of the features over all rows, shape (M,), in little memory: sums of buckets add up.
+
+        Raises:
+            InvalidInputError: logits are not finite or have another number of classes.
+        """
+        rows = as_logits(logits, classes=self.classes)
+        sums = np.zeros(self.size)
+        for start in range(0, rows.shape[0], _BLOCK):
+            sums += self.feature_map(rows[start : start + _BLOCK]).sum(axis=0)
+        return sums
+
+
+def assumption_test(
+    reference: AssumptionReference,
+    mean_features: ArrayLike,
+    *,
+    n: int,
+    effective_n: float | None = None,
+    level: float = 0.01,
+    class_names: Sequence[str] | None = None,
+) -> AssumptionTest:
+    """Test "only the prevalence changed" on one window.
+
+    Args:
+        reference: of the calibration set.
+        mean_features: shape (M,), mean of `reference.features` over the window.
+        n: samples in the window.
+        effective_n: independent samples that would say as much, if fewer.
+        level: largest probability of a rejection when the hypothesis is true.
+        class_names: for the texts; by default the classes are numbered.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> rng = np.random.default_rng(0)
+        >>> labels = rng.permutation(np.repeat([0, 1, 2], 400))
+        >>> calibration = LabeledLogits(3 * np.eye(3)[labels] + rng.normal(size=(1200, 3)), labels)
+        >>> reference = AssumptionReference.of(calibration)
+        >>> rare = rng.permutation(np.repeat([0, 1, 2], [850, 100, 50]))
+        >>> window = 3 * np.eye(3)[rare] + rng.normal(size=(1000, 3))
+        >>> assumption_test(reference, reference.features(window).mean(axis=0), n=1000).rejected
+        False
+        >>> test = assumption_test(reference, reference.features(0.7 * window).mean(axis=0), n=1000)
+        >>> test.rejected, test.disagreements[0].kind
+        (True, 'scaled_logits')
+    """
+    means = as_parameter(mean_features, field="mean_features")
+    if means.shape != (reference.size,):
+        raise InvalidInputError(
+            f"expected shape ({reference.size},), got {means.shape}.", field="mean_features"
+        )
+    samples = _checked_samples(n, effective_n)
+    names = None if class_names is None else as_class_names(class_names)
+    if names is not None and len(names) != reference.classes:
+        raise InvalidInputError(f"expected {reference.classes} names.", field="class_names")
+    steps, waves = np.split(means, [reference.feature_map.steps])
+    step_test, prevalence = _step_test(reference.steps, steps, samples)
+    weights = _smoothed(prevalence, samples)
+    wave_test = _wave_test(reference.waves, waves, weights, samples)
+    errors = np.sqrt(np.diag(reference.drifts.covariance(weights, samples)))
+    drifts, drift_test = _drift_test(reference, means, prevalence, errors, samples)
+    tests = (step_test, wave_test, drift_test)
+    p_value = min(1.0, len(tests) * min(test.p_value for test in tests))
+    checked_level = as_level(level, "level")
+    covariance = reference.steps.covariance(weights, samples)
+    found = [
+        *drift_disagreements(reference.detectors, drifts, errors, names),
+        *step_disagreements(reference.feature_map, reference.steps, steps, prevalence, covariance, names),
+    ]
+    return AssumptionTest(
+        statistic=normal_quantile(max(p_value, np.finfo(np.float64).tiny)),
+        p_value=p_value,
+        level=checked_level,
+        rejected=p_value < checked_level,
+        reliable=reference.samples >= RELIABLE_FROM,
+        tests=tests,
+        disagreements=worst_first(found),
+    )
+
+
+def _step_test(spread: ClassSpread, means: Floats, samples: float) -> tuple[ComponentTest, Floats]:
+    """Generalised method of moments: test of over-identification, and the prevalence (C,) that fits best.
+
+    Where the best prevalence lies on the border of the simplex, classes at 0 give their degree of freedom back: given
+    the face on which it lies, the distance to the simplex has as many as there are directions off that face.
+    """
+    prevalence = simplex_least_squares(spread.means.T, means)
+    target, fitted, freedom, axes = means, means, 1.0, 0
+    for _ in range(_ITERATIONS):
+        whiten, freedom = _whitening(spread, _smoothed(prevalence, samples), samples)
+        axes = whiten.shape[0]
+        if axes == 0:
+            return ComponentTest("steps", 0.0, 1.0), prevalence
+        target, fitted = whiten @ means, whiten @ spread.means.T
+        prevalence = simplex_least_squares(fitted, target)
+        fitted = fitted @ prevalence
+    statistic = float(((target - fitted) ** 2).sum())
+    surplus = axes - (int((prevalence > _FREE).sum()) - 1)
+    denominator = freedom - surplus + 1
+    if surplus < 1 or denominator < 1:
+        return ComponentTest("steps", statistic, 1.0), prevalence
+    ratio = statistic * denominator / (freedom * surplus)
+    return ComponentTest("steps", statistic, f_tail(surplus, denominator, ratio)), prevalence
+
+
+def _whitening(spread: ClassSpread, prevalence: Floats, samples: float) -> tuple[Floats, float]:
+    """Principal axes of the features, scaled to unit variance (K', K), and the covariance's degrees of freedom.
+
+    Only as many axes as the covariance's degrees of freedom bear, those along which the features vary most.
+    """
+    covariance = spread.covariance(prevalence, samples)
+    deviations = np.sqrt(np.diag(covariance))
+    scale = np.where(deviations > 0, deviations, 1.0)
+    freedom = spread.degrees_of_freedom(prevalence, samples, scale)
+    sizes, axes = np.linalg.eigh(covariance / scale / scale[:, np.newaxis])
+    sizes, axes = sizes[::-1], axes[:, ::-1]
+    most = int(max(2.0, freedom / _FREEDOM_PER_AXIS))
+    kept = (sizes > _SMALLEST_AXIS * max(float(sizes.max(initial=0)), np.finfo(np.float64).tiny))[:most]
+    used = np.flatnonzero(kept)
+    return (axes[:, used] / np.sqrt(sizes[used])).T / scale, freedom
+
+
+def _wave_test(spread: ClassSpread, means: Floats, prevalence: Floats, samples: float) -> ComponentTest:
+    """Maximum mean discrepancy between the window and the best mix of the classes."""
+    mix = simplex_least_squares(spread.means.T, means)
+    identity = np.eye(means.size)
+    directions = tangents(spread.means[mix > _FREE])
+    unexplained = without(directions, identity, identity)
+    residual = unexplained @ (means - spread.means.T @ mix)
+    statistic = float(residual @ residual)
+    covariance = spread.covariance(prevalence, samples)
+    sizes = np.maximum(np.linalg.eigvalsh(unexplained @ covariance @ unexplained), 0.0)
+    first, second, third = (float((sizes**power).sum()) for power in (1, 2, 3))
+    if second <= 0 or third <= 0:
+        return ComponentTest("waves", statistic, 1.0)
+    # Hall (1983), Buckley and Eagleson (1988): a chi square, moved and stretched, with the same three moments.
+    degrees = second**3 / third**2
+    value = degrees + (statistic - first) * np.sqrt(degrees / second)
+    freedom = spread.degrees_of_freedom(prevalence, samples, np.ones(means.size))
+    return ComponentTest("waves", statistic, f_tail(degrees, freedom, value / degrees))
+
+
+def _drift_test(
+    reference: AssumptionReference, means: Floats, prevalence: Floats, errors: Floats, samples: float
+) -> tuple[Floats, ComponentTest]:
+    """How far each detector is from its mean under this prevalence, in standard errors (J,), and their test."""
+    detectors, spread = reference.detectors, reference.drifts
+    count = len(detectors.drifts)
+    if count == 0:
+        return np.zeros(0), ComponentTest("drifts", 0.0, 1.0)
+    distance = detectors.weights @ (means - detectors.middle) - prevalence @ spread.means
+    sizes = np.divide(distance, errors, out=np.zeros(count), where=errors > 0)
+    statistic = float(np.abs(sizes).max())
+    scale = np.where(errors > 0, errors, 1.0)
+    freedom = spread.degrees_of_freedom(_smoothed(prevalence, samples), samples, scale)
+    return sizes, ComponentTest("drifts", statistic, min(1.0, 2 * count * t_tail(freedom, statistic)))
+
+
+def _smoothed(prevalence: Floats, samples: float) -> Floats:
+    """The prevalence after one more sample of each class: no class's variance vanishes."""
+    return (samples * prevalence + 1) / (samples + prevalence.size)
+
+
+def _checked_samples(n: int, effective_n: float | None) -> float:
+    if int(n) != n or n < 1:
+        raise InvalidInputError("expected a positive whole number.", field="n")
+    effective = float(as_parameter(n if effective_n is None else effective_n, field="effective_n"))
+    if not 0 < effective <= n * (1 + 1e-9):
+        raise InvalidInputError(f"expected a number above 0 and at most n, {n}.", field="effective_n")
+    return effective

@@ -1,0 +1,116 @@
+"""The result of the test "only the prevalence changed", for people and machines."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, Self, TypeAlias, cast
+
+from lifelong_core.deploy.documents import canonical, parse_document, take_fields
+from lifelong_core.errors import InvalidInputError
+
+DisagreementKind: TypeAlias = Literal[
+    "moved_logit",
+    "scaled_logits",
+    "noisy_logits",
+    "unseen_class",
+    "scores_moved",
+    "scores_spread",
+    "confidence_moved",
+    "unlike_every_class",
+]
+
+
+@dataclass(frozen=True)
+class ComponentTest:
+    """One of the tests that the p-value is made of."""
+
+    name: Literal["steps", "waves", "drifts"]
+    statistic: float
+    """steps: Hansen's J; waves: squared distance of mean features; drifts: the largest in standard errors"""
+    p_value: float
+    """of this test alone"""
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """In what respect the window is not a mix of the calibration classes; a hint, not a test of its own."""
+
+    kind: DisagreementKind
+    class_index: int | None
+    """None: it concerns all classes"""
+    size: float
+    """signed, in standard errors"""
+    amount: float | None
+    """how large the change is, if it is this one alone: added to the logit; factor of the logits; standard deviations
+    of noise; share of samples; None where it has no unit"""
+    text: str
+    """as a sentence"""
+
+
+@dataclass(frozen=True)
+class AssumptionTest:
+    """A test of "p(logits | class) is as in the calibration set" on one window."""
+
+    statistic: float
+    """the standard normal number that is exceeded with probability `p_value`: comparable between windows"""
+    p_value: float
+    """of the smallest p-value of a component, times their number (Bonferroni)"""
+    level: float
+    rejected: bool
+    """p_value < level: no prevalence explains the window"""
+    reliable: bool
+    """False: the calibration set is too small for the level to be promised"""
+    tests: tuple[ComponentTest, ...]
+    disagreements: tuple[Disagreement, ...]
+    """worst first, a few; mind them only where the test rejects"""
+
+    def to_document(self) -> dict[str, Any]:
+        """All fields as JSON values; every number survives the round trip exactly."""
+        return {
+            "schema_version": 1,
+            **asdict(self),
+            "tests": [asdict(test) for test in self.tests],
+            "disagreements": [asdict(item) for item in self.disagreements],
+        }
+
+    def to_json(self) -> str:
+        """`to_document` as a string, equal for equal results."""
+        return canonical(self.to_document())
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_document` wrote.
+
+        Raises:
+            InvalidInputError: a field is missing or unknown.
+        """
+        found = take_fields(document, 1, required=tuple(item.name for item in fields(cls)))
+        tests = _items(found, "tests", ComponentTest)
+        disagreements = _items(found, "disagreements", Disagreement)
+        found["tests"] = tuple(ComponentTest(**item) for item in tests)
+        found["disagreements"] = tuple(Disagreement(**item) for item in disagreements)
+        return cls(**found)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote.
+
+        Raises:
+            InvalidInputError: not JSON, or a field is missing or unknown.
+        """
+        return cls.from_document(parse_document(text, field="assumption_test"))
+
+
+def _items(
+    document: Mapping[str, Any], field: str, kind: type[ComponentTest] | type[Disagreement]
+) -> list[dict[str, Any]]:
+    """The list of objects under this field, each with just the fields of its kind."""
+    names = {item.name for item in fields(kind)}
+    items = document[field]
+    if not isinstance(items, list):
+        raise InvalidInputError("expected a list.", field=field)
+    found: list[dict[str, Any]] = []
+    for item in cast("list[Any]", items):
+        if not isinstance(item, Mapping) or set(cast("Mapping[str, Any]", item)) != names:
+            raise InvalidInputError(f"expected objects with the fields {sorted(names)}.", field=field)
+        found.append(dict(cast("Mapping[str, Any]", item)))
+    return found

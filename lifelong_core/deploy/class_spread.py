@@ -1,0 +1,103 @@
+"""How far a window's mean features may be from a mix of the calibration classes' means by chance alone."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Integers
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.softmax import one_hot
+
+PSEUDO_SAMPLES = 2.0
+"""A class's covariance counts as if so many of its samples came from all classes alike: a feature that none of twenty
+samples shows may well occur once in thirty."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedResiduals:
+    """Calibration features minus their class mean, sorted by group."""
+
+    rows: Floats
+    """shape (N, K)"""
+    labels: Integers
+    """shape (N,)"""
+    first: Integers
+    """shape (G,), where each group starts"""
+
+    def covariance(self, shares: Floats) -> Floats:
+        """Of sum_k shares_k * counts_k * (class mean k), with whole groups as the sampling units, (K, K)."""
+        sums = np.add.reduceat(self.rows * shares[self.labels][:, np.newaxis], self.first, axis=0)
+        groups = self.first.size
+        return sums.T @ sums * (groups / (groups - 1) if groups > 1 else 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSpread:
+    """Means and covariances of features within each calibration class."""
+
+    counts: Integers
+    """shape (C,)"""
+    means: Floats
+    """shape (C, K)"""
+    covariances: Floats
+    """shape (C, K, K)"""
+    everywhere: Floats
+    """shape (K, K), covariance over all classes alike"""
+    freedom: Floats
+    """shape (C,), samples (or groups, where there are any) of each class minus one, at least one"""
+    grouped: GroupedResiduals | None
+
+    @classmethod
+    def of(cls, rows: Floats, data: LabeledLogits) -> Self:
+        """From features (N, K) of the calibration samples."""
+        counts, labels = data.counts, data.labels
+        means = (one_hot(labels, data.classes) / counts).T @ rows
+        residuals = rows - means[labels]
+        covariances = np.empty((data.classes, rows.shape[1], rows.shape[1]))
+        for k in range(data.classes):
+            own = residuals[labels == k]
+            covariances[k] = own.T @ own / max(len(own) - 1, 1)
+        between = means - means.mean(axis=0)
+        everywhere = covariances.mean(axis=0) + between.T @ between / data.classes
+        grouped, independent = _grouped(residuals, data)
+        freedom = np.maximum(independent - 1.0, 1.0)
+        return cls(counts, means, covariances, everywhere, freedom, grouped)
+
+    def covariance(self, prevalence: Floats, samples: float) -> Floats:
+        """Of the mean over a window minus the mix of class means, without what a change of the mix explains, (K, K).
+
+        Args:
+            prevalence: shape (C,), positive.
+            samples: independent ones in the window.
+        """
+        window, fixed = prevalence / samples, prevalence**2 / self.counts
+        own = self.counts / (self.counts + PSEUDO_SAMPLES)
+        alone = (window + (fixed if self.grouped is None else 0.0)) * own
+        total: Floats = np.tensordot(alone, self.covariances, 1)
+        if self.grouped is not None:
+            total += self.grouped.covariance(prevalence / self.counts)
+        borrowed = (window + fixed) * (1 - own)
+        away = self.means - self.means.mean(axis=0)
+        return total + borrowed.sum() * self.everywhere + (away.T * (borrowed * own)) @ away
+
+    def degrees_of_freedom(self, prevalence: Floats, samples: float, scale: Floats) -> float:
+        """Of that covariance as an estimate (Welch and Satterthwaite), all features in units of `scale` (K,)."""
+        variances = np.diagonal(self.covariances, axis1=1, axis2=2)
+        own = (self.counts / (self.counts + PSEUDO_SAMPLES))[:, np.newaxis]
+        mixed = own * variances + (1 - own) * np.diag(self.everywhere)
+        parts = (prevalence / samples + prevalence**2 / self.counts) * (mixed / scale**2).sum(axis=1)
+        squares = float((parts**2 / self.freedom).sum())
+        return float(parts.sum() ** 2 / squares) if squares > 0 else float(self.freedom.sum())
+
+
+def _grouped(residuals: Floats, data: LabeledLogits) -> tuple[GroupedResiduals | None, Integers]:
+    """Residuals by group, None without groups, and the number of independent units of each class, (C,)."""
+    if data.groups is None:
+        return None, data.counts
+    _, member = np.unique(data.groups, return_inverse=True)
+    order = np.argsort(member, kind="stable")
+    first = np.flatnonzero(np.diff(member[order], prepend=-1)).astype(np.int64)
+    pairs = np.unique(np.column_stack([data.labels, member]), axis=0)
+    units = np.bincount(pairs[:, 0], minlength=data.classes).astype(np.int64)
+    return GroupedResiduals(residuals[order], data.labels[order], first), units

@@ -1,0 +1,133 @@
+"""Words for what no prevalence explains: which drift, which class's scores, and whether something new appears."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.assumption_features import FeatureMap
+from lifelong_core.deploy.assumption_result import Disagreement
+from lifelong_core.deploy.class_spread import ClassSpread
+from lifelong_core.deploy.drift import Drift, DriftDetectors
+
+MOST = 5
+_NOTABLE = 2.5
+"""Standard errors below which a disagreement is not worth a word."""
+
+
+def worst_first(found: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
+    """The few largest."""
+    notable = [item for item in found if abs(item.size) >= _NOTABLE]
+    return tuple(sorted(notable, key=lambda item: -abs(item.size))[:MOST])
+
+
+def drift_disagreements(
+    detectors: DriftDetectors, sizes: Floats, errors: Floats, names: Sequence[str] | None
+) -> list[Disagreement]:
+    """One for each drift, with its amount if it were the only one.
+
+    Args:
+        detectors: whose effects say how far a standard step moves them.
+        sizes: shape (J,), how far each detector is off, in standard errors.
+        errors: shape (J,), the standard errors.
+        names: of the classes; by default they are numbered.
+    """
+    steps = np.divide(
+        sizes * errors, detectors.effects, out=np.zeros_like(sizes), where=detectors.effects > 0
+    )
+    return [
+        _drift_disagreement(drift, size, relative, names)
+        for drift, size, relative in zip(detectors.drifts, sizes.tolist(), steps.tolist(), strict=True)
+    ]
+
+
+def _drift_disagreement(drift: Drift, size: float, steps: float, names: Sequence[str] | None) -> Disagreement:
+    amount = drift.step * steps
+    if drift.kind == "moved_logit":
+        word = "higher" if amount > 0 else "lower"
+        text = f"The logit of {_name(drift.class_index, names)} is {word} by about {abs(amount):.2g}."
+        return Disagreement("moved_logit", drift.class_index, size, amount, text)
+    if drift.kind == "scaled_logits":
+        factor = float(np.exp(np.clip(amount, -20, 20)))
+        text = f"The logits are scaled by about {factor:.2g}."
+        return Disagreement("scaled_logits", None, size, factor, text)
+    if drift.kind == "noisy_logits":
+        text = (
+            f"The logits are noisier, by about {amount:.2g} standard deviations."
+            if amount > 0
+            else "The logits are less noisy."
+        )
+        return Disagreement("noisy_logits", None, size, amount, text)
+    text = (
+        f"About {100 * min(amount, 1):.2g} % of the samples lie between the classes: perhaps a class that the model "
+        "does not know."
+        if amount > 0
+        else "Fewer samples lie between the classes."
+    )
+    return Disagreement("unseen_class" if amount > 0 else "confidence_moved", None, size, amount, text)
+
+
+def step_disagreements(
+    feature_map: FeatureMap,
+    spread: ClassSpread,
+    means: Floats,
+    prevalence: Floats,
+    covariance: Floats,
+    names: Sequence[str] | None,
+) -> list[Disagreement]:
+    """For each class whether its scores are higher or lower, more or less spread out than the mix that fits best.
+
+    Sizes are conservative: the fit of the mix takes up a part of the chance that `covariance` counts in full.
+
+    Args:
+        feature_map: that says which features belong to which class.
+        spread: of the steps within the calibration classes.
+        means: shape (K,), mean steps of the window.
+        prevalence: shape (C,), of the mix that fits best.
+        covariance: shape (K, K), of the means minus those of the mix.
+        names: of the classes; by default they are numbered.
+    """
+    residual = means - prevalence @ spread.means
+    found: list[Disagreement] = []
+    *scores, far = feature_map.score_columns
+    for score in scores:
+        columns = score.columns
+        count = columns.stop - columns.start
+        own, name = covariance[columns, columns], _name(score.class_index, names)
+        height = _in_errors(np.ones(count), residual[columns], own)
+        if score.class_index is None:
+            text = f"The model is {'more' if height > 0 else 'less'} confident than any mix of the classes explains."
+            found.append(Disagreement("confidence_moved", None, height, None, text))
+            continue
+        text = f"The scores of {name} are {'higher' if height > 0 else 'lower'} than in calibration."
+        found.append(Disagreement("scores_moved", score.class_index, height, None, text))
+        # Above the middle cut a step outwards is a step up, below it a step down.
+        outwards = np.sign(np.linspace(-1, 1, count)) if count > 1 else np.zeros(count)
+        width = _in_errors(outwards, residual[columns], own)
+        text = f"The scores of {name} are {'more' if width > 0 else 'less'} extreme than in calibration."
+        found.append(Disagreement("scores_spread", score.class_index, width, None, text))
+    return [*found, *_far_from_every_class(far.columns, spread, means, covariance)]
+
+
+def _far_from_every_class(
+    columns: slice, spread: ClassSpread, means: Floats, covariance: Floats
+) -> list[Disagreement]:
+    """More samples far from every class centre than even the most scattered class has."""
+    if columns.start == columns.stop:
+        return []
+    last = columns.stop - 1
+    excess = float(means[last] - spread.means[:, last].max())
+    size = excess / float(np.sqrt(covariance[last, last])) if covariance[last, last] > 0 else 0.0
+    if size <= 0:
+        return []
+    text = f"{100 * excess:.2g} % more samples are far from every class than any mix of the classes explains."
+    return [Disagreement("unlike_every_class", None, size, excess, text)]
+
+
+def _in_errors(contrast: Floats, residual: Floats, covariance: Floats) -> float:
+    variance = float(contrast @ covariance @ contrast)
+    return float(contrast @ residual) / float(np.sqrt(variance)) if variance > 0 else 0.0
+
+
+def _name(index: int | None, names: Sequence[str] | None) -> str:
+    return f"class {index}" if names is None or index is None else repr(names[index])

@@ -1,0 +1,167 @@
+"""Detectors of the drifts that occur in practice: numbers whose mean a change of prevalence cannot move."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Self, TypeAlias
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Integers, Logits, centred
+from lifelong_core.deploy.assumption_features import FeatureMap, column_order
+from lifelong_core.deploy.folds import stratified_folds
+from lifelong_core.deploy.labeled import LabeledLogits
+
+DriftKind: TypeAlias = Literal["moved_logit", "scaled_logits", "noisy_logits", "mixed_samples"]
+
+FOLDS = 5
+MOST_MOVED = 20
+"""With more classes the drifts of single logits are left to the other tests."""
+
+MOVE = 0.5
+"""Step of a moved logit, in units of calibrated log odds."""
+
+SCALE = 0.8
+NOISE = 0.5
+"""In robust standard deviations of each logit."""
+
+_ROWS = 2000
+"""Calibration samples that are made to drift; they only steer where a detector looks."""
+
+_RIDGE = 0.1
+_SEED = 6_103
+_NEGLIGIBLE = 1e-6
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A way in which logits given the class may change, with the size of the step that was simulated."""
+
+    kind: DriftKind
+    class_index: int | None
+    """whose logit moves; None: the drift concerns all"""
+    step: float
+    """what a standard step is: added to the logit; log of the factor; robust standard deviations; share of samples"""
+
+
+@dataclass(frozen=True, eq=False)
+class DriftDetectors:
+    """One linear function of the features per drift, with what its mean is in each class.
+
+    Each detector is the combination of features which a drift moves most, in standard errors, among those with equal
+    means in all classes (a score test, with the prevalence as nuisance parameter). It is fitted in turn without one
+    fold of the calibration set, and its class means come from the fold left out: a detector would otherwise fit the
+    noise of the very means that it is compared with, and reject too often. Where cross-fitting is impossible, as with
+    one sample of a class, there are no detectors.
+    """
+
+    drifts: tuple[Drift, ...]
+    weights: Floats
+    """shape (J, M), of the features minus `middle`"""
+    middle: Floats
+    """shape (M,)"""
+    effects: Floats
+    """shape (J,): by how much its own drift, at a standard step, moves a detector"""
+    values: Floats
+    """shape (N, J): cross-fitted detectors of the calibration samples"""
+
+    @classmethod
+    def of(cls, data: LabeledLogits, features: FeatureMap, own: Floats) -> Self:
+        """Fit them.
+
+        Args:
+            data: the calibration set.
+            features: of its samples and of drifted ones.
+            own: shape (N, M), features of the calibration samples.
+        """
+        middle = _class_means(own, data.labels, data.classes).mean(axis=0)
+        rows = own - middle
+        some = _rows_of_every_class(data)
+        drifts: list[Drift] = []
+        moved: list[Floats] = []
+        for drift, logits in _drifted(data.logits[some], features):
+            drifts.append(drift)
+            moved.append(features(logits) - own[some])
+        folds = stratified_folds(data, FOLDS)
+        fold_count = int(folds.max()) + 1
+        if fold_count == 1:
+            nothing = np.zeros((0, own.shape[1]))
+            return cls((), nothing, middle, np.zeros(0), np.zeros((data.samples, 0)))
+        weights = np.zeros((fold_count, len(drifts), own.shape[1]))
+        effects = np.zeros((fold_count, len(drifts)))
+        values = np.zeros((data.samples, len(drifts)))
+        for fold in range(fold_count):
+            held = folds == fold
+            used = ~held[some]
+            directions = np.stack(
+                [
+                    _class_means(move[used], data.labels[some][used], data.classes).mean(axis=0)
+                    for move in moved
+                ]
+            )
+            weights[fold] = _most_sensitive(rows[~held], data.labels[~held], data.classes, directions)
+            values[held] = rows[held] @ weights[fold].T
+            effects[fold] = (weights[fold] * directions).sum(axis=1)
+        return cls(tuple(drifts), weights.mean(axis=0), middle, effects.mean(axis=0), values)
+
+
+def _drifted(logits: Logits, features: FeatureMap) -> Iterator[tuple[Drift, Logits]]:
+    """Calibration logits after each drift, shape (N, C)."""
+    rows = centred(logits)
+    samples, classes = rows.shape
+    step = MOVE * float(np.mean(features.calibration.temperature))
+    for k in range(classes if classes <= MOST_MOVED else 0):
+        moved = rows.copy()
+        moved[:, k] += step
+        yield Drift("moved_logit", k, step), moved.astype(np.float32)
+    yield Drift("scaled_logits", None, float(np.log(SCALE))), (rows * SCALE).astype(np.float32)
+    rng = np.random.default_rng(_SEED)
+    noise = rng.normal(size=rows.shape)[:, column_order(rows)] * features.spread
+    yield Drift("noisy_logits", None, NOISE), (rows + NOISE * noise).astype(np.float32)
+    partners = rng.permutation(samples)
+    yield Drift("mixed_samples", None, 1.0), ((rows + rows[partners]) / 2).astype(np.float32)
+
+
+def _most_sensitive(rows: Floats, labels: Integers, classes: int, directions: Floats) -> Floats:
+    """Combinations (J, M) with equal means in all classes and unit variance within, that respond most to each
+    direction (J, M)."""
+    means = _class_means(rows, labels, classes)
+    counts = np.bincount(labels, minlength=classes)
+    residuals = (rows - means[labels]) / np.sqrt(classes * counts[labels])[:, np.newaxis]
+    deviations = np.sqrt((residuals**2).sum(axis=0))
+    scale = np.where(deviations > _NEGLIGIBLE, deviations, 1.0)
+    residuals = residuals / scale
+    correlation = residuals.T @ residuals
+    sizes, axes = np.linalg.eigh(correlation + _RIDGE * np.eye(scale.size))
+    whiten = (axes / np.sqrt(sizes)).T / scale
+    targets = without(tangents(means), whiten, directions @ whiten.T)
+    weights = targets @ whiten
+    spread = np.sqrt(((residuals @ (weights * scale).T) ** 2).sum(axis=0))[:, np.newaxis]
+    return np.divide(weights, spread, out=np.zeros_like(weights), where=spread > _NEGLIGIBLE)
+
+
+def tangents(means: Floats) -> Floats:
+    """Directions in which a change of prevalence moves the mean features, shape (C - 1, M), for class means (C, M)."""
+    return means[1:] - means[0]
+
+
+def without(directions: Floats, whiten: Floats, vectors: Floats) -> Floats:
+    """Vectors (J, K) in whitened coordinates minus their parts along the directions (T, M), whitened by (K, M)."""
+    if directions.shape[0] == 0:
+        return vectors
+    _, sizes, axes = np.linalg.svd(directions @ whiten.T, full_matrices=False)
+    span = axes[sizes > _NEGLIGIBLE * max(float(sizes[0]), np.finfo(np.float64).tiny)]
+    return vectors - (vectors @ span.T) @ span
+
+
+def _class_means(rows: Floats, labels: Integers, classes: int) -> Floats:
+    """Mean row of each class, shape (C, M); 0 for a class without a row."""
+    onehot = labels[:, np.newaxis] == np.arange(classes)
+    return (onehot / np.maximum(onehot.sum(axis=0), 1)).T @ rows
+
+
+def _rows_of_every_class(data: LabeledLogits) -> Integers:
+    """At most _ROWS samples: the first ones of each class, as many of each as the smallest limit allows."""
+    each = max(2, _ROWS // data.classes)
+    return np.sort(
+        np.concatenate([np.flatnonzero(data.labels == k)[:each] for k in range(data.classes)])
+    ).astype(np.int64)
