@@ -17,11 +17,6 @@ from lifelong_core.errors import InvalidInputError
 LARGEST_WINDOW = 10**9
 """No plan looks at a larger window."""
 
-TYPICAL_WINDOW = 500
-TYPICAL_WINDOWS = 24
-"""Windows drawn to see how far a method's two solutions lie apart by chance. The mean of so many squares is within
-about 30 % of the truth; it is rarely more than a third of the variance, hence 5 % of the width."""
-
 _SMALLEST_COMPOSED, _LARGEST_COMPOSED = 4_000, 20_000
 
 
@@ -29,9 +24,9 @@ _SMALLEST_COMPOSED, _LARGEST_COMPOSED = 4_000, 20_000
 class SamplePlan(ArrayValue):
     """What the width of the intervals for a prevalence consists of, before there is any window.
 
-    The variance of the estimate for class k is the sum of two parts that shrink with the window's size n,
-    `window_variance[k] / n` and `disagreement_per_sample[k] / n`, and of two that the calibration set fixes however
-    large the window is, `sum_j calibration_variance[k, j]` and `disagreement[k]`.
+    The variance of the estimate for class k is `window_variance[k] / n`, which shrinks with the window's size n, and
+    two parts that the calibration set fixes however large the window is: `sum_j calibration_variance[k, j]` and
+    `disagreement[k]`.
 
     Examples:
         >>> plan = SamplePlan.assumed(classes=2, accuracy=0.9, cases_per_class=500)
@@ -60,9 +55,8 @@ class SamplePlan(ArrayValue):
     calibration_variance: Floats
     """shape (C, C): [k, j] is the variance of class k's estimate owed to the calibration cases of class j"""
     disagreement: Floats
-    """shape (C,), squared difference of the method's two solutions on a window without chance"""
-    disagreement_per_sample: Floats
-    """shape (C,), by how much chance raises it, times the window's size"""
+    """shape (C,), squared difference of the method's two solutions; that of a window without chance, to which a real
+    window's chance adds next to nothing"""
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -72,7 +66,6 @@ class SamplePlan(ArrayValue):
             "window_variance",
             "calibration_variance",
             "disagreement",
-            "disagreement_per_sample",
         ):
             object.__setattr__(self, name, frozen(as_parameter(getattr(self, name), field=name)))
 
@@ -123,7 +116,6 @@ class SamplePlan(ArrayValue):
             window_variance=decided * (1 - decided) / separation**2,
             calibration_variance=rates * (1 - rates) * shares**2 / cases_per_class / separation**2,
             disagreement=np.zeros(classes),
-            disagreement_per_sample=np.zeros(classes),
         )
 
     def half_widths(self, size: float) -> Floats:
@@ -137,14 +129,11 @@ class SamplePlan(ArrayValue):
         """
         if not size >= 2:
             raise InvalidInputError("expected at least two samples.", field="size")
-        window = self.window_variance / size
-        variance = window + self.disagreement_per_sample / size
-        return self._reach(variance, window, size - 1) if np.isfinite(size) else self.floor()
+        return self._reach(self.window_variance / size, size - 1)
 
     def floor(self) -> Floats:
         """What the calibration set leaves open however large the window is: half the width, shape (C,)."""
-        nothing = np.zeros_like(self.window_variance)
-        return self._reach(nothing, nothing, np.inf)
+        return self._reach(np.zeros_like(self.window_variance), np.inf)
 
     def size_needed(self, half_width: float) -> int | None:
         """Samples of the smallest window that gives every class at most this half-width.
@@ -214,7 +203,7 @@ class SamplePlan(ArrayValue):
     def _normal_quantile(self) -> float:
         return float(t_quantile(np.inf, (1 + self.confidence) / 2))
 
-    def _reach(self, extra: Floats, window: Floats, window_degrees: float) -> Floats:
+    def _reach(self, window: Floats, window_degrees: float) -> Floats:
         """t quantile times standard error, degrees of freedom by Welch and Satterthwaite as in `combine`."""
         fixed = self.calibration_variance.sum(axis=1)
         squares = window**2 / window_degrees
@@ -222,28 +211,22 @@ class SamplePlan(ArrayValue):
         freedom = np.full_like(fixed, 1e9)
         np.divide((window + fixed) ** 2, squares, out=freedom, where=squares > 0)
         quantile = t_quantile(np.maximum(freedom, 1.0), (1 + self.confidence) / 2)
-        return quantile * np.sqrt(extra + fixed + self.disagreement)
+        return quantile * np.sqrt(window + fixed + self.disagreement)
 
 
 def plan_samples(
-    fitted: FittedQuantifier,
-    *,
-    prevalence: ArrayLike | None = None,
-    confidence: float = 0.95,
-    rng: int = 0,
+    fitted: FittedQuantifier, *, prevalence: ArrayLike | None = None, confidence: float = 0.95
 ) -> SamplePlan:
     """How wide the intervals of a fitted quantifier will be in a population with this prevalence.
 
     The quantifier analyses a window that is composed of its own calibration cases in the expected mix. From the
     influences of single samples (see `quantification.uncertainty`) follows what each sample of the window and each
-    calibration case of each class adds to the variance. A few windows are drawn to see how far the method's two
-    solutions lie apart by chance.
+    calibration case of each class adds to the variance.
 
     Args:
         fitted: the quantifier with its calibration set.
         prevalence: shape (C,), that is expected; None: that of the calibration set.
         confidence: of each class's interval.
-        rng: seed of the windows that are drawn.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -264,7 +247,6 @@ def plan_samples(
     scores = analysis.influence.window - np.average(
         analysis.influence.window, axis=0, weights=analysis.counts
     )
-    structural = analysis.deviation**2
     return SamplePlan(
         method=fitted.method,
         confidence=analysis.estimate.confidence,
@@ -272,26 +254,8 @@ def plan_samples(
         cases=_independent_cases(data),
         window_variance=np.average(scores**2, axis=0, weights=analysis.counts),
         calibration_variance=_calibration_parts(analysis),
-        disagreement=structural,
-        disagreement_per_sample=_by_chance(fitted, shares, structural, rng),
+        disagreement=analysis.deviation**2,
     )
-
-
-def _by_chance(fitted: FittedQuantifier, shares: Floats, structural: Floats, seed: int) -> Floats:
-    """Mean squared difference of the method's two solutions on drawn windows, less the structural one, times size."""
-    data, draws = fitted.calibration, np.random.default_rng(seed)
-    members = [np.flatnonzero(data.labels == k) for k in range(data.classes)]
-    total = np.zeros(data.classes)
-    for _ in range(TYPICAL_WINDOWS):
-        counts = draws.multinomial(TYPICAL_WINDOW, shares)
-        rows = np.concatenate(
-            [draws.choice(mine, size=count) for mine, count in zip(members, counts, strict=True)]
-        )
-        deviation = fitted.analyse(data.logits[rows]).deviation
-        total += deviation**2
-        if not deviation.any():
-            return np.zeros(data.classes)  # the method has no second solution
-    return np.maximum(total / TYPICAL_WINDOWS - structural, 0) * TYPICAL_WINDOW
 
 
 def _composed(data: LabeledLogits, shares: Floats, size: int) -> Integers:

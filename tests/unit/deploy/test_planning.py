@@ -168,3 +168,21 @@ def test_a_question_names_the_argument_at_fault(call, field):
     with pytest.raises(InvalidInputError) as caught:
         call(SamplePlan.assumed(2, 0.9, 100))
     assert caught.value.field == field
+
+
+def test_what_a_method_does_not_fit_is_part_of_the_plan(population):
+    """Logits of one class are stretched: affine calibration is wrong, which MLLS notices and adds to its intervals."""
+    rng = np.random.default_rng(7)
+
+    def stretched(labels):
+        logits = population(2, 1.0).logits(labels, rng)
+        return np.where((labels == 0)[:, np.newaxis], 4 * logits, logits)
+
+    calibration_labels = rng.permutation(np.repeat([0, 1], 1500))
+    fitted = quantifier("MLLS").fit(LabeledLogits(stretched(calibration_labels), calibration_labels))
+    plan = plan_samples(fitted, prevalence=[0.8, 0.2])
+    windows = [stretched(rng.choice(2, size=2000, p=[0.8, 0.2])) for _ in range(40)]
+    measured = measured_half_widths(fitted, windows)
+    assert plan.half_widths(2000) == pytest.approx(measured, rel=0.2)
+    without = plan.calibration_variance.sum(axis=1) + plan.window_variance / 2000
+    assert (1.96 * np.sqrt(without) < 0.8 * measured).all()
