@@ -5,12 +5,18 @@ from functools import cached_property
 import numpy as np
 
 from lifelong_core.arrays import Floats, Logits, centred
-from lifelong_core.deploy.calibration import fit_weighted
+from lifelong_core.deploy.calibration import (
+    MAXIMUM_SCALED_INVERSE,
+    MINIMUM_SCALED_INVERSE,
+    fit_weighted,
+)
 from lifelong_core.deploy.crossentropy import affine_problem
 from lifelong_core.deploy.folds import stratified_folds
-from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature, smoothed
+from lifelong_core.deploy.minimize import minimize_convex
+from lifelong_core.deploy.quantification.base import FittedQuantifier, smoothed
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
-from lifelong_core.deploy.quantification.simplex import mixture_weights, simplex_least_squares
+from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount
+from lifelong_core.deploy.quantification.simplex import mixture_weights
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
 from lifelong_core.deploy.softmax import affine_scores, softmax
 
@@ -29,11 +35,14 @@ class ExpectationMaximization(FittedQuantifier):
 
     def _fit(self) -> None:
         self._own = self._features(self.calibration.logits)
-        self._check_separated(softmax(self._own))
+        self._check_separated(softmax(self._scores(self._own)))
 
     def _features(self, rows: Logits) -> Floats:
-        """Log posteriors at the calibration set's prevalence, up to a constant per row."""
         return centred(rows)
+
+    def _scores(self, features: Floats) -> Floats:
+        """Log posteriors at the calibration set's prevalence, up to a constant per row, shape (N, C)."""
+        return features
 
     def _solve(self, features: Floats, counts: Floats) -> Floats:
         return mixture_weights(self._densities(features), counts, self.calibration.prevalence)
@@ -48,8 +57,8 @@ class ExpectationMaximization(FittedQuantifier):
         return MixtureLinearisation.at(prevalence, self._densities(np.vstack([features, self._own])), weights)
 
     def _densities(self, features: Floats) -> Floats:
-        """Densities of the classes at each sample, up to a factor per sample."""
-        logarithms = features - np.log(self.calibration.prevalence)
+        """Densities of the classes at each sample, up to a factor per sample, shape (N, C)."""
+        logarithms = self._scores(features) - np.log(self.calibration.prevalence)
         return np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
 
 
@@ -89,18 +98,20 @@ class MaximumLikelihoodLabelShift(ExpectationMaximization):
         )
 
     @cached_property
-    def _crossfitted(self) -> Floats:
-        """Features of the calibration samples, each by a calibrator that has not seen it."""
-        folds = stratified_folds(self.calibration, FOLDS)
-        features = self._own.copy()
+    def _partner(self) -> ScoreAdaptedCount:
+        """With the scores of each calibration sample by a calibration that has not seen it."""
+        data = self.calibration
+        folds = stratified_folds(data, FOLDS)
+        scores = self._own.copy()
         for fold in range(1 + int(folds.max()) if folds.any() else 0):
-            rest = self.calibration.select(folds != fold)
-            fitted = fit_weighted(rest.logits, rest.labels, np.ones(rest.samples))
             held = folds == fold
-            features[held] = affine_scores(self.calibration.logits[held], fitted.temperature, fitted.bias)
-        return features
+            rest = affine_problem(data.logits[~held], data.labels[~held], np.ones(int((~held).sum())))
+            # From the whole set's solution it is a few steps, also where separable data would take a hundred.
+            start = rest.pack(self._calibrator.temperature, self._calibrator.bias)
+            bounds = rest.bounds(MINIMUM_SCALED_INVERSE, MAXIMUM_SCALED_INVERSE)
+            inverse, bias = rest.unpack(minimize_convex(rest, start, *bounds))
+            scores[held] = centred(data.logits[held]) * inverse + bias
+        return ScoreAdaptedCount(data, scores)
 
     def _second_solution(self, features: Floats, counts: Floats, prevalence: Floats) -> Floats:
-        shift = np.log(smoothed(prevalence, float(counts.sum())) / self.calibration.prevalence)
-        means = self._class_means(softmax(self._crossfitted + shift))
-        return simplex_least_squares(means, mean_feature(softmax(features + shift), counts))
+        return self._partner.solve(features, counts, smoothed(prevalence, float(counts.sum())))

@@ -11,6 +11,7 @@ from lifelong_core.deploy.quantification.adjusted import (
     BlackBoxShiftEstimation,
     ProbabilisticAdjustedClassifyAndCount,
 )
+from lifelong_core.deploy.quantification.automatic import AutomaticQuantifier
 from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.counting import ClassifyAndCount, ProbabilisticClassifyAndCount
 from lifelong_core.deploy.quantification.density import KernelDensityMaximumLikelihood
@@ -40,6 +41,7 @@ _METHODS: Mapping[str, type[FittedQuantifier]] = MappingProxyType(
             KernelDensityMaximumLikelihood,
             KernelDensityHellinger,
             KernelDensityCauchySchwarz,
+            AutomaticQuantifier,
         )
     }
 )

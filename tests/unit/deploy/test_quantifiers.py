@@ -171,7 +171,8 @@ def test_copies_in_groups_count_once(method, population):
         fitted.estimate(copies, groups=keys),
         fitted.estimate(copies),
     )
-    assert grouped.prevalence == pytest.approx(alone.prevalence, abs=1e-6)
+    # The prior of auto counts samples, not groups: it weighs less beside 1,200 than beside 300.
+    assert grouped.prevalence == pytest.approx(alone.prevalence, abs=1e-3 if method == "auto" else 1e-6)
     assert grouped.effective_n == pytest.approx(300)
     assert naive.effective_n == 1200
     # The pseudo-samples weigh a little less beside 1,200 than beside 300.

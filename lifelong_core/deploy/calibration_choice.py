@@ -1,0 +1,159 @@
+"""Which calibration fits best: from affine scaling to a matrix on logits and their squares, by cross-validation."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Integers, centred
+from lifelong_core.deploy.crossentropy import typical_size
+from lifelong_core.deploy.folds import stratified_folds
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.matrix_scaling import (
+    Layout,
+    LogitFeatures,
+    MatrixProblem,
+    Ridge,
+    fit_matrix,
+    inverse_hessian,
+    losses_and_probabilities,
+    refit_matrix,
+)
+
+FOLDS = 5
+
+BIAS_STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
+"""Pseudo-samples that speak for the biases' centre. The biases are what a small calibration set knows worst, and
+an error in them is an error in the prevalence."""
+
+MATRIX_STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3)
+"""Pseudo-samples that speak for a multiple of the identity."""
+
+LARGEST_MATRIX = 700
+"""Parameters. Newton's method would take minutes beyond; that is logits alone from 19 classes on, and no matrix from
+26 on."""
+
+BINARY_SAMPLES = 500
+"""Below, two classes get no matrix."""
+
+_ROUGH = 1e-9
+_EXACT = 1e-14
+"""What is left to gain, in units of the mean loss, when the folds' fits end: while comparing, and in the end."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A calibration fitted to a whole calibration set, and without each of its folds."""
+
+    features: LogitFeatures
+    problem: MatrixProblem
+    parameters: Floats
+    """shape (P,)"""
+    inverse: Floats
+    """inverse Hessian of the problem at these parameters, shape (P, P)"""
+    fold_parameters: tuple[Floats, ...]
+    """those fitted without each fold; none where cross-fitting is impossible"""
+    crossfitted: Floats
+    """scores of the calibration samples by a fit that has not seen them, shape (N, C); by the whole where there is
+    none"""
+    loss: float
+    """mean cross entropy of these scores"""
+
+    def scores(self, features: Floats) -> Floats:
+        """Log posteriors at the calibration set's prevalence up to a constant per row, shape (N, C)."""
+        return self.problem.layout.scores(self.parameters, features)
+
+
+def choose_calibration(data: LabeledLogits) -> Calibration:
+    """The calibration with the smallest cross-validated cross entropy.
+
+    First one temperature with biases shrunk towards what the network would need if it was trained at the calibration
+    set's prevalence (nothing), or on balanced classes; then, with that ridge for the biases, the clipped squares of
+    the logits, and matrices on logits alone and with squares, from strongly to weakly shrunk. A path ends where the
+    next strength is worse than the one before. Where cross-fitting is impossible (a class has one sample, or its
+    groups cannot be dealt out) it is affine scaling, not shrunk.
+    """
+    folds = stratified_folds(data, FOLDS)
+    scale = typical_size(centred(data.logits))
+    classes = data.classes
+
+    def fit(
+        ridge: Ridge, near: Calibration | None = None, *, squares: bool = False, matrix: bool = False
+    ) -> Calibration:
+        features = LogitFeatures(scale, squares)
+        values = features.of(data.logits)
+        layout = Layout(classes, values.shape[1], matrix)
+        return fit_calibration(features, MatrixProblem(values, data.labels, layout, ridge), folds, near)
+
+    trained_here = np.zeros(classes)
+    affine = fit(Ridge(0.0, 0.0, trained_here))
+    if not affine.fold_parameters:
+        return affine
+    found = [affine]
+    logarithms = np.log(data.prevalence)
+    for centre in (trained_here, logarithms - logarithms.mean()):
+        found += _path(affine, [Ridge(0.0, strength, centre) for strength in BIAS_STRENGTHS], fit)
+    plain = _best(found)
+    ridge = plain.problem.ridge
+    found = [plain, fit(ridge, plain, squares=True)]
+    for start in tuple(found):
+        size = Layout(classes, start.problem.layout.features, matrix=True).size
+        if size <= LARGEST_MATRIX and (classes > 2 or data.samples >= BINARY_SAMPLES):
+            ridges = [Ridge(strength, ridge.biases, ridge.centre) for strength in MATRIX_STRENGTHS]
+            found += _path(start, ridges, partial(fit, squares=start.features.squares, matrix=True))
+    best = _best(found)
+    return fit_calibration(best.features, best.problem, folds, best, precision=_EXACT)
+
+
+def fit_calibration(
+    features: LogitFeatures,
+    problem: MatrixProblem,
+    folds: Integers,
+    near: Calibration | None,
+    *,
+    precision: float = _ROUGH,
+) -> Calibration:
+    """Fit to all samples and without each fold (none where all are in fold 0), starting from a similar calibration."""
+    start = problem.start() if near is None else _carried(near, near.parameters, problem.layout)
+    parameters = fit_matrix(problem, start)
+    inverse = inverse_hessian(problem, parameters)
+    crossfitted = problem.scores(parameters)
+    fitted: list[Floats] = []
+    for fold in range(int(folds.max()) + 1 if folds.any() else 0):
+        held = folds == fold
+        rest = MatrixProblem(problem.features[~held], problem.labels[~held], problem.layout, problem.ridge)
+        # What leaving out the fold did to the similar calibration, it will nearly do to this one.
+        guess = parameters
+        if near is not None and near.fold_parameters:
+            guess = parameters + _carried(near, near.fold_parameters[fold], problem.layout) - start
+        fitted.append(refit_matrix(rest, guess, inverse, precision))
+        crossfitted[held] = problem.layout.scores(fitted[-1], problem.features[held])
+    losses, _ = losses_and_probabilities(crossfitted, problem.labels)
+    return Calibration(
+        features, problem, parameters, inverse, tuple(fitted), crossfitted, float(losses.mean())
+    )
+
+
+def _path(
+    start: Calibration, ridges: list[Ridge], fit: Callable[[Ridge, Calibration], Calibration]
+) -> Iterator[Calibration]:
+    """One fit after another, up to the first that is worse than the one before."""
+    near, loss = start, np.inf
+    for ridge in ridges:
+        near = fit(ridge, near)
+        yield near
+        if near.loss > loss:
+            return
+        loss = near.loss
+
+
+def _best(calibrations: list[Calibration]) -> Calibration:
+    return min(calibrations, key=lambda calibration: calibration.loss)
+
+
+def _carried(near: Calibration, parameters: Floats, layout: Layout) -> Floats:
+    """Parameters of a similar calibration in another layout; what that has no weight for starts at 0."""
+    weights, biases = near.problem.layout.weights(parameters)
+    missing = np.zeros((layout.classes, layout.features - weights.shape[1]))
+    return layout.parameters(np.hstack([weights, missing]), biases)

@@ -1,0 +1,100 @@
+"""The default quantifier: maximum likelihood on the calibration that fits best, averaged with a consistent partner."""
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Logits
+from lifelong_core.deploy.calibration_choice import choose_calibration
+from lifelong_core.deploy.matrix_scaling import chunks
+from lifelong_core.deploy.quantification.base import smoothed
+from lifelong_core.deploy.quantification.likelihood import ExpectationMaximization
+from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
+from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount
+from lifelong_core.deploy.quantification.simplex import mixture_weights
+from lifelong_core.deploy.quantification.uncertainty import Influence
+from lifelong_core.deploy.softmax import one_hot, softmax
+
+PRIOR_SAMPLES = 0.3
+"""Samples of each class, of which there is no doubt, that join every window: the Dirichlet prior."""
+
+HALF_TRUST = 30.0
+"""Calibration samples per class with which the partner gets half of the weight that it has with very many: its class
+means are noisy where they are means of few."""
+
+
+class AutomaticQuantifier(ExpectationMaximization):
+    """auto: MLLS with a chosen calibration and a weak prior, averaged with score-adapted PACC.
+
+    The calibration is chosen by cross-validation (`choose_calibration`). The likelihood uses all that the scores say
+    but trusts the calibration; PACC on the posteriors under the estimated prevalence is consistent also where the
+    calibration is wrong, because it compares the window's mean posterior with those of the calibration classes. Their
+    difference widens the intervals, and the calibration's own uncertainty counts.
+
+    Measured over 95 % intervals (see `docs/benchmarks.md`), coverage is the nominal one with some 30 calibration
+    samples of each class; below, expect some points less.
+    """
+
+    method = "auto"
+
+    def _fit(self) -> None:
+        self._calibration_model = choose_calibration(self.calibration)
+        self._own = self._calibration_model.problem.features
+        self._partner = ScoreAdaptedCount(self.calibration, self._calibration_model.crossfitted)
+        typical = 1 / float(np.mean(1 / self.calibration.counts))
+        self._partner_weight = 0.5 * typical / (typical + HALF_TRUST)
+        self._check_separated(softmax(self._scores(self._own)))
+
+    def _features(self, rows: Logits) -> Floats:
+        """What the calibration's scores are linear in, so that means of features give means of scores."""
+        return self._calibration_model.features.of(rows)
+
+    def _scores(self, features: Floats) -> Floats:
+        return self._calibration_model.scores(features)
+
+    def _solve(self, features: Floats, counts: Floats) -> Floats:
+        likely, partner = self._solutions(features, counts)
+        return (1 - self._partner_weight) * likely + self._partner_weight * partner
+
+    def _second_solution(self, features: Floats, counts: Floats, prevalence: Floats) -> Floats:
+        """The estimate moved by the whole difference of the two solutions that it averages."""
+        likely, partner = self._solutions(features, counts)
+        return prevalence + partner - likely
+
+    def _solutions(self, features: Floats, counts: Floats) -> tuple[Floats, Floats]:
+        """The most likely prevalence and the partner's, shape (C,) each."""
+        classes = self.calibration.classes
+        likely = mixture_weights(
+            np.vstack([self._densities(features), np.eye(classes)]),
+            np.concatenate([counts, np.full(classes, PRIOR_SAMPLES)]),
+            self.calibration.prevalence,
+        )
+        partner = self._partner.solve(self._scores(features), counts, smoothed(likely, float(counts.sum())))
+        return likely, partner
+
+    def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
+        linear = self._linearise(features, counts, prevalence)
+        window, pseudo = np.split(linear.influences(), [features.shape[0]])
+        fitted = self._fitted_influence(linear, np.vstack([features, self._own]))
+        partner = self._partner.influence(self._scores(features), prevalence)
+        own, other = 1 - self._partner_weight, self._partner_weight
+        return Influence(
+            own * window + other * partner.window,
+            own * pseudo + other * partner.pseudo,
+            own * fitted + other * partner.calibration,
+        )
+
+    def _fitted_influence(self, linear: MixtureLinearisation, features: Floats) -> Floats:
+        """How each calibration sample moves the estimate by moving the calibration, shape (M, C).
+
+        With the residuals of the crossfitted scores: those of a fit's own samples are too small where these are few.
+        """
+        model, data = self._calibration_model, self.calibration
+        layout = model.problem.layout
+        weighted = linear.ratios * linear.weights[:, np.newaxis]
+        change = layout.totals(weighted, features)
+        for rows in chunks(features.shape[0], layout.size):
+            posteriors = linear.ratios[rows] * linear.prevalence
+            change -= weighted[rows].T @ layout.products(posteriors, features[rows])
+        moves = linear.sensitivity @ change @ model.inverse
+        residuals = softmax(model.crossfitted) - one_hot(data.labels, data.classes)
+        gradients = layout.products(residuals, self._own)
+        return -(gradients * data.prevalence[data.labels][:, np.newaxis]) @ moves.T
