@@ -22,6 +22,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from scipy.stats import t
 
 from benchmarks.datasets import (
     SHARED,
@@ -35,9 +36,11 @@ from benchmarks.datasets import (
 from benchmarks.machine import describe
 from benchmarks.peers import PEERS, SLOW, fit_peer
 from lifelong_core.deploy import QUANTIFIERS, quantifier
+from lifelong_core.deploy.planning import plan_samples
 
 SEED = 0
 CONFIDENCE = 0.95
+CHOSEN = "auto" if "auto" in QUANTIFIERS else "MLLS"
 REFERENCE = "KDEyHD"
 """of QuaPy, which the thesis recommends"""
 MANY_CLASSES = 50
@@ -112,6 +115,32 @@ def coverage(task: Task, *, draws: int, sizes: tuple[int, ...], windows: int) ->
                             "width": float((estimate.high - estimate.low).mean()),
                         }
                     )
+    return found
+
+
+def plans(task: Task, *, sizes: tuple[int, ...], windows: int) -> list[Row]:
+    """Half-widths that `plan_samples` foretells, over those that windows then have (before they are cut off)."""
+    rng = np.random.default_rng(SEED + 4)
+    fitted = quantifier(CHOSEN).fit(task.calibration)
+    prevalence = rng.dirichlet(np.full(task.classes, 2.0))
+    plan = plan_samples(fitted, prevalence=prevalence, confidence=CONFIDENCE)
+    found: list[Row] = []
+    for size in sizes:
+        squares = []
+        for _ in range(windows):
+            estimate = fitted.estimate(draw(task.deployment, prevalence, size, rng).logits)
+            quantile = t.ppf((1 + CONFIDENCE) / 2, np.maximum(estimate.degrees_of_freedom, 1))
+            squares.append(quantile**2 * np.diag(estimate.covariance))
+        ratio = plan.half_widths(size) / np.sqrt(np.mean(squares, axis=0))
+        found.append(
+            {
+                "task": task.name,
+                "size": size,
+                "mean": float(ratio.mean()),
+                "lowest": float(ratio.min()),
+                "highest": float(ratio.max()),
+            }
+        )
     return found
 
 
@@ -224,11 +253,10 @@ def show_accuracy(rows: list[Row]) -> dict[str, Any]:
         fixed = [name for name in methods if name != "auto" and not name.startswith("QuaPy")]
         best = min(fixed, key=lambda name: sum(table[name].values()))
         ratios[f"auto / best fixed ({best})"] = sum(table["auto"].values()) / sum(table[best].values())
-    chosen = "auto" if "auto" in table else "MLLS"
     for size in sizes:
-        value = _paired_ratio(few, chosen, f"QuaPy {REFERENCE}", size)
+        value = _paired_ratio(few, CHOSEN, f"QuaPy {REFERENCE}", size)
         if value is not None:
-            ratios[f"{chosen} / QuaPy {REFERENCE}, n = {size}"] = value
+            ratios[f"{CHOSEN} / QuaPy {REFERENCE}, n = {size}"] = value
     for name, value in ratios.items():
         print(f"  {name}: {value:.3f}")
     return {"errors": table, "ratios": ratios}
@@ -285,6 +313,15 @@ def show_coverage(rows: list[Row]) -> dict[str, Any]:
     return found
 
 
+def show_plans(rows: list[Row]) -> None:
+    """Print how far plans are off."""
+    print("\nplanned / measured half-width: mean over classes (lowest to highest class)")
+    for row in rows:
+        print(
+            f"{row['task'][:24]:25s}{row['size']:6,}{row['mean']:7.2f} ({row['lowest']:.2f} to {row['highest']:.2f})"
+        )
+
+
 def show_speed(rows: list[Row]) -> None:
     """Print the times."""
     print(
@@ -325,6 +362,13 @@ def main() -> None:
     errors, covered = _in_two_processes(found, sizes, quick=quick)
     figures = show_accuracy(errors)
     coverages = show_coverage(covered)
+    planned = [
+        row
+        for task in found
+        if task.classes <= MANY_CLASSES
+        for row in plans(task, sizes=(200, 1000, 5000), windows=5 if quick else 20)
+    ]
+    show_plans(planned)
     # Times are taken alone, after the other process has ended.
     times = speed(found[0], 1000 if quick else 6479, 1 if quick else 3)
     show_speed(times)
@@ -345,6 +389,7 @@ def main() -> None:
                     "peer": "QuaPy",
                     **figures,
                     "coverage": coverages,
+                    "plans": planned,
                     "times": times,
                     "summaries": compact,
                 }
