@@ -9,8 +9,10 @@ networks that were trained here as well, with calibration sets drawn anew.
 
 import argparse
 import json
+import multiprocessing
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from lifelong_core.deploy import QUANTIFIERS, AdaptationPolicy, FittedQuantifier
 
 SEED = 0
 PAIRS = 6
-CHOSEN = "auto" if "auto" in QUANTIFIERS else "MLLS"
+CHOSEN = "auto"
 Row = dict[str, Any]
 PUBLISHED_ERRORS = {
     "CC": 0.156,
@@ -44,22 +46,34 @@ PUBLISHED_SAVINGS = {1.0: 0.01, 4.0: 0.18, 7.0: 0.32, 10.0: 0.42}
 
 
 def tasks(*, quick: bool) -> list[Task]:
-    """The real data sets and binary tasks of their classes."""
-    whole = [shared_task(name) for name in (SHARED[:2] if quick else SHARED)]
-    many = [task for task in whole if 2 < task.classes <= 10]
+    """The real data sets and binary tasks of their classes.
+
+    CIFAR-100 is left out: it has no development set, and at imbalance ratio 10 five samples of each class.
+    """
+    whole = [shared_task(name) for name in SHARED[: 2 if quick else 3]]
+    many = [task for task in whole if task.classes > 2]
     return whole + [pair for task in many for pair in class_pairs(task, 1 if quick else PAIRS)]
 
 
-def experiments(found: list[Task], ratios: list[float], repetitions: int) -> Iterator[Row]:
+def experiments(task: Task, ratios: list[float], repetitions: int) -> list[Row]:
     """One row per figure: step, task, imbalance ratio, repetition, method, metric, value."""
-    for task in found:
-        fitted = _fitted(task)
-        for ratio in ratios:
-            for repetition in range(repetitions):
-                rng = np.random.default_rng((SEED, round(2 * ratio), repetition))
-                scene = _scene(task, ratio, fitted, rng)
-                key = {"task": task.name, "ratio": ratio, "repetition": repetition}
-                yield from _experiments(scene, fitted, key)
+    fitted = {name: quantifier(name).fit(task.calibration) for name in QUANTIFIERS}
+    found: list[Row] = []
+    for ratio in ratios:
+        for repetition in range(repetitions):
+            rng = np.random.default_rng((SEED, round(2 * ratio), repetition))
+            scene = _scene(task, ratio, fitted, rng)
+            found += _experiments(
+                scene, fitted, {"task": task.name, "ratio": ratio, "repetition": repetition}
+            )
+    return found
+
+
+def all_experiments(found: list[Task], ratios: list[float], repetitions: int) -> list[Row]:
+    """Of all tasks, in two processes."""
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        jobs = [pool.submit(experiments, task, ratios, repetitions) for task in found]
+        return [row for job in jobs for row in job.result()]
 
 
 def _experiments(scene: thesis.Scene, fitted: dict[str, FittedQuantifier], key: Row) -> Iterator[Row]:
@@ -77,11 +91,6 @@ def _experiments(scene: thesis.Scene, fitted: dict[str, FittedQuantifier], key: 
                 yield {**key, "step": step, "method": method, "metric": metric, "value": value}
     for method, cost in thesis.costs_of_argmax(scene, recalibrations).items():
         yield {**key, "step": "argmax", "method": method, "metric": "EC", "value": cost}
-
-
-def _fitted(task: Task) -> dict[str, FittedQuantifier]:
-    slow = {"HDy", "KDEyML", "KDEyHD", "KDEyCS"} if task.classes > 50 else set[str]()
-    return {name: quantifier(name).fit(task.calibration) for name in QUANTIFIERS if name not in slow}
 
 
 def _scene(
@@ -222,7 +231,7 @@ def main() -> None:
     print(
         f"machine: {json.dumps(machine)}\nseed {SEED}; {len(found)} tasks, {repetitions} subsamples per ratio"
     )
-    rows = list(experiments(found, ratios, repetitions))
+    rows = all_experiments(found, ratios, repetitions)
     figures = {**show(rows, ratios), "savings": show_savings(rows)}
     experiments_seconds = time.perf_counter() - begin
     windows, streams = swaps.measure(
