@@ -1,9 +1,11 @@
 """Environment-learning loop: quantify the prevalence, recalibrate, decide (thesis chapter 6)."""
 
 from lifelong_core.deploy.adaptation import adapt
+from lifelong_core.deploy.assumption import AssumptionTest
 from lifelong_core.deploy.calibration import AffineCalibration, fit_affine
 from lifelong_core.deploy.context import AdaptationContext
 from lifelong_core.deploy.decision import bayes_decisions
+from lifelong_core.deploy.evidence import ShiftEvidence
 from lifelong_core.deploy.gain import ExpectedGain
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
@@ -15,7 +17,9 @@ from lifelong_core.deploy.quantification import (
     Quantifier,
     quantifier,
 )
-from lifelong_core.deploy.report import AdaptationReport, Reason
+from lifelong_core.deploy.quantification.summary import WindowSummary
+from lifelong_core.deploy.reasons import Reason
+from lifelong_core.deploy.report import AdaptationReport
 from lifelong_core.deploy.shift import ShiftTest
 
 __all__ = [
@@ -24,6 +28,7 @@ __all__ = [
     "AdaptationPolicy",
     "AdaptationReport",
     "AffineCalibration",
+    "AssumptionTest",
     "ExpectedGain",
     "FittedQuantifier",
     "HeadOutput",
@@ -32,7 +37,9 @@ __all__ = [
     "PrevalenceEstimate",
     "Quantifier",
     "Reason",
+    "ShiftEvidence",
     "ShiftTest",
+    "WindowSummary",
     "adapt",
     "bayes_decisions",
     "fit_affine",

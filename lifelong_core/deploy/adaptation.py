@@ -2,34 +2,47 @@
 
 import hashlib
 import operator
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, as_groups, as_logits
-from lifelong_core.deploy.gain import ExpectedGain, expected_gain, largest_difference
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy import reasons
+from lifelong_core.deploy.assumption import assumption_test
+from lifelong_core.deploy.assumption_result import AssumptionTest
+from lifelong_core.deploy.context import AdaptationContext
+from lifelong_core.deploy.evidence import ScoreReference, ShiftEvidence, gather_evidence
+from lifelong_core.deploy.gain import expected_gain, largest_difference, largest_harm
 from lifelong_core.deploy.head import PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.policy import AdaptationPolicy
+from lifelong_core.deploy.pooling import pool_analysis
 from lifelong_core.deploy.quantification import FittedQuantifier, PrevalenceEstimate, quantifier
-from lifelong_core.deploy.quantification.uncertainty import number_of_groups
-from lifelong_core.deploy.report import AdaptationReport, Outcome, Reason, ReasonCode
-from lifelong_core.deploy.shift import ShiftTest, prevalence_shift_test
+from lifelong_core.deploy.quantification.base import Analysis
+from lifelong_core.deploy.quantification.summary import WindowSummary
+from lifelong_core.deploy.reasons import Reason
+from lifelong_core.deploy.report import AdaptationReport, Outcome
+from lifelong_core.deploy.shift import ShiftTest, prevalence_shift_test, sequential_shift_test
+from lifelong_core.deploy.windows import Bucket, fingerprint, mean_features, points_of, scores_of
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
-DEFAULT_QUANTIFIER = "MLLS"
+DEFAULT_QUANTIFIER = "auto"
 MINIMUM_GROUPS = 20
 """Samples of fewer independent groups (patients) say too little of a population, however many they are."""
 
 
 def adapt(
     calibration: LabeledLogits | FittedQuantifier,
-    window: ArrayLike,
+    window: ArrayLike | WindowSummary,
     head: PostProcessingHead,
     policy: AdaptationPolicy,
     *,
+    new_buckets: Sequence[Bucket] = (),
+    evidence: ShiftEvidence | None = None,
+    context: AdaptationContext | None = None,
     groups: ArrayLike | None = None,
     method: str = DEFAULT_QUANTIFIER,
     rng: int = 0,
@@ -38,22 +51,27 @@ def adapt(
 
     A pure function: no clock, no files, nothing hidden; equal arguments give equal reports.
 
-    1. Estimate the prevalence, with intervals that count window and calibration set.
-    2. Keep the head if the window has fewer than `policy.minimum_samples` effective samples, or comes from fewer
-       than 20 groups.
-    3. Keep it unless intervals that hold for all classes at once, at `policy.level`, exclude the prevalence that the
-       head assumes, or the head was fitted on another calibration set than this one.
-    4. Refit the head for the estimated prevalence, with half a sample of each class added, so that a class that
+    1. Estimate the prevalence, with intervals that count window and calibration set. A small window gets no further:
+       it needs `policy.minimum_samples` effective samples, from 20 groups or more where it has groups.
+    2. Keep the head unless the prevalence has shifted from what it assumes, or it was fitted on another calibration
+       set than this one. With `new_buckets` or `evidence`, evidence gathered over all cycles decides, so that endless
+       looks raise no more false alarms than the policy allows; otherwise this window alone, at `policy.level`.
+    3. Refit the head for the estimated prevalence, with half a sample of each class added, so that a class that
        was not seen keeps a small prevalence (Jeffreys' prior) and can still be decided.
+    4. Refuse if more has changed than the prevalence.
     5. Swap if, with probability 3/4, the gain in expected cost exceeds `policy.minimum_gain` times the largest
-       difference that a decision can make.
+       difference that a decision can make, and neither a pin nor the cool-down forbids it.
 
     Args:
         calibration: labelled logits of the model, or a quantifier fitted on them.
-        window: shape (N, C), logits of the newest predictions.
+        window: shape (N, C), logits of the newest predictions, or their summary by the same quantifier. Windows may
+            overlap from cycle to cycle.
         head: that serves at present.
         policy: when to swap.
-        groups: shape (N,); samples of one group may depend on each other.
+        new_buckets: what has come in since the last cycle, each sample in exactly one bucket of one cycle.
+        evidence: `report.evidence` of the last cycle; it starts anew if head, quantifier or policy have changed.
+        context: circumstances that are no data: time since the last swap, a pin, the other environments' estimates.
+        groups: shape (N,), of the window; samples of one group may depend on each other. A summary has its own.
         method: the quantifier that is fitted where labelled logits are given; one of QUANTIFIERS.
         rng: seed, kept for the replay. The present steps draw nothing.
 
@@ -62,10 +80,11 @@ def adapt(
 
     Returns:
         The report. The outcome is refuse, with its reason, where the workflow's assumptions fail: the calibration set
-        cannot tell the classes apart, the head has other classes, or the window holds values that are not finite.
+        cannot tell the classes apart, the head has other classes, the window holds values that are not finite, or
+        more has changed than the prevalence.
 
     Examples:
-        >>> rng = np.random.default_rng(0)
+        >>> rng = np.random.default_rng(1)
         >>> def sample(*counts):
         ...     labels = rng.permutation(np.repeat(np.arange(len(counts)), counts))
         ...     return 2 * np.eye(len(counts))[labels] + rng.normal(size=(labels.size, len(counts))), labels
@@ -76,52 +95,113 @@ def adapt(
         >>> report = adapt(calibration, sample(900, 100)[0], head, AdaptationPolicy())
         >>> report.outcome, [reason.code for reason in report.reasons]
         ('swap', ['prevalence_shifted', 'gain_sufficient'])
-        >>> report.candidate.assumed_prevalence.round(2).tolist()
+        >>> report.candidate.assumed_prevalence.round(1).tolist()
         [0.9, 0.1]
     """
     data = calibration.calibration if isinstance(calibration, FittedQuantifier) else calibration
-    report = _begin(data, window, groups, head, policy, _seed(rng))
+    report = _begin(data, window, groups, head, policy, context or AdaptationContext(), _seed(rng))
     if data.classes != head.classes:
         text = f"The calibration set has {data.classes} classes, the head {head.classes}."
-        return _end(report, "refuse", "classes_differ", text)
+        return _end(report, "refuse", Reason("classes_differ", text))
     try:
         fitted = (
             calibration if isinstance(calibration, FittedQuantifier) else quantifier(method).fit(calibration)
         )
     except UnidentifiableError as error:
-        return _end(report, "refuse", "calibration_unidentifiable", str(error))
+        return _end(report, "refuse", Reason("calibration_unidentifiable", str(error)))
     report = replace(report, quantifier_digest=fitted.digest)
-    if report.samples == 0 and report.window_digest is not None:
-        return _end(report, "keep", "window_too_small", "The window is empty.")
     try:
+        report = replace(report, evidence=_gather(fitted, head, policy, new_buckets, evidence))
+        if report.samples == 0 and report.window_digest is not None:
+            return _end(report, "keep", Reason("window_too_small", "The window is empty."))
         analysis = fitted.analyse(window, groups=groups, confidence=policy.confidence)
     except InvalidInputError as error:
-        return _end(report, "refuse", "window_invalid", str(error))
-    estimate = analysis.estimate
-    report = replace(report, prevalence=estimate)
-    if analysis.groups is not None and number_of_groups(analysis.groups) < MINIMUM_GROUPS:
-        text = f"The window comes from fewer than {MINIMUM_GROUPS} groups of equal size: too few to judge by."
-        return _end(report, "keep", "window_too_small", text)
-    if estimate.effective_n < policy.minimum_samples:
-        text = f"The window has {estimate.effective_n:.0f} effective samples, fewer than {policy.minimum_samples}."
-        return _end(report, "keep", "window_too_small", text)
-    test = prevalence_shift_test(estimate, head.assumed_prevalence, policy.level)
-    report = replace(report, shift_test=test)
-    superseded = head.provenance.get("calibration_digest", data.digest) != data.digest
-    if not test.rejected and not superseded:
-        return _end(report, "keep", "prevalence_unchanged", _no_shift(test))
-    target = floored(estimate)
-    gain = expected_gain(data, analysis, head, target, policy.confidence)
-    report = replace(report, expected_gain=gain)
-    if superseded:
-        report = _because(report, "calibration_changed", "The head was fitted on another calibration set.")
-    if test.rejected:
-        report = _because(report, "prevalence_shifted", _shift(estimate, head, test))
-    threshold = policy.minimum_gain * largest_difference(head.costs)
+        return _end(report, "refuse", Reason("window_invalid", str(error)))
+    report = replace(report, prevalence=analysis.estimate)
+    too_small = _too_small(analysis, policy)
+    if too_small is not None:
+        return _end(report, "keep", too_small)
+    return _judge(report, _Findings(fitted, window, head, analysis))
+
+
+@dataclass(frozen=True)
+class _Findings:
+    """What the judgement needs beside the report."""
+
+    fitted: FittedQuantifier
+    window: ArrayLike | WindowSummary
+    head: PostProcessingHead
+    analysis: Analysis
+
+    @property
+    def superseded(self) -> bool:
+        """Was the head fitted on another calibration set?"""
+        own = self.fitted.calibration.digest
+        return self.head.provenance.get("calibration_digest", own) != own
+
+
+def _judge(report: AdaptationReport, found: _Findings) -> AdaptationReport:
+    """Steps 2 to 5, on a window that is large enough."""
+    policy, estimate, head = report.policy, found.analysis.estimate, found.head
+    shift = _shift_test(report.evidence, estimate, head, policy)
+    kind = _assumption_test(found, policy)
+    report = replace(report, shift_test=shift, assumption_test=kind)
+    if not shift.rejected and not found.superseded:
+        report = _because(report, reasons.unchanged(shift))
+        return _because(report, reasons.assumption_violated(kind)) if kind.rejected else report
+    if found.superseded:
+        text = "The head was fitted on another calibration set."
+        report = _because(report, Reason("calibration_changed", text))
+    if shift.rejected:
+        report = _because(report, reasons.shifted(estimate, head, shift))
+    report, candidate, going_back = _refit(report, found)
+    if kind.rejected:
+        report = _because(report, reasons.assumption_violated(kind, report.largest_harm))
+        if policy.assumption_violated == "refuse":
+            return replace(report, outcome="refuse")
+    return _decide(report, candidate, going_back=going_back)
+
+
+def _refit(report: AdaptationReport, found: _Findings) -> tuple[AdaptationReport, PostProcessingHead, bool]:
+    """The candidate, with what it gains and what it could cost in the report; and whether it goes back."""
+    head, policy, context = found.head, report.policy, report.context
+    analysis, further = found.analysis, None
+    if policy.pooling:
+        pooled = pool_analysis(analysis, context.others)
+        if pooled is not None:
+            report = replace(report, pooled=pooled.analysis.estimate)
+            report = _because(
+                report,
+                reasons.pooled(analysis.estimate, pooled.analysis.estimate, head, len(context.others)),
+            )
+            analysis, further = pooled.analysis, pooled.spread
+    wanted = floored(analysis.estimate)
+    target = limited(head.assumed_prevalence, wanted, policy.maximum_step)
+    if target is not wanted:
+        report = _because(report, reasons.step_limited(head, wanted, policy.maximum_step))
+    data = found.fitted.calibration
+    gain = expected_gain(data, analysis, head, target, policy.confidence, further_covariance=further)
+    candidate = _candidate(data, head, target, report)
+    harm = largest_harm(*points_of(found.window), head, candidate)
+    back = goes_back(head.assumed_prevalence, target, context.previous_prevalence)
+    return replace(report, expected_gain=gain, largest_harm=harm), candidate, back
+
+
+def _decide(report: AdaptationReport, candidate: PostProcessingHead, *, going_back: bool) -> AdaptationReport:
+    """Step 5: is the candidate worth it, and may it come in force?"""
+    policy, context, gain = report.policy, report.context, report.expected_gain
+    assert gain is not None  # noqa: S101 - _refit puts it there
+    factor = 1 + policy.hysteresis if going_back else 1.0
+    threshold = factor * policy.minimum_gain * largest_difference(candidate.costs)
     if gain.lower_quartile <= threshold:
-        return _end(report, "keep", "gain_too_small", _gain(gain, threshold, enough=False))
-    report = replace(report, candidate=_candidate(data, head, target, report))
-    return _end(report, "swap", "gain_sufficient", _gain(gain, threshold, enough=True))
+        return _end(report, "keep", reasons.too_little_gain(gain, threshold, going_back=going_back))
+    report = _because(report, reasons.enough_gain(gain, threshold))
+    if context.pinned:
+        return _end(report, "keep", Reason("head_pinned", "A person has pinned the head."))
+    passed = context.seconds_since_swap
+    if passed is not None and passed < policy.cool_down_seconds:
+        return _end(report, "keep", reasons.cooling_down(passed, policy.cool_down_seconds))
+    return replace(report, outcome="swap", candidate=candidate)
 
 
 def floored(estimate: PrevalenceEstimate) -> Floats:
@@ -130,25 +210,97 @@ def floored(estimate: PrevalenceEstimate) -> Floats:
     return raised / raised.sum()
 
 
+def limited(assumed: Floats, wanted: Floats, maximum_step: float) -> Floats:
+    """The wanted prevalence, or the point on the way to it whose L1 distance from the assumed one is the maximum."""
+    distance = float(np.abs(wanted - assumed).sum())
+    return wanted if distance <= maximum_step else assumed + maximum_step / distance * (wanted - assumed)
+
+
+def goes_back(assumed: Floats, target: Floats, previous: Floats | None) -> bool:
+    """Does the target lie on the side from which the last swap came?"""
+    if previous is None or previous.shape != assumed.shape:
+        return False
+    return float((target - assumed) @ (previous - assumed)) > 0
+
+
+def _gather(
+    fitted: FittedQuantifier,
+    head: PostProcessingHead,
+    policy: AdaptationPolicy,
+    new_buckets: Sequence[Bucket],
+    evidence: ShiftEvidence | None,
+) -> ShiftEvidence | None:
+    """The evidence with the new buckets; None where a single window is to be judged by itself."""
+    if not new_buckets and evidence is None:
+        return None
+    key = hashlib.sha256("\n".join((fitted.digest, head.digest, policy.digest)).encode()).hexdigest()
+    return gather_evidence(
+        evidence,
+        ScoreReference.of(fitted.calibration, head),
+        [scores_of(head, bucket) for bucket in new_buckets],
+        key=key,
+        tolerance=policy.tolerance,
+    )
+
+
+def _shift_test(
+    evidence: ShiftEvidence | None,
+    estimate: PrevalenceEstimate,
+    head: PostProcessingHead,
+    policy: AdaptationPolicy,
+) -> ShiftTest:
+    if evidence is None:
+        return prevalence_shift_test(estimate, head.assumed_prevalence, policy.level)
+    return sequential_shift_test(evidence.log_e_value, policy.looks_between_false_alarms)
+
+
+def _assumption_test(found: _Findings, policy: AdaptationPolicy) -> AssumptionTest:
+    reference, estimate = found.fitted.assumption_reference, found.analysis.estimate
+    return assumption_test(
+        reference,
+        mean_features(found.window, reference),
+        n=estimate.n,
+        effective_n=estimate.effective_n,
+        level=policy.assumption_level,
+        class_names=found.head.class_names,
+    )
+
+
+def _too_small(analysis: Analysis, policy: AdaptationPolicy) -> Reason | None:
+    """Why the window says too little to be judged; None: it is large enough."""
+    if analysis.clusters is not None and analysis.clusters.number < MINIMUM_GROUPS:
+        text = f"The window comes from fewer than {MINIMUM_GROUPS} groups of equal size: too few to judge by."
+        return Reason("window_too_small", text)
+    if analysis.estimate.effective_n < policy.minimum_samples:
+        return reasons.too_few_samples(analysis.estimate, policy.minimum_samples)
+    return None
+
+
 def _begin(
     calibration: LabeledLogits,
-    window: ArrayLike,
+    window: ArrayLike | WindowSummary,
     groups: ArrayLike | None,
     head: PostProcessingHead,
     policy: AdaptationPolicy,
+    context: AdaptationContext,
     seed: int,
 ) -> AdaptationReport:
     """A report with the inputs and nothing found yet."""
-    samples, digest = _fingerprint(window, groups)
+    samples, digest = fingerprint(window, groups)
     return AdaptationReport(
         outcome="keep",
         reasons=(),
         prevalence=None,
         assumed_prevalence=head.assumed_prevalence,
         shift_test=None,
+        evidence=None,
+        assumption_test=None,
+        pooled=None,
         expected_gain=None,
+        largest_harm=None,
         candidate=None,
         policy=policy,
+        context=context,
         seed=seed,
         samples=samples,
         calibration_digest=calibration.digest,
@@ -164,27 +316,12 @@ def _seed(value: object) -> int:
     return operator.index(value)
 
 
-def _fingerprint(window: ArrayLike, groups: ArrayLike | None) -> tuple[int, str | None]:
-    """Number of rows, and SHA-256 (hex) over logits and groups; 0 and None where they are not legal."""
-    try:
-        logits = as_logits(window)
-        keys = as_groups(groups, samples=logits.shape[0])
-    except InvalidInputError:
-        return 0, None
-    digest = hashlib.sha256(f"{logits.shape}\n".encode())
-    digest.update(logits.astype("<f4", copy=False).tobytes())
-    if keys is not None:
-        # Which samples belong together is what counts; the keys themselves are pseudonyms of any type.
-        digest.update(np.unique(keys, return_inverse=True)[1].astype("<i8").tobytes())
-    return logits.shape[0], digest.hexdigest()
+def _because(report: AdaptationReport, reason: Reason) -> AdaptationReport:
+    return replace(report, reasons=(*report.reasons, reason))
 
 
-def _because(report: AdaptationReport, code: ReasonCode, text: str) -> AdaptationReport:
-    return replace(report, reasons=(*report.reasons, Reason(code, text)))
-
-
-def _end(report: AdaptationReport, outcome: Outcome, code: ReasonCode, text: str) -> AdaptationReport:
-    return replace(_because(report, code, text), outcome=outcome)
+def _end(report: AdaptationReport, outcome: Outcome, reason: Reason) -> AdaptationReport:
+    return replace(_because(report, reason), outcome=outcome)
 
 
 def _candidate(
@@ -202,28 +339,4 @@ def _candidate(
         target_prevalence=target,
         class_names=head.class_names,
         provenance=provenance,
-    )
-
-
-def _no_shift(test: ShiftTest) -> str:
-    return (
-        f"The prevalence does not differ significantly from what the head assumes (p = {test.p_value:.2g}, "
-        f"level {test.level:g})."
-    )
-
-
-def _shift(estimate: PrevalenceEstimate, head: PostProcessingHead, test: ShiftTest) -> str:
-    k = int(np.argmax(np.abs(estimate.prevalence - head.assumed_prevalence)))
-    return (
-        f"The prevalence has shifted (p = {test.p_value:.2g}, level {test.level:g}): most of all that of "
-        f"{head.class_names[k]!r}, assumed {head.assumed_prevalence[k]:.3f}, estimated {estimate.prevalence[k]:.3f} "
-        f"({estimate.low[k]:.3f} to {estimate.high[k]:.3f})."
-    )
-
-
-def _gain(gain: ExpectedGain, threshold: float, *, enough: bool) -> str:
-    verdict = "more than" if enough else "which does not exceed"
-    return (
-        f"A refitted head lowers the expected cost from {gain.current_cost:.4f} to {gain.candidate_cost:.4f}; with "
-        f"probability 3/4 by at least {gain.lower_quartile:.4f}, {verdict} the {threshold:.4f} that a swap must gain."
     )

@@ -94,7 +94,7 @@ def largest_difference(costs: Floats) -> float:
 
 
 def largest_harm(
-    logits: Logits, counts: Floats, current: PostProcessingHead, candidate: PostProcessingHead
+    logits: Logits, counts: Floats | Integers, current: PostProcessingHead, candidate: PostProcessingHead
 ) -> float:
     """What a swap could cost at worst, per decision on these samples, whatever their true classes are.
 

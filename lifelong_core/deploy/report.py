@@ -1,16 +1,20 @@
 """The report of one cycle."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Protocol, Self, TypeAlias, cast
 
 from lifelong_core.arrays import Floats, frozen
+from lifelong_core.deploy.assumption_result import AssumptionTest
 from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.deploy.context import AdaptationContext
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
+from lifelong_core.deploy.evidence import ShiftEvidence
 from lifelong_core.deploy.gain import ExpectedGain
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.policy import AdaptationPolicy
 from lifelong_core.deploy.quantification import PrevalenceEstimate
+from lifelong_core.deploy.reasons import Reason
 from lifelong_core.deploy.shift import ShiftTest
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
@@ -18,27 +22,14 @@ from lifelong_core.errors import InvalidInputError
 Outcome: TypeAlias = Literal["keep", "swap", "refuse"]
 OUTCOMES: tuple[Outcome, ...] = ("keep", "swap", "refuse")
 
-ReasonCode: TypeAlias = Literal[
-    "calibration_unidentifiable",
-    "classes_differ",
-    "window_invalid",
-    "window_too_small",
-    "prevalence_unchanged",
-    "prevalence_shifted",
-    "calibration_changed",
-    "gain_too_small",
-    "gain_sufficient",
-]
 
+class _Part(Protocol):
+    """What goes to and from a JSON document by itself."""
 
-@dataclass(frozen=True)
-class Reason:
-    """Why a cycle ended as it did."""
+    def to_document(self) -> dict[str, Any]: ...
 
-    code: ReasonCode
-    """for machines"""
-    text: str
-    """the same as a sentence with its figures, for people"""
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +44,20 @@ class AdaptationReport(ArrayValue):
     """shape (C,), of the current head"""
     shift_test: ShiftTest | None
     """None: the cycle ended before it"""
+    evidence: ShiftEvidence | None
+    """of a shift, gathered up to this cycle; goes into the next one. None: the cycle was given none and no bucket"""
+    assumption_test: AssumptionTest | None
+    """"only the prevalence has changed"; None: the cycle ended before it"""
+    pooled: PrevalenceEstimate | None
+    """the estimate after the other environments had their say; None: it was not pooled"""
     expected_gain: ExpectedGain | None
     """None: the cycle ended before it"""
+    largest_harm: float | None
+    """what a swap could cost at worst per decision on this window, whatever changed; None: the cycle ended before"""
     candidate: PostProcessingHead | None
     """the head to swap in; None unless the outcome is swap"""
     policy: AdaptationPolicy
+    context: AdaptationContext
     seed: int
     samples: int
     """rows of the window"""
@@ -75,25 +75,22 @@ class AdaptationReport(ArrayValue):
         object.__setattr__(self, "assumed_prevalence", frozen(assumed))
         if self.outcome not in OUTCOMES:
             raise InvalidInputError(f"expected one of {', '.join(OUTCOMES)}.", field="outcome")
+        for name in ("seed", "samples"):
+            value = cast("object", getattr(self, name))
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise InvalidInputError("expected a whole number.", field=name)
 
     def to_document(self) -> dict[str, Any]:
         """The report as JSON values; every number survives the round trip exactly."""
         return {
-            "schema_version": 1,
+            "schema_version": 2,
             "outcome": self.outcome,
-            "reasons": [asdict(reason) for reason in self.reasons],
-            "prevalence": _document(self.prevalence),
+            "reasons": [reason.to_document() for reason in self.reasons],
             "assumed_prevalence": self.assumed_prevalence.tolist(),
-            "shift_test": _document(self.shift_test),
-            "expected_gain": _document(self.expected_gain),
-            "candidate": _document(self.candidate),
             "policy": self.policy.to_document(),
-            "seed": self.seed,
-            "samples": self.samples,
-            "calibration_digest": self.calibration_digest,
-            "quantifier_digest": self.quantifier_digest,
-            "head_digest": self.head_digest,
-            "window_digest": self.window_digest,
+            "context": self.context.to_document(),
+            **{name: _document(getattr(self, name)) for name in _PARTS},
+            **{name: getattr(self, name) for name in _PLAIN},
         }
 
     def to_json(self) -> str:
@@ -107,15 +104,13 @@ class AdaptationReport(ArrayValue):
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value.
         """
-        found = take_fields(document, 1, required=tuple(cls.__dataclass_fields__))
-        found["reasons"] = tuple(Reason(item["code"], item["text"]) for item in found["reasons"])
+        found = take_fields(_as_present(document), 2, required=tuple(item.name for item in fields(cls)))
+        if not isinstance(found["reasons"], list):
+            raise InvalidInputError("expected a list.", field="reasons")
+        found["reasons"] = tuple(Reason.from_document(item) for item in cast("list[Any]", found["reasons"]))
         found["policy"] = AdaptationPolicy.from_document(found["policy"])
-        for name, kind in (
-            ("prevalence", PrevalenceEstimate),
-            ("shift_test", ShiftTest),
-            ("expected_gain", ExpectedGain),
-            ("candidate", PostProcessingHead),
-        ):
+        found["context"] = AdaptationContext.from_document(found["context"])
+        for name, kind in _PARTS.items():
             if found[name] is not None:
                 found[name] = kind.from_document(found[name])
         return cls(**found)
@@ -130,7 +125,42 @@ class AdaptationReport(ArrayValue):
         return cls.from_document(parse_document(text, field="report"))
 
 
-def _document(
-    value: PrevalenceEstimate | ShiftTest | ExpectedGain | PostProcessingHead | None,
-) -> dict[str, Any] | None:
+_PARTS: Mapping[str, type[_Part]] = {
+    "prevalence": PrevalenceEstimate,
+    "shift_test": ShiftTest,
+    "evidence": ShiftEvidence,
+    "assumption_test": AssumptionTest,
+    "pooled": PrevalenceEstimate,
+    "expected_gain": ExpectedGain,
+    "candidate": PostProcessingHead,
+}
+"""Fields that are documents of their own, or None."""
+
+_PLAIN = (
+    "largest_harm",
+    "seed",
+    "samples",
+    "calibration_digest",
+    "quantifier_digest",
+    "head_digest",
+    "window_digest",
+)
+"""Fields that are JSON values as they stand."""
+
+
+def _document(value: _Part | None) -> dict[str, Any] | None:
     return None if value is None else value.to_document()
+
+
+def _as_present(document: object) -> object:
+    """A report of schema version 1 in the present form: what did not exist then is None."""
+    if not isinstance(document, Mapping):
+        return document
+    found = dict(cast("Mapping[str, Any]", document))
+    if found.get("schema_version") != 1:
+        return found
+    new = {"evidence": None, "assumption_test": None, "pooled": None, "largest_harm": None}
+    found.update(new, schema_version=2, context=AdaptationContext().to_document())
+    if isinstance(found.get("shift_test"), Mapping):
+        found["shift_test"] = {"log_e_value": None, **found["shift_test"]}
+    return found

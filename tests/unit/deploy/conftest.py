@@ -35,6 +35,6 @@ class GaussianPopulation:
         return likelihood / likelihood.sum(axis=1, keepdims=True)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def population():
     return GaussianPopulation

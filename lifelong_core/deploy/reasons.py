@@ -1,0 +1,147 @@
+"""Why a cycle ended as it did: a code for machines, a sentence with its figures for people."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeAlias, cast, get_args
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.assumption_result import AssumptionTest
+from lifelong_core.deploy.gain import ExpectedGain
+from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.quantification import PrevalenceEstimate
+from lifelong_core.deploy.shift import ShiftTest
+from lifelong_core.errors import InvalidInputError
+
+_SHOWN = 2
+"""Disagreements that a sentence names; the report lists more."""
+
+ReasonCode: TypeAlias = Literal[
+    "calibration_unidentifiable",
+    "classes_differ",
+    "window_invalid",
+    "window_too_small",
+    "prevalence_unchanged",
+    "prevalence_shifted",
+    "calibration_changed",
+    "assumption_violated",
+    "estimate_pooled",
+    "step_limited",
+    "gain_too_small",
+    "gain_sufficient",
+    "head_pinned",
+    "cooling_down",
+]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One reason of an outcome."""
+
+    code: ReasonCode
+    """for machines"""
+    text: str
+    """the same as a sentence with its figures, for people"""
+
+    def to_document(self) -> dict[str, Any]:
+        """The reason as JSON values."""
+        return {"code": self.code, "text": self.text}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_document` wrote.
+
+        Raises:
+            InvalidInputError: not a known code with a text.
+        """
+        found = cast("dict[str, object]", document) if isinstance(cast("object", document), Mapping) else {}
+        code, text = found.get("code"), found.get("text")
+        if set(found) != {"code", "text"} or code not in get_args(ReasonCode) or not isinstance(text, str):
+            raise InvalidInputError("expected objects of a known code and a text.", field="reasons")
+        return cls(cast("ReasonCode", code), text)
+
+
+def too_few_samples(estimate: PrevalenceEstimate, minimum: int) -> Reason:
+    """The window is too small to judge by."""
+    text = f"The window has {estimate.effective_n:.0f} effective samples, fewer than {minimum}."
+    return Reason("window_too_small", text)
+
+
+def unchanged(test: ShiftTest) -> Reason:
+    """No shift was found."""
+    text = f"The prevalence does not differ significantly from what the head assumes ({_strength(test)})."
+    return Reason("prevalence_unchanged", text)
+
+
+def shifted(estimate: PrevalenceEstimate, head: PostProcessingHead, test: ShiftTest) -> Reason:
+    """A shift was found; names the class that moved most."""
+    k = int(np.argmax(np.abs(estimate.prevalence - head.assumed_prevalence)))
+    text = (
+        f"The prevalence has shifted ({_strength(test)}): most of all that of {head.class_names[k]!r}, assumed "
+        f"{head.assumed_prevalence[k]:.3f}, estimated {estimate.prevalence[k]:.3f} "
+        f"({estimate.low[k]:.3f} to {estimate.high[k]:.3f})."
+    )
+    return Reason("prevalence_shifted", text)
+
+
+def pooled(
+    own: PrevalenceEstimate, used: PrevalenceEstimate, head: PostProcessingHead, environments: int
+) -> Reason:
+    """Other environments had their say; names the class whose estimate moved most."""
+    k = int(np.argmax(np.abs(used.prevalence - own.prevalence)))
+    text = (
+        f"With {environments} other environments of the model, the estimate for {head.class_names[k]!r} moves from "
+        f"{own.prevalence[k]:.3f} to {used.prevalence[k]:.3f}."
+    )
+    return Reason("estimate_pooled", text)
+
+
+def step_limited(head: PostProcessingHead, wanted: Floats, maximum: float) -> Reason:
+    """The candidate goes only part of the way."""
+    distance = float(np.abs(wanted - head.assumed_prevalence).sum())
+    text = f"The estimate is {distance:.2f} (L1) away from what the head assumes; one swap goes {maximum:g} at most."
+    return Reason("step_limited", text)
+
+
+def enough_gain(gain: ExpectedGain, threshold: float) -> Reason:
+    """The candidate is worth a swap."""
+    return Reason("gain_sufficient", _gain(gain, threshold, "more than"))
+
+
+def too_little_gain(gain: ExpectedGain, threshold: float, *, going_back: bool) -> Reason:
+    """The candidate is not worth a swap."""
+    text = _gain(gain, threshold, "which does not exceed")
+    if going_back:
+        text += " It would go back towards what the head before assumed, for which more is demanded."
+    return Reason("gain_too_small", text)
+
+
+def assumption_violated(test: AssumptionTest, harm: float | None = None) -> Reason:
+    """More has changed than the prevalence; names what disagrees most, and what a swap could cost at worst."""
+    parts = [f"More has changed than the prevalence (p = {test.p_value:.2g}, level {test.level:g})."]
+    parts += [item.text for item in test.disagreements[:_SHOWN]]
+    if not test.reliable:
+        parts.append("The calibration set is too small for this test to keep its level.")
+    if harm is not None:
+        parts.append(f"If all is other than estimated, a swap costs up to {harm:.3f} per decision.")
+    return Reason("assumption_violated", " ".join(parts))
+
+
+def cooling_down(passed: float, wanted: float) -> Reason:
+    """The last swap is too recent."""
+    text = f"The head changed {passed:.0f} s ago; the next swap has to wait until {wanted:.0f} s have passed."
+    return Reason("cooling_down", text)
+
+
+def _strength(test: ShiftTest) -> str:
+    if test.p_value is not None:
+        return f"p = {test.p_value:.2g}, level {test.level:g}"
+    return f"evidence 10^{test.statistic / np.log(10):.1f}, an alarm needs 10^{-np.log10(test.level):.1f}"
+
+
+def _gain(gain: ExpectedGain, threshold: float, verdict: str) -> str:
+    return (
+        f"A refitted head lowers the expected cost from {gain.current_cost:.4f} to {gain.candidate_cost:.4f}; with "
+        f"probability 3/4 by at least {gain.lower_quartile:.4f}, {verdict} the {threshold:.4f} that a swap must gain."
+    )
