@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, Integers, centred
 from lifelong_core.deploy.crossentropy import typical_size
@@ -37,6 +38,9 @@ LARGEST_MATRIX = 700
 BINARY_SAMPLES = 500
 """Below, two classes get no matrix."""
 
+DOUBT = 2.0
+"""Standard errors of the cross-validated loss by which a matrix or squares must be better than one temperature."""
+
 _ROUGH = 1e-9
 _EXACT = 1e-14
 """What is left to gain, in units of the mean loss, when the folds' fits end: while comparing, and in the end."""
@@ -57,8 +61,13 @@ class Calibration:
     crossfitted: Floats
     """scores of the calibration samples by a fit that has not seen them, shape (N, C); by the whole where there is
     none"""
-    loss: float
-    """mean cross entropy of these scores"""
+    losses: Floats
+    """cross entropy of each of these scores, shape (N,)"""
+
+    @property
+    def loss(self) -> float:
+        """Their mean."""
+        return float(self.losses.mean())
 
     def scores(self, features: Floats) -> Floats:
         """Log posteriors at the calibration set's prevalence up to a constant per row, shape (N, C)."""
@@ -103,6 +112,8 @@ def choose_calibration(data: LabeledLogits) -> Calibration:
             ridges = [Ridge(strength, ridge.biases, ridge.centre) for strength in MATRIX_STRENGTHS]
             found += _path(start, ridges, partial(fit, squares=start.features.squares, matrix=True))
     best = _best(found)
+    if not _clearly_better(best, plain, data.groups):
+        best = plain
     return fit_calibration(best.features, best.problem, folds, best, precision=_EXACT)
 
 
@@ -130,9 +141,7 @@ def fit_calibration(
         fitted.append(refit_matrix(rest, guess, inverse, precision))
         crossfitted[held] = problem.layout.scores(fitted[-1], problem.features[held])
     losses, _ = losses_and_probabilities(crossfitted, problem.labels)
-    return Calibration(
-        features, problem, parameters, inverse, tuple(fitted), crossfitted, float(losses.mean())
-    )
+    return Calibration(features, problem, parameters, inverse, tuple(fitted), crossfitted, losses)
 
 
 def _path(
@@ -150,6 +159,15 @@ def _path(
 
 def _best(calibrations: list[Calibration]) -> Calibration:
     return min(calibrations, key=lambda calibration: calibration.loss)
+
+
+def _clearly_better(one: Calibration, other: Calibration, groups: NDArray[np.generic] | None) -> bool:
+    """Is its loss smaller by more than DOUBT standard errors of the difference?"""
+    gains = other.losses - one.losses
+    if groups is not None:
+        gains = np.bincount(np.unique(groups, return_inverse=True)[1], gains - gains.mean())
+    error = np.sqrt(((gains - gains.mean()) ** 2).sum()) / one.losses.size
+    return other.loss - one.loss > DOUBT * error
 
 
 def _carried(near: Calibration, parameters: Floats, layout: Layout) -> Floats:
