@@ -16,6 +16,7 @@ from lifelong_core.errors import InvalidInputError
 
 _SHOWN = 2
 """Disagreements that a sentence names; the report lists more."""
+_SMALLEST_SAID = 1e-12
 
 ReasonCode: TypeAlias = Literal[
     "calibration_unidentifiable",
@@ -119,7 +120,7 @@ def too_little_gain(gain: ExpectedGain, threshold: float, *, going_back: bool) -
 
 def assumption_violated(test: AssumptionTest, harm: float | None = None) -> Reason:
     """More has changed than the prevalence; names what disagrees most, and what a swap could cost at worst."""
-    parts = [f"More has changed than the prevalence (p = {test.p_value:.2g}, level {test.level:g})."]
+    parts = [f"More has changed than the prevalence ({_probability(test.p_value)}, level {test.level:g})."]
     parts += [item.text for item in test.disagreements[:_SHOWN]]
     if not test.reliable:
         parts.append("The calibration set is too small for this test to keep its level.")
@@ -136,8 +137,12 @@ def cooling_down(passed: float, wanted: float) -> Reason:
 
 def _strength(test: ShiftTest) -> str:
     if test.p_value is not None:
-        return f"p = {test.p_value:.2g}, level {test.level:g}"
+        return f"{_probability(test.p_value)}, level {test.level:g}"
     return f"evidence 10^{test.statistic / np.log(10):.1f}, an alarm needs 10^{-np.log10(test.level):.1f}"
+
+
+def _probability(p_value: float) -> str:
+    return f"p = {p_value:.2g}" if p_value >= _SMALLEST_SAID else f"p < {_SMALLEST_SAID:g}"
 
 
 def _gain(gain: ExpectedGain, threshold: float, verdict: str) -> str:
