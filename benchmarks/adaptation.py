@@ -237,8 +237,8 @@ def main() -> None:
     windows, streams = swaps.measure(
         swap_tasks(quick=arguments.quick),
         seed=SEED,
-        draws=1 if arguments.quick else 5,
-        windows=20 if arguments.quick else 40,
+        draws=1 if arguments.quick else 4,
+        windows=12 if arguments.quick else 42,
         sizes=(200, 1000) if arguments.quick else (200, 1000, 5000),
         method=CHOSEN,
     )

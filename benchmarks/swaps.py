@@ -290,7 +290,7 @@ def stream(task: Task, *, seed: tuple[int, ...], method: str) -> Stream:
 def measure(
     tasks: list[Task], *, seed: int, draws: int, windows: int, sizes: tuple[int, ...], method: str
 ) -> tuple[list[Case], list[Stream]]:
-    """`cases` and two times `stream` for each task with `draws` calibration sets, in two processes."""
+    """`cases` and `stream` for each task with `draws` calibration sets, in two processes."""
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         single = [
             pool.submit(cases, task, seed=(seed, number, index), windows=windows, sizes=sizes, method=method)
@@ -300,7 +300,7 @@ def measure(
         streams = [
             pool.submit(stream, task, seed=(seed + 1, number, index), method=method)
             for number, task in enumerate(tasks)
-            for index in range(2 * draws)
+            for index in range(draws)
         ]
         return [case for job in single for case in job.result()], [job.result() for job in streams]
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lifelong_core.deploy import AdaptationPolicy, AdaptationReport, LabeledLogits, PostProcessingHead
+    from lifelong_core.deploy.assumption_result import AssumptionTest
     from lifelong_core.deploy.planning import SamplePlan
 
 SIZES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000)
@@ -240,11 +241,25 @@ def _print_report(report: "AdaptationReport", head: "PostProcessingHead") -> Non
                 name, f"{head.assumed_prevalence[k]:.3f}", f"{estimate.prevalence[k]:.3f}", interval
             )
         Console().print(table)
+    _print_assumption(report.assumption_test)
     if gain is not None:
         click.echo(
             f"Expected cost of a decision: {gain.current_cost:.4f} now, {gain.candidate_cost:.4f} with a new head; "
             f"gain {gain.value:.4f} ({gain.low:.4f} to {gain.high:.4f})."
         )
+
+
+def _print_assumption(test: "AssumptionTest | None") -> None:
+    """Whether anything but the prevalence has changed."""
+    if test is None:
+        return
+    verdict = "more has changed" if test.rejected else "nothing speaks against it"
+    promise = "" if test.reliable else "; the calibration set is too small for this test to keep its level"
+    click.echo(
+        f"Only the prevalence has changed? {verdict} (p = {test.p_value:.2g}, level {test.level:g}){promise}."
+    )
+    for item in test.disagreements if test.rejected else ():
+        click.echo(f"  - {item.text}")
 
 
 def _head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessingHead":

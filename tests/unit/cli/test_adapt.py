@@ -63,6 +63,18 @@ def test_the_head_that_serves_decides_what_counts_as_shifted(run, tmp_path):
     assert run("calibration.npz", "same.npy", "--head", "new.json").startswith("swap")
 
 
+def test_a_window_that_is_no_mix_of_the_classes_is_refused_and_says_why(run, tmp_path):
+    logits = draw([930, 70], 2).logits.copy()
+    logits[:, 1] += 2
+    np.save(tmp_path / "moved.npy", logits)
+    text = run("calibration.npz", "moved.npy", "--classes", "ok,ill")
+    assert text.startswith("refuse")
+    assert "more has changed" in text
+    assert "nothing speaks against it" in run("calibration.npz", "shifted.npy")
+    gone_on = run("calibration.npz", "moved.npy", "--policy", '{"assumption_violated": "report"}')
+    assert not gone_on.startswith("refuse")
+
+
 def test_json_is_the_report(run):
     report = AdaptationReport.from_json(run("calibration.npz", "shifted.npy", "--method", "PACC", "--json"))
     assert report.outcome == "swap"
