@@ -1,0 +1,290 @@
+"""Sequential evidence that the prevalence differs from what the head assumes, valid over endless looks.
+
+Each bet (see `betting`) has a capital M of its own, which starts with nothing, gets one unit before every look and is
+multiplied by what the bucket pays: M <- (M + 1) L. It is the sum of the test supermartingales that start at each look,
+an e-detector (Shin, Ramdas and Rinaldo 2024): while the truth lies in the zone, M exceeds the number of looks by no
+more than chance on average, E[M_t] <= t, at stopping times too. So does the weighted mean over bets. An alarm when it
+reaches A therefore comes after A looks or more on average, and within the first t looks with probability t / A or less,
+whatever the sizes of the buckets. Each sample must be in one bucket only; samples may come late, in any order.
+
+What has to hold: given all earlier buckets, the population's prevalence differs from the assumed one by a move of at
+most `tolerance` of the samples between classes, the outputs within a class are those of the calibration set (the other
+test watches that), and the calibration set's draw is not one of the one in a hundred that lie outside their own zone.
+A prevalence that jitters from bucket to bucket around the assumed one by more than the tolerance breaks this for the
+samples of one bucket, which then depend on each other. Against that, evidence is tempered by how much earlier buckets
+scattered beyond their samples' own chance: approximate, because that has to be learned first.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, frozen
+from lifelong_core.deploy.betting import fixed_bets, learned_bets, log_growth, precision
+from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.deploy.documents import take_fields
+from lifelong_core.deploy.score_reference import ScoreReference
+from lifelong_core.deploy.scores import BucketScores, bucket_scores
+from lifelong_core.deploy.values import ArrayValue
+from lifelong_core.errors import InvalidInputError
+
+__all__ = ["BucketScores", "ScoreReference", "ShiftEvidence", "bucket_scores", "gather_evidence"]
+
+MEMORIES = np.array([1_000.0, 4_000.0, 16_000.0])
+"""Samples over which the learned bets look back; older ones fade exponentially."""
+
+LEARNED_WEIGHT = 0.5
+"""Share of the learned bets in the mean over all; the fixed ones have the rest."""
+
+LARGEST_LOG_CAPITAL = 30.0
+"""Capital beyond e^30 is given away: after a shift has vanished, its evidence has to vanish too."""
+
+SCATTER_LOOKS = 100.0
+"""Looks over which the scatter of the buckets' means is averaged; older ones fade exponentially."""
+
+PRIOR_LOOKS = 5.0
+"""So many looks without any excess scatter are presumed at the start."""
+
+LARGEST_RISE = 5.0
+"""One look's scatter counts at most so much more than the mean so far: a shift is a jump, but only one."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftEvidence(ArrayValue):
+    """State of the sequential test after some looks; its size does not depend on their number."""
+
+    key: str
+    """what the test is about: the caller's digests of quantifier, head and policy"""
+    looks: int
+    """buckets with at least one sample"""
+    samples: int
+    log_capitals: Floats
+    """shape (J,), log(1 + M) of each bet, the fixed ones first"""
+    memory_sums: Floats
+    """shape (K, C), faded sums of (score - expectation)"""
+    memory_samples: Floats
+    """shape (K,), faded numbers of samples"""
+    last_deviation: Floats
+    """shape (C,), mean of (score - expectation) in the last bucket"""
+    last_variance: Floats
+    """shape (C,), of that mean, from the scatter of its samples or groups"""
+    scatter: float
+    """faded sum over looks of (how much the means of successive buckets differ, squared) / (what chance explains)"""
+    scatter_looks: float
+    """faded number of those looks"""
+
+    def __post_init__(self) -> None:
+        """Check and freeze the arrays.
+
+        Raises:
+            InvalidInputError: a shape or a value does not fit.
+        """
+        for name, dimensions in (
+            ("log_capitals", 1),
+            ("memory_sums", 2),
+            ("memory_samples", 1),
+            ("last_deviation", 1),
+            ("last_variance", 1),
+        ):
+            array = as_parameter(getattr(self, name), field=name)
+            if array.ndim != dimensions:
+                raise InvalidInputError(f"expected {dimensions} dimensions, got {array.ndim}.", field=name)
+            object.__setattr__(self, name, frozen(array))
+        if self.memory_sums.shape != (self.memory_samples.size, self.last_deviation.size):
+            raise InvalidInputError("expected one row per memory, one column per class.", field="memory_sums")
+        if self.last_variance.shape != self.last_deviation.shape:
+            raise InvalidInputError("expected one number per class.", field="last_variance")
+        if (self.log_capitals < 0).any() or (self.log_capitals > LARGEST_LOG_CAPITAL + 1).any():
+            raise InvalidInputError(f"expected 0 to {LARGEST_LOG_CAPITAL:g}.", field="log_capitals")
+        if self.scatter_looks <= 0:
+            raise InvalidInputError("expected a positive number.", field="scatter_looks")
+
+    @classmethod
+    def start(cls, key: str, *, classes: int, bets: int) -> Self:
+        """No evidence yet."""
+        memories = MEMORIES.size
+        return cls(
+            key=key,
+            looks=0,
+            samples=0,
+            log_capitals=np.zeros(bets),
+            memory_sums=np.zeros((memories, classes)),
+            memory_samples=np.zeros(memories),
+            last_deviation=np.zeros(classes),
+            last_variance=np.zeros(classes),
+            scatter=PRIOR_LOOKS,
+            scatter_looks=PRIOR_LOOKS,
+        )
+
+    @property
+    def log_e_value(self) -> float:
+        """Logarithm of the e-detector, the weighted mean of all capitals; 0 where that is below 1."""
+        capitals = np.expm1(self.log_capitals)
+        fixed, learned = np.split(capitals, [-MEMORIES.size])
+        value = (1 - LEARNED_WEIGHT) * fixed.mean() + LEARNED_WEIGHT * learned.mean()
+        return math.log(max(value, 1.0))
+
+    @property
+    def dispersion(self) -> float:
+        """How much more the means of successive buckets scatter than their samples explain, at least 1."""
+        return max(1.0, self.scatter / self.scatter_looks)
+
+    def to_document(self) -> dict[str, Any]:
+        """The evidence as JSON values; every number survives the round trip exactly."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {
+            "schema_version": 1,
+            **{name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()},
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_document` wrote.
+
+        Raises:
+            InvalidInputError: a field is missing, unknown or has an illegal value.
+        """
+        return cls(**take_fields(document, 1, required=tuple(cls.__dataclass_fields__)))
+
+
+def gather_evidence(
+    evidence: ShiftEvidence | None,
+    reference: ScoreReference,
+    buckets: Sequence[BucketScores],
+    *,
+    key: str,
+    tolerance: float,
+) -> ShiftEvidence:
+    """Look at new buckets, one after the other; raise an alarm when `log_e_value` reaches log(looks per false alarm).
+
+    Args:
+        evidence: what the looks before left; None, another key, or a state that another version of the product
+            gathered with other bets: the test starts anew.
+        reference: of the head whose scores the buckets hold.
+        buckets: each sample in one of them, once; empty ones are passed over.
+        key: digests of all that the test depends on.
+        tolerance: share of the population, 0 to 1, that may have moved from some classes to others without being
+            a shift. (No class's prevalence changes by more, the L1 distance by no more than twice as much.)
+
+    Raises:
+        InvalidInputError: a bucket has another number of classes, or the tolerance is no share.
+
+    Examples:
+        >>> import numpy as np
+        >>> from lifelong_core.deploy import LabeledLogits, fit_head
+        >>> rng = np.random.default_rng(0)
+        >>> def sample(*counts):
+        ...     labels = rng.permutation(np.repeat(np.arange(len(counts)), counts))
+        ...     return 2 * np.eye(len(counts))[labels] + rng.normal(size=(labels.size, len(counts))), labels
+        >>> calibration = LabeledLogits(*sample(4000, 4000))
+        >>> head = fit_head(calibration, [[0, 1], [1, 0]])
+        >>> reference = ScoreReference.of(calibration, head)
+        >>> def look(evidence, *counts):
+        ...     bucket = bucket_scores(head, sample(*counts)[0])
+        ...     return gather_evidence(evidence, reference, [bucket], key=head.digest, tolerance=0.01)
+        >>> evidence = None
+        >>> for hour in range(24):
+        ...     evidence = look(evidence, 250, 250)
+        >>> alarm = float(np.log(175_200))  # one false alarm in twenty years of hourly looks, at most
+        >>> evidence.log_e_value < alarm
+        True
+        >>> for hour in range(8):
+        ...     evidence = look(evidence, 300, 200)
+        >>> evidence.log_e_value > alarm
+        True
+    """
+    if not 0 <= tolerance <= 1:
+        raise InvalidInputError(f"expected a number from 0 to 1, got {tolerance}.", field="tolerance")
+    for bucket in buckets:
+        if bucket.classes != reference.classes:
+            raise InvalidInputError(
+                f"expected scores of {reference.classes} classes, got {bucket.classes}.", field="buckets"
+            )
+    bettor = _Bettor.of(reference, tolerance)
+    if evidence is None or evidence.key != key or not bettor.knows(evidence):
+        evidence = ShiftEvidence.start(key, classes=reference.classes, bets=bettor.bets)
+    for bucket in buckets:
+        if bucket.samples:
+            evidence = bettor.look(evidence, bucket)
+    return evidence
+
+
+@dataclass(frozen=True)
+class _Bettor:
+    """All that the looks share."""
+
+    reference: ScoreReference
+    tolerance: float
+    precision: Floats
+    fixed: Floats
+    fixed_tolls: Floats
+
+    @classmethod
+    def of(cls, reference: ScoreReference, tolerance: float) -> Self:
+        fixed = fixed_bets(reference)
+        return cls(reference, tolerance, precision(reference), fixed, reference.tolls(fixed, tolerance))
+
+    @property
+    def bets(self) -> int:
+        return self.fixed.shape[0] + MEMORIES.size
+
+    def knows(self, evidence: ShiftEvidence) -> bool:
+        return evidence.log_capitals.size == self.bets and evidence.memory_sums.shape == (
+            MEMORIES.size,
+            self.reference.classes,
+        )
+
+    def look(self, evidence: ShiftEvidence, bucket: BucketScores) -> ShiftEvidence:
+        """Place the bets that the evidence so far suggests, and see what the bucket pays."""
+        expectation = self.reference.expectation
+        samples = bucket.samples
+        deviation = bucket.sums - samples * expectation
+        squares = np.diag(bucket.squares_around(expectation))
+        scatter, scatter_looks = _scatter(evidence, deviation / samples, squares / samples**2)
+        fading = np.exp(-samples / MEMORIES)
+        return ShiftEvidence(
+            key=evidence.key,
+            looks=evidence.looks + 1,
+            samples=evidence.samples + samples,
+            log_capitals=self._capitals(evidence, bucket),
+            memory_sums=evidence.memory_sums * fading[:, np.newaxis] + deviation,
+            memory_samples=evidence.memory_samples * fading + samples,
+            last_deviation=deviation / samples,
+            last_variance=squares / samples**2,
+            scatter=scatter,
+            scatter_looks=scatter_looks,
+        )
+
+    def _capitals(self, evidence: ShiftEvidence, bucket: BucketScores) -> Floats:
+        """log(1 + M) of each bet after the bucket."""
+        recent = evidence.memory_sums / np.maximum(evidence.memory_samples, 1.0)[:, np.newaxis]
+        learned, learned_tolls = learned_bets(self.reference, self.precision, recent, self.tolerance)
+        growth = log_growth(
+            np.vstack([self.fixed, learned]),
+            np.concatenate([self.fixed_tolls, learned_tolls]),
+            self.reference.expectation,
+            bucket,
+            evidence.dispersion,
+        )
+        # Where nothing is bet, nothing is staked: the unit would only pile up, look after look.
+        unit = np.ones(self.bets)
+        unit[self.fixed.shape[0] :] = learned.any(axis=1)
+        before = np.expm1(evidence.log_capitals) + unit
+        after = np.log(before, out=np.full(self.bets, -np.inf), where=before > 0) + growth
+        return np.logaddexp(0, np.minimum(after, LARGEST_LOG_CAPITAL))
+
+
+def _scatter(evidence: ShiftEvidence, deviation: Floats, variance: Floats) -> tuple[float, float]:
+    """Sum and number of the looks' squared differences over what chance explains, with one look more."""
+    explained = float((variance + evidence.last_variance).sum())
+    if evidence.looks == 0 or explained <= 0:
+        return evidence.scatter, evidence.scatter_looks
+    excess = float(((deviation - evidence.last_deviation) ** 2).sum()) / explained
+    fading = 1 - 1 / SCATTER_LOOKS
+    return (
+        evidence.scatter * fading + min(excess, LARGEST_RISE * evidence.dispersion),
+        evidence.scatter_looks * fading + 1,
+    )

@@ -1,0 +1,251 @@
+"""What the scores of a head should be on average, if the population has the prevalence that the head assumes."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Integers, frozen
+from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.deploy.folds import stratified_folds
+from lifelong_core.deploy.head import PostProcessingHead, fit_head
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.scientific import chi_square_quantile, t_quantile
+from lifelong_core.deploy.scores import BucketScores
+from lifelong_core.deploy.values import ArrayValue
+from lifelong_core.errors import InvalidInputError, UnidentifiableError
+
+ZONE_CONFIDENCE = 0.99
+"""With this probability the zone around the expectation holds the true one, whatever the calibration set drawn."""
+
+IMPLAUSIBLE = 1e-4
+"""Reference samples so far off the expectation that chance would do it more rarely have another prevalence."""
+
+FOLDS = 5
+
+NEAREST_STEPS = 4
+"""More hardly shorten the distance."""
+
+_TINY = np.finfo(np.float64).tiny
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreReference(ArrayValue):
+    """Moments of a head's scores in a population with the prevalence that it assumes, and how well they are known."""
+
+    expectation: Floats
+    """shape (C,), mean score"""
+    class_means: Floats
+    """shape (C, C), column k: mean score of class k"""
+    spread: Floats
+    """shape (C, C), covariance of one sample's scores"""
+    error: Floats
+    """shape (C, C), covariance of `expectation`, from the calibration set's own sampling"""
+    degrees_of_freedom: Floats
+    """shape (C,), behind the diagonal of `error`"""
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays."""
+        for name in ("expectation", "class_means", "spread", "error", "degrees_of_freedom"):
+            object.__setattr__(self, name, frozen(as_parameter(getattr(self, name), field=name)))
+
+    @classmethod
+    def of(cls, calibration: LabeledLogits, head: PostProcessingHead) -> Self:
+        """The reference of a head, from the calibration set of its model.
+
+        A head looks better than it is on the samples that it was fitted on; where it was fitted on these, each sample
+        is scored by a head fitted without the sample's fold. The classes are sampled separately, the calibration
+        set's groups are respected. To every class one sample more is added at the overall mean when its spread is
+        computed, so that a few samples which happen to agree do not claim to know their class.
+
+        Raises:
+            InvalidInputError: calibration set and head have different classes.
+            UnidentifiableError: a class has no calibration sample.
+        """
+        if calibration.classes != head.classes:
+            raise InvalidInputError(
+                f"expected {head.classes} classes like the head's, got {calibration.classes}.",
+                field="calibration",
+            )
+        counts, labels = calibration.counts, calibration.labels
+        if not counts.all():
+            raise UnidentifiableError(
+                f"class {int(np.argmin(counts))} has no calibration sample.",
+                field="calibration",
+                mend="Add labelled samples of this class.",
+            )
+        prevalence = head.assumed_prevalence
+        scores = _held_out_scores(calibration, head)
+        shares = np.zeros((calibration.samples, head.classes))
+        shares[np.arange(labels.size), labels] = 1 / counts[labels]
+        means = scores.T @ shares
+        expectation = means @ prevalence
+        weights = shares @ prevalence
+        deviations = scores - expectation
+        error, freedom = _sampling_error(
+            (scores - means.T[labels]) * weights[:, np.newaxis],
+            prevalence * (means - expectation[:, np.newaxis]),
+            calibration,
+        )
+        return cls(expectation, means, deviations.T @ (deviations * weights[:, np.newaxis]), error, freedom)
+
+    @property
+    def classes(self) -> int:
+        """Number of classes C."""
+        return self.expectation.size
+
+    def recentred(self, unlabelled: BucketScores) -> Self:
+        """The same with the expectation measured on unlabelled samples that have the assumed prevalence.
+
+        A calibration set that is unlucky in its draw (one in a hundred falls outside its own zone) lets false alarms
+        come again and again. Many unlabelled samples of the population for which the head was fitted, e.g. 50,000
+        of the development site, mend that, and make the zone small. That they have the assumed prevalence is for
+        the caller to know: a shift that is in them already will never be found.
+
+        Raises:
+            InvalidInputError: fewer than two samples, another number of classes, or a mean so far from what the
+                calibration set leads to expect that these samples must have another prevalence.
+        """
+        if unlabelled.classes != self.classes or unlabelled.samples < 2:
+            raise InvalidInputError(
+                f"expected scores of two samples or more in {self.classes} classes.", field="unlabelled"
+            )
+        mean = unlabelled.mean
+        error = unlabelled.squares_around(mean) / unlabelled.samples**2
+        # (sum m)^2 / sum m^2 groups of equal size would say as much (Kish 1965); one group shows no spread at all.
+        freedom = unlabelled.samples**2 / unlabelled.products.sum() - 1
+        if freedom <= 0:
+            raise InvalidInputError("expected samples of several groups.", field="unlabelled")
+        found = replace(
+            self,
+            expectation=mean,
+            error=error * (freedom + 1) / freedom,
+            degrees_of_freedom=np.full(self.classes, freedom),
+        )
+        both = replace(self, error=self.error + found.error)
+        distance = np.abs(mean - self.expectation)
+        if (distance > both._intervals(1 - IMPLAUSIBLE)).any():
+            k = int(np.argmax(distance))
+            raise InvalidInputError(
+                f"the mean score of class {k} is {mean[k]:.4f}, where {self.expectation[k]:.4f} is expected: these "
+                "samples have another prevalence than the head assumes.",
+                field="unlabelled",
+                mend="Take samples of the population for which the head was fitted.",
+            )
+        return found
+
+    def tolls(self, bets: Floats, tolerance: float) -> Floats:
+        """The most that bet @ (mean score - expectation) can be inside the zone, shape (J,), for bets of shape (J, C).
+
+        The zone is the sum of two convex sets. The first holds the true expectation with ZONE_CONFIDENCE: it is
+        the intersection of a box (simultaneous t intervals) and an ellipsoid (Scheffe 1959), half of the doubt for
+        each. The second is what moving up to `tolerance` of the population from some classes to others does to
+        the mean score. (Support functions of convex sets add up; that of an intersection is at most the smaller.)
+        """
+        moved = bets @ self.class_means
+        tolerated = tolerance * (moved.max(axis=1) - moved.min(axis=1))
+        lengths = np.sqrt(np.maximum(((bets @ self.error) * bets).sum(axis=1), 0))
+        return tolerated + np.minimum(np.abs(bets) @ self._half_widths, lengths * self._radius)
+
+    def nearest(self, deviations: Floats, metric: Floats, tolerance: float) -> Floats:
+        """Points of the zone (its ellipsoid and its tolerated moves) near to deviations of shape (K, C), same shape.
+
+        Some steps of Frank and Wolfe (1956): towards the zone's extreme point in the direction of what is left,
+        as far as brings the most. Any point of the zone serves; the nearest only makes the better bet.
+        """
+        points = np.zeros_like(deviations)
+        for _ in range(NEAREST_STEPS):
+            direction = (deviations - points) @ metric
+            moved = direction @ self.class_means
+            reached = direction @ self.error
+            length = np.sqrt(np.maximum((reached * direction).sum(axis=1), _TINY))
+            gained = self.class_means.T[moved.argmax(axis=1)] - self.class_means.T[moved.argmin(axis=1)]
+            step = tolerance * gained + self._radius / length[:, np.newaxis] * reached - points
+            squared = np.maximum(((step @ metric) * step).sum(axis=1), _TINY)
+            share = np.clip((direction * step).sum(axis=1) / squared, 0, 1)
+            points = points + share[:, np.newaxis] * step
+        return points
+
+    @cached_property
+    def _half_widths(self) -> Floats:
+        """Of the zone's box, shape (C,)."""
+        return self._intervals((1 + ZONE_CONFIDENCE) / 2)
+
+    def _intervals(self, confidence: float) -> Floats:
+        """Half widths of intervals that hold for all classes at once (Bonferroni), shape (C,)."""
+        tests = 1 if self.classes == 2 else self.classes  # with two classes both say the same
+        quantile = t_quantile(self.degrees_of_freedom, 1 - (1 - confidence) / (2 * tests))
+        return quantile * np.sqrt(np.maximum(np.diag(self.error), 0))
+
+    @cached_property
+    def _radius(self) -> float:
+        """Of the zone's ellipsoid, in standard errors: a chi quantile, as much longer as t's is than the normal one."""
+        variances = np.diag(self.error)
+        if not variances.any():
+            return 0.0
+        confidence = (1 + ZONE_CONFIDENCE) / 2
+        freedom = float(variances @ self.degrees_of_freedom / variances.sum())
+        heavier = t_quantile(freedom, (1 + confidence) / 2) / np.sqrt(chi_square_quantile(1, confidence))
+        return float(np.sqrt(chi_square_quantile(self.classes - 1, confidence)) * heavier)
+
+
+def _held_out_scores(calibration: LabeledLogits, head: PostProcessingHead) -> Floats:
+    """The head's probabilities of the calibration samples as if it had not seen them, shape (N, C)."""
+    folds = stratified_folds(calibration, FOLDS)
+    if not folds.any() or not _was_fitted_on(calibration, head):
+        return head.apply(calibration.logits).probabilities
+    scores = np.empty((calibration.samples, head.classes))
+    for fold in range(int(folds.max()) + 1):
+        held = folds == fold
+        fitted = _refitted(calibration.select(~held), head)
+        scores[held] = fitted.apply(calibration.logits[held]).probabilities
+    return scores
+
+
+def _was_fitted_on(calibration: LabeledLogits, head: PostProcessingHead) -> bool:
+    """Does fitting again on this calibration set give this head?"""
+    again = _refitted(calibration, head)
+    return np.allclose(again.temperature, head.temperature, rtol=1e-6) and np.allclose(
+        again.bias, head.bias, rtol=1e-6, atol=1e-6
+    )
+
+
+def _refitted(calibration: LabeledLogits, head: PostProcessingHead) -> PostProcessingHead:
+    return fit_head(calibration, head.costs, target_prevalence=head.assumed_prevalence)
+
+
+def _sampling_error(residuals: Floats, added: Floats, calibration: LabeledLogits) -> tuple[Floats, Floats]:
+    """Covariance (C, C) of the sum of the residuals, and degrees of freedom (C,) by Welch and Satterthwaite.
+
+    Args:
+        residuals: shape (N, C), each sample's share in the error, zero mean in each class.
+        added: shape (C, C), column k: the share of one sample more of class k, had it all of the class's weight.
+        calibration: labels and groups of the samples.
+    """
+    classes = calibration.classes
+    member, part = _independent_parts(calibration)
+    _, firsts, index = np.unique(part, return_index=True, return_inverse=True)
+    owner = calibration.labels[firsts]
+    independent = np.bincount(owner, minlength=classes).astype(np.float64)
+    shares = np.zeros((owner.size, classes))
+    np.add.at(shares, index, residuals)
+    shares *= np.sqrt(independent / np.maximum(independent - 1, 1))[owner][:, np.newaxis]
+    pseudo = added / np.sqrt(independent * (independent + 1))
+    sums = np.zeros((int(member.max()) + 1, classes))
+    np.add.at(sums, member[firsts], shares)
+    by_class = pseudo.T**2  # row k: the variances that class k brings
+    np.add.at(by_class, owner, shares**2)
+    freedom = np.full(classes, independent.sum())
+    squares = (by_class**2 / independent[:, np.newaxis]).sum(axis=0)
+    np.divide(by_class.sum(axis=0) ** 2, squares, out=freedom, where=squares > 0)
+    return sums.T @ sums + pseudo @ pseudo.T, freedom
+
+
+def _independent_parts(calibration: LabeledLogits) -> tuple[Integers, Integers]:
+    """Each sample's group, and its part, the samples of one class in one group, as numbers of shape (N,) each."""
+    if calibration.groups is None:
+        member = np.arange(calibration.samples, dtype=np.int64)
+    else:
+        member = np.unique(calibration.groups, return_inverse=True)[1].astype(np.int64)
+    return member, member * calibration.classes + calibration.labels
