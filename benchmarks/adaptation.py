@@ -186,7 +186,8 @@ def show_swaps(found: list[swaps.Summary]) -> None:
 def show_streams(found: list[swaps.Stream]) -> Row:
     """Print what cycles with sequential evidence did before and after a shift."""
     worth = [one for one in found if one.possible > swaps.HARMFUL]
-    delays = sorted(one.samples_to_swap for one in worth)
+    delays = [one.samples_to_swap for one in worth]
+    middle = float(np.median(delays)) if delays else float("nan")
     result: Row = {
         "streams": len(found),
         "calm_cycles": sum(one.cycles for one in found),
@@ -195,7 +196,7 @@ def show_streams(found: list[swaps.Stream]) -> Row:
         "kept": sum(one.gain for one in found) / sum(one.possible for one in found),
         "streams_worth_a_swap": len(worth),
         "swapped": sum(bool(np.isfinite(delay)) for delay in delays),
-        "median_samples_to_swap": float(delays[len(delays) // 2]) if delays else None,
+        "median_samples_to_swap": middle if np.isfinite(middle) else None,
     }
     print(
         f"\nsequential evidence, {swaps.NEW_SAMPLES} new samples per cycle, windows of "

@@ -183,7 +183,7 @@ def summaries(task: Task, rows: int) -> list[Row]:
     window = draw(task.deployment, rng.dirichlet(np.ones(task.classes)), rows, rng).logits
     window = window + rng.normal(0, 0.05, window.shape).astype(np.float32)  # no two samples are equal
     found: list[Row] = []
-    for name in ("PACC", "MLLS", CHOSEN):
+    for name in (CHOSEN,):
         fitted = quantifier(name).fit(task.calibration)
         parts, summarize_ms = _timed(
             lambda fitted=fitted: [fitted.summarize(part) for part in np.array_split(window, BUCKETS)]
