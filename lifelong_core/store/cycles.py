@@ -1,5 +1,6 @@
 """Cycles: what each pass over a window found and did, and the swap itself, in one transaction."""
 
+import json
 from dataclasses import replace
 from uuid import UUID
 
@@ -52,12 +53,14 @@ class Cycles:
         Raises:
             ConflictError: the cycle that was due then has been recorded already, or the candidate would replace
                 another head than the one that was judged, or one that was pinned meanwhile; nothing is written.
-            InvalidInputError: outcome and candidate do not agree, or the candidate does not fit the model.
+            InvalidInputError: outcome and candidate do not agree, the candidate does not fit the model, or the
+                report is no JSON document.
         """
         if (cycle.outcome == "swap") != (candidate is not None):
             raise InvalidInputError(
                 f"a cycle that ends in {cycle.outcome} has another candidate.", field="candidate"
             )
+        _check_report(cycle)
         publishes = candidate is not None and mode == "auto"
         with self._database.write() as connection:
             if publishes:
@@ -153,6 +156,14 @@ class Cycles:
             query = query.where(_cycles.c.environment == environment)
         with self._database.read() as connection:
             return [cycle_of(row) for row in connection.execute(query).mappings()]
+
+
+def _check_report(cycle: Cycle) -> None:
+    """PostgreSQL would refuse NaN and infinity, SQLite would keep them, and no answer could hold them."""
+    try:
+        json.dumps(cycle.report, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"expected a JSON document: {error}.", field="report") from error
 
 
 def _refuse_repetition(connection: sa.Connection, model: Model, cycle: Cycle) -> None:

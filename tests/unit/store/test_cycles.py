@@ -1,3 +1,4 @@
+import math
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -294,6 +295,16 @@ def test_the_cycle_that_read_furthest_is_found_whatever_the_clocks_said(store: S
     )
     assert store.cycles.last(model.id, SITE) == ahead
     assert store.cycles.last_read(model.id, SITE) == furthest
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.inf, np.float32(1)])
+def test_a_report_that_no_answer_could_hold_is_refused_by_both_databases(store: Store, value: Any):
+    model, _ = add_serving_model(store)
+    odd = replace(cycle(model), report={"statistic": value})
+    with pytest.raises(InvalidInputError) as refused:
+        store.cycles.finish(odd, candidate=None, expected_sequence=None)
+    assert refused.value.field == "report"
+    assert store.cycles.list() == []
 
 
 def test_a_cycle_of_an_unknown_model_is_not_found(store: Store):
