@@ -38,10 +38,10 @@ def test_a_matrix_is_chosen_where_noise_is_correlated_and_only_there():
     rng = np.random.default_rng(0)
     plain, mixed = choose_calibration(draw(rng, 2000)), choose_calibration(draw(rng, 2000, noise=CORRELATED))
     assert mixed.problem.layout.matrix
-    assert not plain.problem.layout.matrix or plain.problem.ridge.matrix >= 10
+    assert not plain.problem.layout.matrix
     fresh = draw(rng, 20_000, noise=CORRELATED)
     calibration = draw(rng, 2000, noise=CORRELATED)
-    assert held_out_loss(choose_calibration(calibration), fresh) < 0.9 * affine_loss(calibration, fresh)
+    assert held_out_loss(choose_calibration(calibration), fresh) < 0.95 * affine_loss(calibration, fresh)
 
 
 def test_squares_are_chosen_where_classes_differ_in_their_spread():
