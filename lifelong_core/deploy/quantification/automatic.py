@@ -37,18 +37,23 @@ class AutomaticQuantifier(ExpectationMaximization):
 
     def _fit(self) -> None:
         self._calibration_model = choose_calibration(self.calibration)
-        self._own = self._calibration_model.problem.features
+        self._own = self._features(self.calibration.logits)
         self._partner = ScoreAdaptedCount(self.calibration, self._calibration_model.crossfitted)
         typical = 1 / float(np.mean(1 / self.calibration.counts))
         self._partner_weight = 0.5 * typical / (typical + HALF_TRUST)
-        self._check_separated(softmax(self._scores(self._own)))
+        self._check_separated(self._posteriors(self._own))
 
     def _features(self, rows: Logits) -> Floats:
-        """What the calibration's scores are linear in, so that means of features give means of scores."""
-        return self._calibration_model.features.of(rows)
+        """What the calibration's scores are linear in, and the posteriors that they give."""
+        inputs = self._calibration_model.features.of(rows)
+        return np.hstack([inputs, softmax(self._calibration_model.scores(inputs))])
 
-    def _scores(self, features: Floats) -> Floats:
-        return self._calibration_model.scores(features)
+    def _posteriors(self, features: Floats) -> Floats:
+        return features[:, -self.calibration.classes :]
+
+    def _inputs(self, features: Floats) -> Floats:
+        """What the calibration's scores are linear in."""
+        return features[:, : -self.calibration.classes]
 
     def _solve(self, features: Floats, counts: Floats) -> Floats:
         likely, partner = self._solutions(features, counts)
@@ -73,7 +78,7 @@ class AutomaticQuantifier(ExpectationMaximization):
     def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
         linear = self._linearise(features, counts, prevalence)
         window, pseudo = np.split(linear.influences(), [features.shape[0]])
-        fitted = self._fitted_influence(linear, np.vstack([features, self._own]))
+        fitted = self._fitted_influence(linear, self._inputs(np.vstack([features, self._own])))
         partner = self._partner.influence(self._scores(features), prevalence)
         own, other = 1 - self._partner_weight, self._partner_weight
         return Influence(
@@ -96,5 +101,5 @@ class AutomaticQuantifier(ExpectationMaximization):
             change -= weighted[rows].T @ layout.products(posteriors, features[rows])
         moves = linear.sensitivity @ change @ model.inverse
         residuals = softmax(model.crossfitted) - one_hot(data.labels, data.classes)
-        gradients = layout.products(residuals, self._own)
+        gradients = layout.products(residuals, self._inputs(self._own))
         return -(gradients * data.prevalence[data.labels][:, np.newaxis]) @ moves.T

@@ -4,31 +4,42 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Logits, as_groups, as_logits
+from lifelong_core.arrays import Floats, Logits, as_groups, as_logits, centred
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import canonical
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.quantification.codebook import Codebook
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
+from lifelong_core.deploy.quantification.group_sketch import GroupSketch
 from lifelong_core.deploy.quantification.simplex import tangent_basis
+from lifelong_core.deploy.quantification.summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import (
     PSEUDO_SAMPLES,
     Clusters,
     Influence,
     Spread,
     combine,
+    member_sums,
 )
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
+
+if TYPE_CHECKING:
+    from lifelong_core.deploy.assumption import AssumptionReference
 
 MINIMUM_SEPARATION = 1e-4
 """The classes' mean features span a simplex; this is how thin it may be: its smallest singular value, on directions
 that sum to zero, in units of the features' standard deviation. In a thinner one some change of the prevalence hardly
 shows: to see it would take a hundred million samples."""
+
+_BATCH = 1 << 16
+"""Rows whose features are in memory at once when a summary is made."""
 
 _ROUNDING = 1e-12
 """Features that spread no more than this are constant but for rounding."""
@@ -47,8 +58,6 @@ class Analysis:
     """shape (U,), samples at each distinct row of the window, one row of `influence.window` each"""
     clusters: Clusters | None
     """groups of the window's samples"""
-    groups: NDArray[np.generic] | None
-    """shape (N,), of the window"""
 
     def spread(self, influence: Influence) -> Spread:
         """Covariance of a figure that each sample of this window and of the calibration set moves so."""
@@ -86,6 +95,13 @@ class FittedQuantifier(ABC):
         self.settings: Mapping[str, float] = MappingProxyType({**self.defaults, **settings})
         self._fit()
 
+    @cached_property
+    def assumption_reference(self) -> "AssumptionReference":
+        """What the test "only the prevalence has changed" needs to know about the calibration set."""
+        from lifelong_core.deploy.assumption import AssumptionReference  # it imports this package
+
+        return AssumptionReference.of(self.calibration)
+
     @property
     def digest(self) -> str:
         """SHA-256 (hex) over method, settings and calibration set."""
@@ -96,19 +112,52 @@ class FittedQuantifier(ABC):
         }
         return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
-    def prevalence(self, logits: ArrayLike) -> Floats:
-        """The point estimate alone, shape (C,).
+    def prevalence(self, logits: ArrayLike | WindowSummary) -> Floats:
+        """The point estimate alone, shape (C,), from logits of shape (N, C), N >= 1, or a summary of them.
 
         Raises:
-            InvalidInputError: no sample, logits that are not finite, or another number of classes.
+            InvalidInputError: no sample, logits that are not finite, another number of classes, or a summary that
+                another quantifier made.
         """
-        rows = self._window(logits)
-        counts = np.full(rows.shape[0], 1.0)
-        return self._solve(self._features(rows), counts)
+        return self._solve(*self._rows(logits))
+
+    def summarize(self, logits: ArrayLike, groups: ArrayLike | None = None) -> WindowSummary:
+        """What this quantifier needs to know of a batch, in bounded space; the sum of summaries is that of a window.
+
+        Args:
+            logits: shape (N, C), N >= 0.
+            groups: shape (N,); samples of one group may depend on each other, also across batches.
+
+        Raises:
+            InvalidInputError: a shape or a value does not fit.
+        """
+        rows = as_logits(logits, classes=self.calibration.classes)
+        keys = as_groups(groups, samples=rows.shape[0])
+        cells, member = np.unique(self._codebook.cells(rows), return_inverse=True)
+        features = np.zeros((cells.size, self._features(self.calibration.logits[:1]).shape[1]))
+        logit_sums = np.zeros((cells.size, rows.shape[1]))
+        for begin in range(0, rows.shape[0], _BATCH):
+            batch = slice(begin, begin + _BATCH)
+            present, local = np.unique(member[batch], return_inverse=True)
+            features[present] += member_sums(self._features(rows[batch]), local)
+            logit_sums[present] += member_sums(centred(rows[batch]), local)
+        return WindowSummary(
+            self.digest,
+            cells,
+            np.bincount(member, minlength=cells.size).astype(np.int64),
+            features,
+            logit_sums,
+            self.assumption_reference.feature_sums(rows),
+            None if keys is None else GroupSketch.of(keys, cells[member]),
+        )
+
+    @cached_property
+    def _codebook(self) -> Codebook:
+        return Codebook.of(self.calibration)
 
     def estimate(
         self,
-        logits: ArrayLike,
+        logits: ArrayLike | WindowSummary,
         *,
         groups: ArrayLike | None = None,
         confidence: float = 0.95,
@@ -121,8 +170,8 @@ class FittedQuantifier(ABC):
         first-order influence functions (the sandwich variance of an M-estimator); see `uncertainty.combine`.
 
         Args:
-            logits: shape (N, C), N >= 1.
-            groups: shape (N,); samples of one group may depend on each other.
+            logits: shape (N, C), N >= 1, or a summary of them.
+            groups: shape (N,); samples of one group may depend on each other. A summary knows its groups.
             confidence: nominal coverage of each class's interval.
             rng: seed or generator; the present methods draw nothing, so that equal inputs give equal answers.
 
@@ -132,7 +181,11 @@ class FittedQuantifier(ABC):
         return self.analyse(logits, groups=groups, confidence=confidence).estimate
 
     def analyse(
-        self, logits: ArrayLike, *, groups: ArrayLike | None = None, confidence: float = 0.95
+        self,
+        logits: ArrayLike | WindowSummary,
+        *,
+        groups: ArrayLike | None = None,
+        confidence: float = 0.95,
     ) -> Analysis:
         """`estimate` with what its covariance is made of, for figures that depend on the estimated prevalence.
 
@@ -140,12 +193,11 @@ class FittedQuantifier(ABC):
             InvalidInputError: no sample, a shape or a value does not fit.
         """
         level = as_level(confidence, "confidence")
-        rows = self._window(logits)
-        keys = as_groups(groups, samples=rows.shape[0])
-        features, counts = self._features(rows), np.ones(rows.shape[0])
-        clusters = None if keys is None else Clusters.of(keys)
+        features, counts = self._rows(logits)
+        samples = round(float(counts.sum()))
+        clusters = self._clusters(logits, groups, samples)
         prevalence = self._solve(features, counts)
-        influence = self._influence(features, counts, smoothed(prevalence, rows.shape[0]))
+        influence = self._influence(features, counts, smoothed(prevalence, samples))
         spread = combine(influence, self.calibration, counts, clusters)
         deviation = self._second_solution(features, counts, prevalence) - prevalence
         covariance = spread.covariance + np.outer(deviation, deviation)
@@ -155,13 +207,13 @@ class FittedQuantifier(ABC):
             low=low,
             high=high,
             confidence=level,
-            n=rows.shape[0],
+            n=samples,
             effective_n=spread.effective_n,
             method=self.method,
             covariance=covariance,
             degrees_of_freedom=spread.degrees_of_freedom,
         )
-        return Analysis(estimate, influence, deviation, self.calibration, counts, clusters, keys)
+        return Analysis(estimate, influence, deviation, self.calibration, counts, clusters)
 
     @abstractmethod
     def _fit(self) -> None:
@@ -183,11 +235,33 @@ class FittedQuantifier(ABC):
         """Another estimate, (C,), that does without some assumption of the first: their difference adds variance."""
         return prevalence
 
-    def _window(self, logits: ArrayLike) -> Logits:
-        rows = as_logits(logits, classes=self.calibration.classes)
-        if rows.shape[0] == 0:
+    def _rows(self, window: ArrayLike | WindowSummary) -> tuple[Floats, Floats]:
+        """Features of the window's distinct rows, shape (U, F), and their counts, shape (U,)."""
+        if not isinstance(window, WindowSummary):
+            rows = as_logits(window, classes=self.calibration.classes)
+            if rows.shape[0] == 0:
+                raise InvalidInputError("expected at least one sample.", field="logits")
+            return self._features(rows), np.full(rows.shape[0], 1.0)
+        if window.quantifier_digest != self.digest:
+            raise InvalidInputError(
+                "another quantifier made this summary.",
+                field="summary",
+                mend="Summarize the logits again with this one.",
+            )
+        if window.samples == 0:
             raise InvalidInputError("expected at least one sample.", field="logits")
-        return rows
+        return window.mean_features(), window.counts.astype(np.float64)
+
+    @staticmethod
+    def _clusters(
+        window: ArrayLike | WindowSummary, groups: ArrayLike | None, samples: int
+    ) -> Clusters | None:
+        if isinstance(window, WindowSummary):
+            if groups is not None:
+                raise InvalidInputError("a summary knows the groups of its samples.", field="groups")
+            return window.clusters()
+        keys = as_groups(groups, samples=samples)
+        return None if keys is None else Clusters.of(keys)
 
     def _class_means(self, features: Floats) -> Floats:
         """Mean calibration feature of each class, shape (F, C): column k belongs to class k."""

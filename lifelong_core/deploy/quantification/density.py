@@ -34,18 +34,30 @@ class KernelDensityQuantifier(FittedQuantifier):
 
     def _fit(self) -> None:
         self._bandwidth = as_bandwidth(self.settings["bandwidth"])
-        own = self._features(self.calibration.logits)
-        self._check_separated(own)
-        self._kernels = ClassKernels.at(own, self.calibration, self._bandwidth)
+        self._own = softmax(self.calibration.logits.astype(np.float64))
+        self._check_separated(self._own)
+        self._kernels = ClassKernels.at(self._own, self.calibration, self._bandwidth)
 
     def _features(self, rows: Logits) -> Floats:
-        return softmax(rows.astype(np.float64))
+        """Softmax probabilities and the posteriors that the densities give, (N, 2 C).
 
-    def _densities(self, places: Floats) -> Floats:
-        """Density of each class at each place, up to a factor per place, shape (U, C)."""
-        return self._floored(*self._kernels.densities(places))
+        Posteriors, at the calibration set's prevalence, because the mean of them over samples that are close to each
+        other says what the samples say: summaries keep such means.
+        """
+        probabilities = softmax(rows.astype(np.float64))
+        points = Points.merged(probabilities, np.array([1.0] * rows.shape[0]), self._bandwidth)
+        return np.hstack([probabilities, self._posteriors(points.places)[points.place_of]])
+
+    def _split(self, features: Floats) -> tuple[Floats, Floats]:
+        """Softmax probabilities, (U, C), and densities up to a factor per row, (U, C)."""
+        probabilities, posteriors = np.hsplit(features, 2)
+        return probabilities, posteriors / self.calibration.prevalence
+
+    def _posteriors(self, places: Floats) -> Floats:
+        return _posteriors(self._floored(*self._kernels.densities(places)), self.calibration.prevalence)
 
     def _floored(self, densities: Floats, scale: Floats) -> Floats:
+        """Densities plus the floor, which each row's factor scales as well."""
         dimensions = self.calibration.classes
         log_floor = np.log(FLOOR) + dimensions / 2 * np.log(2 * np.pi * self._bandwidth**2) - scale
         # Far from all kernels the floor alone is seen; there it need not be the right size.
@@ -54,10 +66,9 @@ class KernelDensityQuantifier(FittedQuantifier):
     @cached_property
     def _crossfitted(self) -> Floats:
         """Densities at the calibration samples, each of kernels at the samples of other folds, shape (M, C)."""
-        own = self._features(self.calibration.logits)
-        folds = stratified_folds(self.calibration, FOLDS)
+        own, folds = self._own, stratified_folds(self.calibration, FOLDS)
         if not folds.any():
-            return self._densities(own)
+            return self._floored(*self._kernels.densities(own))
         densities = np.empty_like(own)
         for fold in range(1 + int(folds.max())):
             held = folds == fold
@@ -66,11 +77,10 @@ class KernelDensityQuantifier(FittedQuantifier):
         return densities
 
     def _second_solution(self, features: Floats, counts: Floats, prevalence: Floats) -> Floats:
-        points = Points.merged(features, counts, self._bandwidth)
         assumed = smoothed(prevalence, float(counts.sum()))
         means = self._class_means(_posteriors(self._crossfitted, assumed))
-        window = _posteriors(self._densities(points.places), assumed)
-        return simplex_least_squares(means, mean_feature(window, points.counts))
+        window = _posteriors(self._split(features)[1], assumed)
+        return simplex_least_squares(means, mean_feature(window, counts))
 
 
 class KernelDensityMaximumLikelihood(KernelDensityQuantifier):
@@ -84,15 +94,18 @@ class KernelDensityMaximumLikelihood(KernelDensityQuantifier):
     defaults = MappingProxyType({"bandwidth": 0.1})
 
     def _solve(self, features: Floats, counts: Floats) -> Floats:
-        points = Points.merged(features, counts, self._bandwidth)
-        return mixture_weights(self._densities(points.places), points.counts, self.calibration.prevalence)
+        return mixture_weights(self._split(features)[1], counts, self.calibration.prevalence)
 
     def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
-        window = Points.merged(features, counts, self._bandwidth)
-        own = np.bincount(self._kernels.centre_of, pseudo_weights(self.calibration)).astype(np.float64)
+        probabilities, densities = self._split(features)
+        window = Points.merged(probabilities, counts, self._bandwidth)
+        at_window = np.zeros_like(window.places)
+        np.add.at(at_window, window.place_of, densities * counts[:, np.newaxis])
         places = np.vstack([window.places, self._kernels.centres])
+        at_own = self._posteriors(self._kernels.centres) / self.calibration.prevalence
+        own = np.bincount(self._kernels.centre_of, pseudo_weights(self.calibration)).astype(np.float64)
         linear = MixtureLinearisation.at(
-            prevalence, self._densities(places), np.concatenate([window.counts, own])
+            prevalence, np.vstack([at_window, at_own]), np.concatenate([window.counts, own])
         )
         at_window, at_own = np.split(linear.influences(), [window.counts.size])
         centre_of = self._kernels.centre_of

@@ -150,9 +150,12 @@ class KernelDensityHellinger(KernelDensityQuantifier):
 
     def _fit(self) -> None:
         super()._fit()
-        own = self._features(self.calibration.logits)
         self._reference = reference_sample(
-            own, self.calibration, self._bandwidth, int(self.settings["trials"]), int(self.settings["seed"])
+            self._own,
+            self.calibration,
+            self._bandwidth,
+            int(self.settings["trials"]),
+            int(self.settings["seed"]),
         )
         densities, self._scale = self._kernels.densities(self._reference)
         densities += FLOOR
@@ -160,7 +163,7 @@ class KernelDensityHellinger(KernelDensityQuantifier):
         self._components = densities * self._inverse[:, np.newaxis]
 
     def _solve(self, features: Floats, counts: Floats) -> Floats:
-        points = Points.merged(features, counts, self._bandwidth)
+        points = Points.merged(self._split(features)[0], counts, self._bandwidth)
         target = np.empty_like(self._inverse)
         shares = points.counts / counts.sum()
         for rows, kernels, scale in kernel_chunks(self._reference, points.places, self._bandwidth):
@@ -172,7 +175,7 @@ class KernelDensityHellinger(KernelDensityQuantifier):
 
     def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
         directions = matching_directions(self._components, 1 / (self._components @ prevalence))
-        points = Points.merged(features, counts, self._bandwidth)
+        points = Points.merged(self._split(features)[0], counts, self._bandwidth)
         return matching_influence(
             self._pulls(points.places, directions)[points.place_of],
             self._pulls(self._kernels.centres, directions)[self._kernels.centre_of],

@@ -22,6 +22,9 @@ from lifelong_core.deploy.softmax import affine_scores, softmax
 
 FOLDS = 5
 
+SMALLEST_POSTERIOR = 1e-300
+"""Takes the place of what the softmax cannot tell from 0."""
+
 
 class ExpectationMaximization(FittedQuantifier):
     """EMQ: the prevalence under which the window is most likely (Saerens et al. 2002).
@@ -35,14 +38,19 @@ class ExpectationMaximization(FittedQuantifier):
 
     def _fit(self) -> None:
         self._own = self._features(self.calibration.logits)
-        self._check_separated(softmax(self._scores(self._own)))
+        self._check_separated(self._posteriors(self._own))
 
     def _features(self, rows: Logits) -> Floats:
-        return centred(rows)
+        """Posteriors at the calibration set's prevalence, because means of them add up: see `WindowSummary`."""
+        return softmax(centred(rows))
+
+    def _posteriors(self, features: Floats) -> Floats:
+        """Posteriors at the calibration set's prevalence, shape (N, C)."""
+        return features
 
     def _scores(self, features: Floats) -> Floats:
-        """Log posteriors at the calibration set's prevalence, up to a constant per row, shape (N, C)."""
-        return features
+        """Their logarithms, finite."""
+        return np.log(np.maximum(self._posteriors(features), SMALLEST_POSTERIOR))
 
     def _solve(self, features: Floats, counts: Floats) -> Floats:
         return mixture_weights(self._densities(features), counts, self.calibration.prevalence)
@@ -58,8 +66,7 @@ class ExpectationMaximization(FittedQuantifier):
 
     def _densities(self, features: Floats) -> Floats:
         """Densities of the classes at each sample, up to a factor per sample, shape (N, C)."""
-        logarithms = self._scores(features) - np.log(self.calibration.prevalence)
-        return np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
+        return self._posteriors(features) / self.calibration.prevalence
 
 
 class MaximumLikelihoodLabelShift(ExpectationMaximization):
@@ -78,7 +85,7 @@ class MaximumLikelihoodLabelShift(ExpectationMaximization):
         super()._fit()
 
     def _features(self, rows: Logits) -> Floats:
-        return affine_scores(rows, self._calibrator.temperature, self._calibrator.bias)
+        return softmax(affine_scores(rows, self._calibrator.temperature, self._calibrator.bias))
 
     def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
         linear = self._linearise(features, counts, prevalence)
@@ -88,7 +95,8 @@ class MaximumLikelihoodLabelShift(ExpectationMaximization):
             self.calibration.logits, self.calibration.labels, np.ones(self.calibration.samples)
         )
         parameters = problem.pack(self._calibrator.temperature, self._calibrator.bias)
-        per_inverse = (np.vstack([features, self._own]) - self._calibrator.bias) / parameters[0]
+        scores = self._scores(np.vstack([features, self._own]))
+        per_inverse = (scores - self._calibrator.bias) / parameters[0]
         response = np.column_stack([linear.response(per_inverse), linear.responses()])
         _, hessian = problem.derivatives(parameters)
         moves = response @ np.linalg.pinv(hessian, hermitian=True, rcond=1e-14)
@@ -102,7 +110,7 @@ class MaximumLikelihoodLabelShift(ExpectationMaximization):
         """With the scores of each calibration sample by a calibration that has not seen it."""
         data = self.calibration
         folds = stratified_folds(data, FOLDS)
-        scores = self._own.copy()
+        scores = self._scores(self._own)
         for fold in range(1 + int(folds.max()) if folds.any() else 0):
             held = folds == fold
             rest = affine_problem(data.logits[~held], data.labels[~held], np.ones(int((~held).sum())))
@@ -114,4 +122,4 @@ class MaximumLikelihoodLabelShift(ExpectationMaximization):
         return ScoreAdaptedCount(data, scores)
 
     def _second_solution(self, features: Floats, counts: Floats, prevalence: Floats) -> Floats:
-        return self._partner.solve(features, counts, smoothed(prevalence, float(counts.sum())))
+        return self._partner.solve(self._scores(features), counts, smoothed(prevalence, float(counts.sum())))

@@ -20,6 +20,15 @@ def pseudo_weights(calibration: LabeledLogits) -> Floats:
     return PSEUDO_SAMPLES / calibration.counts[calibration.labels]
 
 
+def member_sums(values: Floats, member: Integers | NDArray[np.intp]) -> Floats:
+    """Sum of the rows of each member index 0, 1, ..., none of which is missing; shape (members, ...)."""
+    if member.size == 0:
+        return values
+    order = np.argsort(member, kind="stable")
+    first = np.flatnonzero(np.diff(member[order], prepend=-1))
+    return np.add.reduceat(values[order], first, axis=0)
+
+
 @dataclass(frozen=True)
 class Influence:
     """First-order effect of each sample on an estimate with C components."""
@@ -56,6 +65,12 @@ class Clusters:
     def sizes(self) -> Floats:
         """Samples of each group, shape (G,)."""
         return np.bincount(self.group, self.counts).astype(np.float64)
+
+    @property
+    def number(self) -> float:
+        """Groups of equal size that would say as much, (sum m)^2 / sum m^2 (Kish 1965)."""
+        sizes = self.sizes
+        return float(sizes.sum() ** 2 / (sizes**2).sum())
 
 
 @dataclass(frozen=True)
@@ -96,12 +111,6 @@ def combine(
     return Spread(covariance, freedom, effective)
 
 
-def number_of_groups(groups: NDArray[np.generic]) -> float:
-    """Groups of equal size that would say as much, (sum m)^2 / sum m^2 (Kish 1965)."""
-    sizes = Clusters.of(groups).sizes
-    return float(sizes.sum() ** 2 / (sizes**2).sum())
-
-
 def _window_part(
     influence: Influence, calibration: LabeledLogits, counts: Floats, clusters: Clusters | None
 ) -> tuple[Floats, int, float]:
@@ -114,7 +123,7 @@ def _window_part(
     if clusters is None:
         return alone * _correction(samples), samples - 1, float(samples)
     sizes = clusters.sizes
-    sums = _sums(scores[clusters.row] * clusters.counts[:, np.newaxis], clusters.group)
+    sums = member_sums(scores[clusters.row] * clusters.counts[:, np.newaxis], clusters.group)
     known = samples / float(sizes.sum())
     clustered = (sums.T @ sums * known + added) / total
     spread = float(clusters.counts @ (scores[clusters.row] ** 2).sum(axis=1))
@@ -130,11 +139,11 @@ def _calibration_part(scores: Floats, calibration: LabeledLogits) -> tuple[Float
     The parts are the classes, or all together where groups may cross them.
     """
     labels, counts = calibration.labels, calibration.counts
-    residuals = scores - (_sums(scores, labels) / counts[:, np.newaxis])[labels]
+    residuals = scores - (member_sums(scores, labels) / counts[:, np.newaxis])[labels]
     if calibration.groups is None:
         return _class_parts(residuals, labels, counts)
     _, member = np.unique(calibration.groups, return_inverse=True)
-    sums = _sums(residuals / counts[labels][:, np.newaxis], member)
+    sums = member_sums(residuals / counts[labels][:, np.newaxis], member)
     covariance = sums.T @ sums * _correction(sums.shape[0])
     # A class is known no better than its own groups allow; one group shows no spread between groups at all.
     pairs = np.unique(np.column_stack([labels, member]), axis=0)
@@ -146,7 +155,7 @@ def _class_parts(residuals: Floats, labels: Integers, counts: Integers) -> tuple
     corrections = np.array([_correction(count) for count in counts.tolist()])
     weighted = residuals * (np.sqrt(corrections) / counts)[labels][:, np.newaxis]
     covariance: Floats = weighted.T @ weighted
-    variances, degrees = _sums(weighted**2, labels), counts.astype(np.float64) - 1
+    variances, degrees = member_sums(weighted**2, labels), counts.astype(np.float64) - 1
     single = counts == 1
     freedom = labels.size - counts.size
     if single.any() and freedom > 0:
@@ -156,13 +165,6 @@ def _class_parts(residuals: Floats, labels: Integers, counts: Integers) -> tuple
         variances[single] = np.diag(pooled)
         degrees[single] = 1.0
     return covariance, variances, degrees
-
-
-def _sums(values: Floats, member: Integers | NDArray[np.intp]) -> Floats:
-    """Sum of the rows of each member index, shape (members, C)."""
-    order = np.argsort(member, kind="stable")
-    first = np.flatnonzero(np.diff(member[order], prepend=-1))
-    return np.add.reduceat(values[order], first, axis=0)
 
 
 def _correction(count: int) -> float:

@@ -1,0 +1,101 @@
+"""A fixed partition of the space of logits, fine where class probabilities change, for summaries of windows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Integers, Logits, centred
+from lifelong_core.deploy.calibration import fit_weighted
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.quantification.uncertainty import member_sums
+from lifelong_core.deploy.softmax import softmax
+
+MOST_CELLS = 4096
+
+_COARSE_CELLS = 64
+_ITERATIONS = 8
+_TRAINING_POINTS = 20_000
+_SEED = 0
+_CHUNK = 8192
+_SCALES = ((1.0, 1.0), (1 / 8, 0.1), (1 / 64, 0.1))
+"""Logits are seen through square roots of softmax probabilities, at these multiples of their calibrated size, with
+these weights: at the first, where posteriors bend, most finely; at the others, far beyond."""
+_STRETCHES = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 2.0, 8.0, 64.0)
+"""The training points are mixes of two calibration samples, stretched by these factors in turn."""
+
+
+@dataclass(frozen=True)
+class Codebook:
+    """Cells in two levels: the nearest coarse centre, then the nearest of its own fine centres."""
+
+    temperature: float
+    bias: Floats
+    """shape (C,); with the temperature, calibrates the logits"""
+    coarse: Floats
+    """shape (K, D)"""
+    fine: Sequence[Floats]
+    """K arrays of shape (cells, D), at most MOST_CELLS in all"""
+
+    @classmethod
+    def of(cls, calibration: LabeledLogits) -> Self:
+        """Learn the cells from a calibration set; a deterministic function of it.
+
+        Cells are the means of a clustering, so they are small where points are dense and probabilities change. What
+        lies between and beyond the calibration samples gets cells by mixing and stretching samples.
+        """
+        fitted = fit_weighted(calibration.logits, calibration.labels, np.ones(calibration.samples))
+        temperature, bias = float(np.mean(fitted.temperature)), fitted.bias
+        rng = np.random.default_rng(_SEED)
+        rows = centred(calibration.logits)
+        first, second = rng.integers(rows.shape[0], size=(2, _TRAINING_POINTS))
+        share = rng.uniform(-0.25, 1.25, size=(_TRAINING_POINTS, 1))
+        stretch = np.resize(_STRETCHES, _TRAINING_POINTS)[:, np.newaxis]
+        mixed = (rows[first] * share + rows[second] * (1 - share)) * stretch
+        points = np.vstack([_view(rows, temperature, bias), _view(mixed, temperature, bias)])
+        coarse = _cluster(points, _COARSE_CELLS, rng)
+        member = _nearest(points, coarse)
+        fine = list[Floats]()
+        parts: list[Floats] = [points[member == cell] for cell in range(coarse.shape[0])]
+        spreads = np.array([float(((part - part.mean(axis=0)) ** 2).sum()) * len(part) for part in parts])
+        shares = np.sqrt(spreads) / np.sqrt(spreads).sum()
+        for part, budget in zip(
+            parts, (shares * (MOST_CELLS - len(parts))).astype(int).tolist(), strict=True
+        ):
+            fine.append(_cluster(part, 1 + budget, rng))
+        return cls(temperature, bias, coarse, tuple(fine))
+
+    def cells(self, logits: Logits) -> Integers:
+        """Cell of each row, shape (N,), 0..MOST_CELLS - 1."""
+        starts = np.cumsum([0, *(centres.shape[0] for centres in self.fine)])
+        cells = np.empty(logits.shape[0], dtype=np.int64)
+        for begin in range(0, logits.shape[0], _CHUNK):
+            points = _view(centred(logits[begin : begin + _CHUNK]), self.temperature, self.bias)
+            coarse = _nearest(points, self.coarse)
+            for cell, start in enumerate(starts[:-1].tolist()):
+                rows = np.flatnonzero(coarse == cell)
+                cells[begin + rows] = start + _nearest(points[rows], self.fine[cell])
+        return cells
+
+
+def _view(rows: Floats, temperature: float, bias: Floats) -> Floats:
+    """Where the cells are laid out: an affine map of centred logits at several scales, shape (N, D)."""
+    scores = rows / temperature + bias
+    return np.hstack([weight * np.sqrt(softmax(scores * scale)) for scale, weight in _SCALES])
+
+
+def _nearest(points: Floats, centres: Floats) -> Integers:
+    """Index of the nearest centre, shape (N,)."""
+    return (points @ (-2 * centres.T) + (centres**2).sum(axis=1)).argmin(axis=1).astype(np.int64)
+
+
+def _cluster(points: Floats, number: int, rng: np.random.Generator) -> Floats:
+    """Means of at most so many clusters (Lloyd 1982), shape (K, D)."""
+    number = min(number, points.shape[0])
+    centres = points[np.sort(rng.choice(points.shape[0], number, replace=False))]
+    for _ in range(_ITERATIONS):
+        # Centres that are nearest to no point are dropped.
+        _, member, counts = np.unique(_nearest(points, centres), return_inverse=True, return_counts=True)
+        centres = member_sums(points, member) / counts[:, np.newaxis]
+    return centres

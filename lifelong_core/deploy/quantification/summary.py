@@ -1,0 +1,181 @@
+"""A window in bounded space: how many samples fell into each cell of a codebook, and their sums."""
+
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.arrays import Floats, Integers, Logits, frozen
+from lifelong_core.deploy.npz import read_npz, write_npz
+from lifelong_core.deploy.quantification.codebook import MOST_CELLS
+from lifelong_core.deploy.quantification.group_sketch import ARRAYS, GroupSketch
+from lifelong_core.deploy.quantification.uncertainty import Clusters
+from lifelong_core.deploy.values import ArrayValue
+from lifelong_core.errors import InvalidInputError
+
+_GROUP_PREFIX = "groups_"
+_ARRAYS = ("quantifier_digest", "cells", "counts", "feature_sums", "logit_sums", "moments")
+
+
+@dataclass(frozen=True, eq=False)
+class WindowSummary(ArrayValue):
+    """What a quantifier keeps of a window; its size depends on the number of classes, not on that of samples.
+
+    Samples in one cell count as so many samples at the mean of their features. Methods that use mean features only
+    (CC, PCC, ACC, PACC, BBSE, HDy, KDEyCS) estimate the same from a summary as from the logits. For the others the
+    error was measured at up to 1,000,000 samples: with 10 classes or fewer below a tenth of the interval's width, see
+    `tests/unit/deploy/test_summary.py`.
+
+    `a + b` is the summary of both windows; the order of merging changes nothing but the rounding of sums.
+
+    Examples:
+        >>> from lifelong_core.deploy import LabeledLogits, quantifier
+        >>> rng = np.random.default_rng(0)
+        >>> labels = rng.permutation(np.repeat([0, 1], 300))
+        >>> calibration = LabeledLogits(3 * np.eye(2)[labels] + rng.normal(size=(600, 2)), labels)
+        >>> fitted = quantifier("PACC").fit(calibration)
+        >>> morning, evening = rng.normal(size=(200, 2)), rng.normal(size=(300, 2))
+        >>> day = fitted.summarize(morning) + fitted.summarize(evening)
+        >>> day.samples
+        500
+        >>> bool(np.allclose(fitted.prevalence(day), fitted.prevalence(np.vstack([morning, evening]))))
+        True
+    """
+
+    quantifier_digest: str
+    """of the quantifier that made it, and that alone can read it"""
+    cells: Integers
+    """shape (U,), those with samples, ascending, below MOST_CELLS"""
+    counts: Integers
+    """shape (U,), samples in each"""
+    feature_sums: Floats
+    """shape (U, F), of the method's features"""
+    logit_sums: Floats
+    """shape (U, C), of logits with zero mean per row"""
+    moments: Floats
+    """shape (M,), sums of the features of `AssumptionReference` over all samples"""
+    groups: GroupSketch | None = None
+    """None: every sample is its own group"""
+
+    def __post_init__(self) -> None:
+        """Check that the arrays fit each other, and freeze them.
+
+        Raises:
+            InvalidInputError: a shape or a value does not fit.
+        """
+        cells, counts = self.cells, self.counts
+        if cells.ndim != 1 or (np.diff(cells) <= 0).any() or not ((cells >= 0) & (cells < MOST_CELLS)).all():
+            raise InvalidInputError(f"expected ascending numbers below {MOST_CELLS}.", field="cells")
+        if counts.shape != cells.shape or (counts < 1).any():
+            raise InvalidInputError("expected a positive count for each cell.", field="counts")
+        for name in ("feature_sums", "logit_sums"):
+            sums: Floats = getattr(self, name)
+            if sums.ndim != 2 or sums.shape[0] != cells.size or not np.isfinite(sums).all():
+                raise InvalidInputError("expected a row of finite sums for each cell.", field=name)
+        if self.moments.ndim != 1 or not np.isfinite(self.moments).all():
+            raise InvalidInputError("expected finite sums.", field="moments")
+        if self.groups is not None and not np.isin(self.groups.cell, cells).all():
+            raise InvalidInputError("a group has samples in a cell without samples.", field="groups")
+        for array in (cells, counts, self.feature_sums, self.logit_sums, self.moments):
+            frozen(array)
+
+    @property
+    def samples(self) -> int:
+        """Samples in the window."""
+        return int(self.counts.sum())
+
+    def points(self) -> tuple[Logits, Integers]:
+        """Mean logits of each cell, shape (U, C), and the number of samples there, shape (U,)."""
+        return (self.logit_sums / self.counts[:, np.newaxis]).astype(np.float32), self.counts
+
+    def mean_features(self) -> Floats:
+        """Mean of the method's features in each cell, shape (U, F)."""
+        return self.feature_sums / self.counts[:, np.newaxis]
+
+    def clusters(self) -> Clusters | None:
+        """Groups as clusters of the cells."""
+        return None if self.groups is None else self.groups.clusters(self.cells)
+
+    def __add__(self, other: Self) -> Self:
+        """The summary of both windows.
+
+        Raises:
+            InvalidInputError: another quantifier made the other one, or only one of two knows its groups.
+        """
+        if self.quantifier_digest != other.quantifier_digest:
+            raise InvalidInputError(
+                "the summaries come from different quantifiers.",
+                field="quantifier_digest",
+                mend="Summarize the logits again with one fitted quantifier.",
+            )
+        present = np.zeros(MOST_CELLS, dtype=np.bool_)
+        present[self.cells] = present[other.cells] = True
+        cells, place = np.flatnonzero(present).astype(np.int64), np.cumsum(present) - 1
+        mine, others = place[self.cells], place[other.cells]
+
+        def total(left: Floats, right: Floats) -> Floats:
+            sums = np.zeros((cells.size, left.shape[1]))
+            sums[mine] = left
+            sums[others] += right
+            return sums
+
+        counts = np.zeros_like(cells)
+        counts[mine] = self.counts
+        counts[others] += other.counts
+        return type(self)(
+            self.quantifier_digest,
+            cells,
+            counts,
+            total(self.feature_sums, other.feature_sums),
+            total(self.logit_sums, other.logit_sums),
+            self.moments + other.moments,
+            self._joined_groups(other),
+        )
+
+    def __radd__(self, other: Literal[0]) -> Self:
+        """Lets `sum` start from 0."""
+        if other != 0:
+            return NotImplemented
+        return self
+
+    def _joined_groups(self, other: Self) -> GroupSketch | None:
+        if self.groups is not None and other.groups is not None:
+            return self.groups + other.groups
+        if self.samples and other.samples and (self.groups is not None or other.groups is not None):
+            raise InvalidInputError(
+                "one summary knows the groups of its samples, the other does not.",
+                field="groups",
+                mend="Give every sample a group, if need be one of its own.",
+            )
+        return other.groups if self.groups is None else self.groups
+
+    def to_bytes(self) -> bytes:
+        """The arrays as an npz file; equal summaries give equal bytes."""
+        arrays: dict[str, NDArray[np.generic]] = {name: np.asarray(getattr(self, name)) for name in _ARRAYS}
+        if self.groups is not None:
+            arrays |= {_GROUP_PREFIX + name: array for name, array in self.groups.arrays().items()}
+        return write_npz(arrays)
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Self:
+        """Read what `to_bytes` wrote.
+
+        Raises:
+            InvalidInputError: not such a file, an array is missing or has an illegal value.
+        """
+        found = read_npz(content, (*_ARRAYS, *(_GROUP_PREFIX + name for name in ARRAYS)), field="summary")
+        for name in _ARRAYS:
+            if name not in found:
+                raise InvalidInputError("the npz file lacks this array.", field=name)
+        grouped = {name.removeprefix(_GROUP_PREFIX): found[name] for name in found if name not in _ARRAYS}
+        groups = GroupSketch.from_arrays(grouped) if grouped else None
+        return cls(
+            str(found["quantifier_digest"]),
+            found["cells"].astype(np.int64),
+            found["counts"].astype(np.int64),
+            found["feature_sums"].astype(np.float64),
+            found["logit_sums"].astype(np.float64),
+            found["moments"].astype(np.float64),
+            groups,
+        )
