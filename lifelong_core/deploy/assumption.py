@@ -31,20 +31,25 @@ from lifelong_core.deploy.class_spread import ClassSpread
 from lifelong_core.deploy.disagreement import drift_disagreements, step_disagreements, worst_first
 from lifelong_core.deploy.drift import DriftDetectors, tangents, without
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.quantification.simplex import simplex_least_squares
+from lifelong_core.deploy.quantification.simplex import simplex_least_squares, tangent_basis
 from lifelong_core.deploy.tails import f_tail, normal_quantile, t_tail
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 RELIABLE_FROM = 500
 """Calibration samples below which the test's level is not promised."""
 
+RELIABLE_WINDOW = 100
+"""Independent samples of the window below which it is not promised either."""
+
 _BLOCK = 8192
-_ITERATIONS = 2
 _SMALLEST_AXIS = 1e-3
 """Principal axes of the steps with less than this share of the largest one's variance are left out."""
 _FREEDOM_PER_AXIS = 4.0
 """Degrees of freedom of the covariance that each axis needs."""
 _FREE = 1e-9
+_NO_VARIANCE = 1e-12
+_SMALLEST_TAIL = float(np.finfo(np.float64).tiny)
+_SMALLEST_DOUBT = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +59,7 @@ class AssumptionReference:
     samples: int
     feature_map: FeatureMap
     steps: ClassSpread
-    """of the features that are 0 or 1"""
+    """of the features that are steps"""
     waves: ClassSpread
     """of the features that are cosines and sines"""
     drifts: ClassSpread
@@ -76,7 +81,7 @@ class AssumptionReference:
                 mend="Add labelled samples of this class.",
             )
         feature_map = FeatureMap.of(calibration)
-        own = feature_map(calibration.logits)
+        own = feature_map.of_calibration(calibration)
         detectors = DriftDetectors.of(calibration, feature_map, own)
         return cls(
             samples=calibration.samples,
@@ -163,10 +168,14 @@ def assumption_test(
     if names is not None and len(names) != reference.classes:
         raise InvalidInputError(f"expected {reference.classes} names.", field="class_names")
     steps, waves = np.split(means, [reference.feature_map.steps])
-    step_test, prevalence = _step_test(reference.steps, steps, samples)
+    prevalence, uncertainty = _mix(reference.steps, steps, samples)
     weights = _smoothed(prevalence, samples)
+    step_test = _step_test(reference.steps, steps, weights, samples)
     wave_test = _wave_test(reference.waves, waves, weights, samples)
-    errors = np.sqrt(np.diag(reference.drifts.covariance(weights, samples)))
+    # No detector has exactly equal means in all classes: what is not known about the mix moves it a little.
+    by_class = reference.drifts.means
+    moved = by_class.T @ uncertainty @ by_class
+    errors = np.sqrt(np.diag(reference.drifts.covariance(weights, samples) + moved))
     drifts, drift_test = _drift_test(reference, means, prevalence, errors, samples)
     tests = (step_test, wave_test, drift_test)
     p_value = min(1.0, len(tests) * min(test.p_value for test in tests))
@@ -177,39 +186,52 @@ def assumption_test(
         *step_disagreements(reference.feature_map, reference.steps, steps, prevalence, covariance, names),
     ]
     return AssumptionTest(
-        statistic=normal_quantile(max(p_value, np.finfo(np.float64).tiny)),
+        statistic=max(0.0, normal_quantile(max(p_value, np.finfo(np.float64).tiny))),
         p_value=p_value,
         level=checked_level,
         rejected=p_value < checked_level,
-        reliable=reference.samples >= RELIABLE_FROM,
+        reliable=reference.samples >= RELIABLE_FROM and samples >= RELIABLE_WINDOW,
         tests=tests,
         disagreements=worst_first(found),
     )
 
 
-def _step_test(spread: ClassSpread, means: Floats, samples: float) -> tuple[ComponentTest, Floats]:
-    """Generalised method of moments: test of over-identification, and the prevalence (C,) that fits best.
+def _mix(spread: ClassSpread, means: Floats, samples: float) -> tuple[Floats, Floats]:
+    """The prevalence (C,) that explains the steps by least squares, and its covariance (C, C).
+
+    Not weighted by a covariance, which depends on the prevalence: a class of few calibration samples would lose its
+    share, because its mean is noisy, and with the share its noise in that very covariance.
+    """
+    classes = spread.counts.size
+    if means.size == 0:
+        return spread.counts / spread.counts.sum(), np.zeros((classes, classes))
+    prevalence = simplex_least_squares(spread.means.T, means)
+    basis = tangent_basis(classes)
+    sensitivity = basis @ np.linalg.pinv(spread.means.T @ basis)
+    covariance = spread.covariance(_smoothed(prevalence, samples), samples)
+    return prevalence, sensitivity @ covariance @ sensitivity.T
+
+
+def _step_test(spread: ClassSpread, means: Floats, weights: Floats, samples: float) -> ComponentTest:
+    """Generalised method of moments: the test of over-identification, with the covariance at these class weights.
 
     Where the best prevalence lies on the border of the simplex, classes at 0 give their degree of freedom back: given
     the face on which it lies, the distance to the simplex has as many as there are directions off that face.
     """
-    prevalence = simplex_least_squares(spread.means.T, means)
-    target, fitted, freedom, axes = means, means, 1.0, 0
-    for _ in range(_ITERATIONS):
-        whiten, freedom = _whitening(spread, _smoothed(prevalence, samples), samples)
-        axes = whiten.shape[0]
-        if axes == 0:
-            return ComponentTest("steps", 0.0, 1.0), prevalence
-        target, fitted = whiten @ means, whiten @ spread.means.T
-        prevalence = simplex_least_squares(fitted, target)
-        fitted = fitted @ prevalence
-    statistic = float(((target - fitted) ** 2).sum())
-    surplus = axes - (int((prevalence > _FREE).sum()) - 1)
+    if means.size == 0:
+        return ComponentTest("steps", 0.0, 1.0)
+    whiten, freedom = _whitening(spread, weights, samples)
+    target, classes = whiten @ means, whiten @ spread.means.T
+    if target.size == 0:
+        return ComponentTest("steps", 0.0, 1.0)
+    prevalence = simplex_least_squares(classes, target)
+    statistic = float(((target - classes @ prevalence) ** 2).sum())
+    surplus = target.size - (int((prevalence > _FREE).sum()) - 1)
     denominator = freedom - surplus + 1
     if surplus < 1 or denominator < 1:
-        return ComponentTest("steps", statistic, 1.0), prevalence
+        return ComponentTest("steps", statistic, 1.0)
     ratio = statistic * denominator / (freedom * surplus)
-    return ComponentTest("steps", statistic, f_tail(surplus, denominator, ratio)), prevalence
+    return ComponentTest("steps", statistic, f_tail(surplus, denominator, ratio))
 
 
 def _whitening(spread: ClassSpread, prevalence: Floats, samples: float) -> tuple[Floats, float]:
@@ -240,7 +262,7 @@ def _wave_test(spread: ClassSpread, means: Floats, prevalence: Floats, samples: 
     covariance = spread.covariance(prevalence, samples)
     sizes = np.maximum(np.linalg.eigvalsh(unexplained @ covariance @ unexplained), 0.0)
     first, second, third = (float((sizes**power).sum()) for power in (1, 2, 3))
-    if second <= 0 or third <= 0:
+    if first < _NO_VARIANCE:
         return ComponentTest("waves", statistic, 1.0)
     # Hall (1983), Buckley and Eagleson (1988): a chi square, moved and stretched, with the same three moments.
     degrees = second**3 / third**2

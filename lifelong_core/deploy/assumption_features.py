@@ -1,18 +1,21 @@
 """What the test of "only the prevalence changed" looks at: bounded features whose mean over a window says it all."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, Logits, centred
-from lifelong_core.deploy.calibration import AffineCalibration, fit_weighted
+from lifelong_core.deploy.calibration import fit_weighted
+from lifelong_core.deploy.folds import stratified_folds
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.softmax import affine_scores
+from lifelong_core.deploy.softmax import one_hot
 
 FREQUENCIES = 48
 """Random directions in which the kernel test compares; each gives a cosine and a sine."""
+
+FOLDS = 10
 
 CELLS_PER_SCORE = 6
 MOST_CUTS = 200
@@ -28,6 +31,9 @@ _PAIRS_FROM = 400
 _SEED = 20_110_607
 _MAD_TO_DEVIATION = 1.4826
 _FAR_SHARES = (0.2, 0.4, 0.6, 0.8, 0.9, 0.98)
+_FEWEST_DISTANCES = 30
+_SHARPNESS = 5
+_LARGEST_RATIO = 1e6
 
 
 @dataclass(frozen=True)
@@ -42,16 +48,17 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap:
-    """Features of a sample: above which cuts its scores lie (0 or 1), then random waves of its logits (-1 to 1).
+    """Features of a sample: above which cuts its scores lie (0 to 1), then random waves of its logits (-1 to 1).
 
-    The scores are the calibrated log odds of each class against all others, the log odds of the likeliest class, and
-    the distance to the nearest class centre. Softmax probabilities alone hardly show a constant added to one logit;
+    The scores are the log odds of each class against all others, after temperature scaling, the log odds of the
+    likeliest class, and the distance to the nearest class centre. Probabilities hardly show a moved logit;
     the waves see the centred logits themselves, each in units of its robust spread. All is a deterministic function
     of the calibration set: the random frequencies come from a fixed seed, and go to the classes in an order (that of
     their mean logit) which does not depend on how the classes are numbered.
     """
 
-    calibration: AffineCalibration
+    temperature: float
+    """of the calibrated softmax"""
     middle: Floats
     """shape (C,), median of the centred logits"""
     spread: Floats
@@ -59,7 +66,9 @@ class FeatureMap:
     centres: Floats
     """shape (C, C), mean scaled logits of each class"""
     cuts: tuple[Floats, ...]
-    """between the cells of each score, ascending"""
+    """between the cells of each class's log odds and of the largest, ascending"""
+    far: Floats
+    """cuts of the squared distance to the nearest centre, ascending"""
     frequencies: Floats
     """shape (C, FREQUENCIES)"""
 
@@ -70,46 +79,84 @@ class FeatureMap:
         middle: Floats = np.median(rows, axis=0)
         spread = _robust_spread(rows, middle)
         scaled = _scaled(rows, middle, spread)
-        centres = np.stack([scaled[data.labels == k].mean(axis=0) for k in range(data.classes)])
-        bare = cls(
-            calibration=fit_weighted(data.logits, data.labels, np.ones(data.samples)),
+        centres = _centres(scaled, data)
+        # One parameter: what is fitted to the calibration samples must not know them by heart.
+        fitted = fit_weighted(data.logits, data.labels, np.ones(data.samples), bias=False)
+        temperature = float(np.mean(fitted.temperature))
+        balanced = 1 / data.counts[data.labels]
+        return cls(
+            temperature=temperature,
             middle=middle,
             spread=spread,
             centres=centres,
-            cuts=(),
+            cuts=_score_cuts(_scores(rows, temperature), data),
+            far=_far_cuts(_nearest(scaled, centres), balanced),
             frequencies=_frequencies(scaled, data, column_order(rows)),
         )
-        return replace(bare, cuts=_all_cuts(bare.scores(data.logits, scaled), data))
 
     @property
     def steps(self) -> int:
-        """Number of features that are 0 or 1."""
-        return sum(cut.size for cut in self.cuts)
+        """Number of features that are steps."""
+        return sum(cut.size for cut in (*self.cuts, self.far))
 
     @property
     def score_columns(self) -> tuple[Score, ...]:
-        """Where the cells of each score are."""
-        ends = np.cumsum([cut.size for cut in self.cuts]).tolist()
+        """Where the cuts of each score are: of the classes' log odds, of the largest, of the distance."""
+        cuts = (*self.cuts, self.far)
+        ends = np.cumsum([cut.size for cut in cuts]).tolist()
         classes = self.middle.size
         return tuple(
             Score(slice(end - cut.size, end), index if index < classes else None)
-            for index, (cut, end) in enumerate(zip(self.cuts, ends, strict=True))
+            for index, (cut, end) in enumerate(zip(cuts, ends, strict=True))
         )
+
+    def of_calibration(self, data: LabeledLogits) -> Floats:
+        """Features of the calibration samples as new samples would have them, shape (N, M).
+
+        Distances of each fold are to class centres without it: a sample is nearer to a centre that it belongs to
+        itself. With many classes of few samples this matters more than chance does.
+        """
+        features = self(data.logits)
+        scaled = _scaled(centred(data.logits), self.middle, self.spread)
+        folds = stratified_folds(data, FOLDS)
+        for fold in range(1 + int(folds.max()) if folds.any() else 0):
+            held = folds == fold
+            centres = _centres(scaled[~held], data.select(~held))
+            distances = _nearest(scaled[held], centres)
+            features[held, self.steps - self.far.size : self.steps] = _far_beyond(distances, self.far)
+        return features
 
     def __call__(self, logits: Logits) -> Floats:
         """Features, shape (N, M), in -1..1."""
-        scaled = _scaled(centred(logits), self.middle, self.spread)
-        scores = self.scores(logits, scaled)
+        rows = centred(logits)
+        scaled = _scaled(rows, self.middle, self.spread)
+        scores = _scores(rows, self.temperature)
         above = [(scores[:, [index]] > cut).astype(np.float64) for index, cut in enumerate(self.cuts)]
+        beyond = _far_beyond(_nearest(scaled, self.centres), self.far)
         phases = scaled @ self.frequencies
-        return np.hstack([*above, np.cos(phases), np.sin(phases)])
+        return np.hstack([*above, beyond, np.cos(phases), np.sin(phases)])
 
-    def scores(self, logits: Logits, scaled: Floats) -> Floats:
-        """Log odds of each class, of the likeliest, and the squared distance to the nearest centre, (N, C + 2)."""
-        odds = log_odds(affine_scores(logits, self.calibration.temperature, self.calibration.bias))
-        squares = (scaled**2).sum(axis=1)[:, np.newaxis] - 2 * scaled @ self.centres.T
-        nearest = (squares + (self.centres**2).sum(axis=1)).min(axis=1)
-        return np.column_stack([odds, odds.max(axis=1), nearest])
+
+def _scores(rows: Floats, temperature: float) -> Floats:
+    """Log odds of each class against all others, then those of the likeliest class, shape (N, C + 1)."""
+    odds = log_odds(rows / temperature)
+    return np.column_stack([odds, odds.max(axis=1)])
+
+
+def _nearest(scaled: Floats, centres: Floats) -> Floats:
+    """Squared distance to the nearest class centre, shape (N,)."""
+    own = (scaled**2).sum(axis=1)
+    squares = own[:, np.newaxis] - 2 * scaled @ centres.T + (centres**2).sum(axis=1)
+    return np.maximum(squares.min(axis=1), 0.0)
+
+
+def _far_beyond(squares: Floats, cuts: Floats) -> Floats:
+    """Soft steps at the cuts, shape (N, K): 1 / (1 + (cut / distance)^10).
+
+    Hard ones would let samples of equal logits jump together when a fold moves the centres a little.
+    """
+    ratios = np.minimum(squares[:, np.newaxis] / cuts, _LARGEST_RATIO) ** _SHARPNESS
+    return ratios / (1 + ratios)
 
 
 def log_odds(scores: Floats) -> Floats:
@@ -131,6 +178,10 @@ def log_odds(scores: Floats) -> Floats:
 def column_order(rows: Floats) -> Integers:
     """Rank of each column by its mean, shape (C,): renumbering the classes renumbers it likewise."""
     return np.argsort(np.argsort(rows.mean(axis=0), kind="stable"), kind="stable").astype(np.int64)
+
+
+def _centres(scaled: Floats, data: LabeledLogits) -> Floats:
+    return (one_hot(data.labels, data.classes) / data.counts).T @ scaled
 
 
 def _scaled(rows: Floats, middle: Floats, spread: Floats) -> Floats:
@@ -155,7 +206,7 @@ def _frequencies(scaled: Floats, data: LabeledLogits, order: Integers) -> Floats
     return drawn[order] / width
 
 
-def _all_cuts(scores: Floats, data: LabeledLogits) -> tuple[Floats, ...]:
+def _score_cuts(scores: Floats, data: LabeledLogits) -> tuple[Floats, ...]:
     """Cuts of each score: half of a class's cells are for its own samples; otherwise all classes count alike."""
     classes, balanced = data.classes, 1 / data.counts[data.labels]
     each = min(CELLS_PER_SCORE - 1, MOST_CUTS // classes)
@@ -164,9 +215,16 @@ def _all_cuts(scores: Floats, data: LabeledLogits) -> tuple[Floats, ...]:
         weights = np.where(data.labels == k, balanced * (classes - 1), balanced)
         cuts.append(cut_points(scores[:, k], weights, [i / (each + 1) for i in range(1, each + 1)]))
     shares = [i / CELLS_PER_SCORE for i in range(1, CELLS_PER_SCORE)]
-    cuts.append(cut_points(scores[:, classes], balanced, shares))
-    cuts.append(cut_points(scores[:, classes + 1], balanced, _FAR_SHARES))
-    return tuple(cuts)
+    return (*cuts, cut_points(scores[:, classes], balanced, shares))
+
+
+def _far_cuts(squares: Floats, weights: Floats) -> Floats:
+    """Cuts of the distance; none where it has few values, as with logits that only tell the decision.
+
+    There the values move with the centres and not with the sample, which cross-fitting would take for a difference.
+    """
+    distinct = 1 + int((np.diff(np.sort(squares)) > _LEAST_GAP).sum())
+    return cut_points(squares, weights, _FAR_SHARES if distinct >= _FEWEST_DISTANCES else ())
 
 
 def cut_points(values: Floats, weights: Floats, shares: Sequence[float]) -> Floats:

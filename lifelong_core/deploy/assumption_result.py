@@ -51,14 +51,14 @@ class AssumptionTest:
     """A test of "p(logits | class) is as in the calibration set" on one window."""
 
     statistic: float
-    """the standard normal number that is exceeded with probability `p_value`: comparable between windows"""
+    """the standard normal number that is exceeded with probability `p_value`, at least 0: comparable between windows"""
     p_value: float
     """of the smallest p-value of a component, times their number (Bonferroni)"""
     level: float
     rejected: bool
     """p_value < level: no prevalence explains the window"""
     reliable: bool
-    """False: the calibration set is too small for the level to be promised"""
+    """False: the calibration set or the window is too small for the level to be promised"""
     tests: tuple[ComponentTest, ...]
     disagreements: tuple[Disagreement, ...]
     """worst first, a few; mind them only where the test rejects"""

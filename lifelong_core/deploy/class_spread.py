@@ -13,6 +13,11 @@ PSEUDO_SAMPLES = 2.0
 """A class's covariance counts as if so many of its samples came from all classes alike: a feature that none of twenty
 samples shows may well occur once in thirty."""
 
+DOUBTED = 4.0
+"""A class's mean varies as if it came from so many samples fewer, though from half of them at least: the features were
+fitted on samples of its own. Measured on synthetic data of four classes, where a class of 30 samples dominates the
+window: with it, detectors vary at most as much as their standard errors say. With 15 samples, up to 1.6 times."""
+
 
 @dataclass(frozen=True, eq=False)
 class GroupedResiduals:
@@ -26,7 +31,7 @@ class GroupedResiduals:
     """shape (G,), where each group starts"""
 
     def covariance(self, shares: Floats) -> Floats:
-        """Of sum_k shares_k * counts_k * (class mean k), with whole groups as the sampling units, (K, K)."""
+        """Of the sum over all rows, each times the share of its class (C,), sampled group by group, (K, K)."""
         sums = np.add.reduceat(self.rows * shares[self.labels][:, np.newaxis], self.first, axis=0)
         groups = self.first.size
         return sums.T @ sums * (groups / (groups - 1) if groups > 1 else 1.0)
@@ -71,12 +76,12 @@ class ClassSpread:
             prevalence: shape (C,), positive.
             samples: independent ones in the window.
         """
-        window, fixed = prevalence / samples, prevalence**2 / self.counts
+        window, fixed = self._parts(prevalence, samples)
         own = self.counts / (self.counts + PSEUDO_SAMPLES)
         alone = (window + (fixed if self.grouped is None else 0.0)) * own
         total: Floats = np.tensordot(alone, self.covariances, 1)
         if self.grouped is not None:
-            total += self.grouped.covariance(prevalence / self.counts)
+            total += self.grouped.covariance(np.sqrt(fixed / self.counts))
         borrowed = (window + fixed) * (1 - own)
         away = self.means - self.means.mean(axis=0)
         return total + borrowed.sum() * self.everywhere + (away.T * (borrowed * own)) @ away
@@ -86,9 +91,16 @@ class ClassSpread:
         variances = np.diagonal(self.covariances, axis1=1, axis2=2)
         own = (self.counts / (self.counts + PSEUDO_SAMPLES))[:, np.newaxis]
         mixed = own * variances + (1 - own) * np.diag(self.everywhere)
-        parts = (prevalence / samples + prevalence**2 / self.counts) * (mixed / scale**2).sum(axis=1)
+        window, fixed = self._parts(prevalence, samples)
+        parts = (window + fixed) * (mixed / scale**2).sum(axis=1)
         squares = float((parts**2 / self.freedom).sum())
         return float(parts.sum() ** 2 / squares) if squares > 0 else float(self.freedom.sum())
+
+    def _parts(self, prevalence: Floats, samples: float) -> tuple[Floats, Floats]:
+        """Weight of each class's covariance in the window's part and in the calibration set's, (C,) each."""
+        units = self.freedom + 1
+        trust = np.maximum(1 - DOUBTED / units, 0.5)
+        return prevalence / samples, prevalence**2 / (trust * self.counts)
 
 
 def _grouped(residuals: Floats, data: LabeledLogits) -> tuple[GroupedResiduals | None, Integers]:

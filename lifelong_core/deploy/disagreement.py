@@ -94,7 +94,7 @@ def step_disagreements(
         columns = score.columns
         count = columns.stop - columns.start
         own, name = covariance[columns, columns], _name(score.class_index, names)
-        height = _in_errors(np.ones(count), residual[columns], own)
+        height = _in_errors(_upwards(count), residual[columns], own)
         if score.class_index is None:
             text = f"The model is {'more' if height > 0 else 'less'} confident than any mix of the classes explains."
             found.append(Disagreement("confidence_moved", None, height, None, text))
@@ -102,8 +102,7 @@ def step_disagreements(
         text = f"The scores of {name} are {'higher' if height > 0 else 'lower'} than in calibration."
         found.append(Disagreement("scores_moved", score.class_index, height, None, text))
         # Above the middle cut a step outwards is a step up, below it a step down.
-        outwards = np.sign(np.linspace(-1, 1, count)) if count > 1 else np.zeros(count)
-        width = _in_errors(outwards, residual[columns], own)
+        width = _in_errors(_outwards(count), residual[columns], own)
         text = f"The scores of {name} are {'more' if width > 0 else 'less'} extreme than in calibration."
         found.append(Disagreement("scores_spread", score.class_index, width, None, text))
     return [*found, *_far_from_every_class(far.columns, spread, means, covariance)]
@@ -122,6 +121,16 @@ def _far_from_every_class(
         return []
     text = f"{100 * excess:.2g} % more samples are far from every class than any mix of the classes explains."
     return [Disagreement("unlike_every_class", None, size, excess, text)]
+
+
+def _upwards(count: int) -> Floats:
+    """A step up is a step up, whichever cut it takes, shape (count,)."""
+    return np.ones(count)
+
+
+def _outwards(count: int) -> Floats:
+    """-1 for cuts below the middle one, 1 for those above, 0 for itself, shape (count,)."""
+    return np.array([np.sign(2 * index - (count - 1)) for index in range(count)], dtype=np.float64)
 
 
 def _in_errors(contrast: Floats, residual: Floats, covariance: Floats) -> float:

@@ -7,13 +7,12 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, Logits, centred
-from lifelong_core.deploy.assumption_features import FeatureMap, column_order
+from lifelong_core.deploy.assumption_features import FOLDS, FeatureMap, column_order
 from lifelong_core.deploy.folds import stratified_folds
 from lifelong_core.deploy.labeled import LabeledLogits
 
 DriftKind: TypeAlias = Literal["moved_logit", "scaled_logits", "noisy_logits", "mixed_samples"]
 
-FOLDS = 5
 MOST_MOVED = 20
 """With more classes the drifts of single logits are left to the other tests."""
 
@@ -30,6 +29,7 @@ _ROWS = 2000
 _RIDGE = 0.1
 _SEED = 6_103
 _NEGLIGIBLE = 1e-6
+_LEAST_SPREAD = 0.03
 
 
 @dataclass(frozen=True)
@@ -71,16 +71,17 @@ class DriftDetectors:
         Args:
             data: the calibration set.
             features: of its samples and of drifted ones.
-            own: shape (N, M), features of the calibration samples.
+            own: shape (N, M), cross-fitted features of the calibration samples.
         """
         middle = _class_means(own, data.labels, data.classes).mean(axis=0)
         rows = own - middle
         some = _rows_of_every_class(data)
+        still = features(data.logits[some])
         drifts: list[Drift] = []
         moved: list[Floats] = []
         for drift, logits in _drifted(data.logits[some], features):
             drifts.append(drift)
-            moved.append(features(logits) - own[some])
+            moved.append(features(logits) - still)
         folds = stratified_folds(data, FOLDS)
         fold_count = int(folds.max()) + 1
         if fold_count == 1:
@@ -108,7 +109,7 @@ def _drifted(logits: Logits, features: FeatureMap) -> Iterator[tuple[Drift, Logi
     """Calibration logits after each drift, shape (N, C)."""
     rows = centred(logits)
     samples, classes = rows.shape
-    step = MOVE * float(np.mean(features.calibration.temperature))
+    step = MOVE * features.temperature
     for k in range(classes if classes <= MOST_MOVED else 0):
         moved = rows.copy()
         moved[:, k] += step
@@ -136,7 +137,9 @@ def _most_sensitive(rows: Floats, labels: Integers, classes: int, directions: Fl
     targets = without(tangents(means), whiten, directions @ whiten.T)
     weights = targets @ whiten
     spread = np.sqrt(((residuals @ (weights * scale).T) ** 2).sum(axis=0))[:, np.newaxis]
-    return np.divide(weights, spread, out=np.zeros_like(weights), where=spread > _NEGLIGIBLE)
+    # Combinations that hardly vary would only enlarge rounding and the difference between folds.
+    usable = spread > _LEAST_SPREAD * np.linalg.norm(weights * scale, axis=1, keepdims=True)
+    return np.divide(weights, spread, out=np.zeros_like(weights), where=usable & (spread > 0))
 
 
 def tangents(means: Floats) -> Floats:
