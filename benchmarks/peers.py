@@ -26,7 +26,7 @@ PEERS = {
 }
 """Our name: QuaPy's class with its default settings. DMy is its multiclass HDy; MLLS is set against EMQ on raw softmax
 and auto against the thesis' recommendation, because QuaPy has neither."""
-SLOW = frozenset({"DMy", "KDEyML", "KDEyHD", "KDEyCS"})
+SLOW = frozenset({"ACC", "PACC", "DMy", "KDEyML", "KDEyHD", "KDEyCS"})
 """Take seconds to minutes per window with 100 classes."""
 _WITHOUT_SPLIT = frozenset({"CC"})
 

@@ -359,14 +359,17 @@ def main() -> None:
     found = tasks(quick=quick)
     print(f"machine: {json.dumps(machine)}\nseed {SEED}; tasks: {', '.join(task.name for task in found)}")
     sizes = (100, 500) if quick else (100, 500, 2000, 5000)
-    errors, covered = _in_two_processes(found, sizes, quick=quick)
+    errors = _in_two_processes(
+        accuracy, found, sizes=sizes, windows=4 if quick else 8, referred=1 if quick else 2
+    )
     figures = show_accuracy(errors)
+    few = [task for task in found if task.classes <= MANY_CLASSES]
+    covered = _in_two_processes(
+        coverage, few, draws=2 if quick else 10, sizes=sizes[:3], windows=3 if quick else 4
+    )
     coverages = show_coverage(covered)
     planned = [
-        row
-        for task in found
-        if task.classes <= MANY_CLASSES
-        for row in plans(task, sizes=(200, 1000, 5000), windows=5 if quick else 20)
+        row for task in few for row in plans(task, sizes=(200, 1000, 5000), windows=5 if quick else 20)
     ]
     show_plans(planned)
     # Times are taken alone, after the other process has ended.
@@ -397,29 +400,11 @@ def main() -> None:
         )
 
 
-def _in_two_processes(
-    found: list[Task], sizes: tuple[int, ...], *, quick: bool
-) -> tuple[list[Row], list[Row]]:
-    """Accuracy and coverage of every task."""
+def _in_two_processes(measure: Callable[..., list[Row]], found: list[Task], **settings: Any) -> list[Row]:
+    """Rows of all tasks."""
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        errors = [
-            pool.submit(accuracy, task, sizes=sizes, windows=4 if quick else 10, referred=1 if quick else 2)
-            for task in found
-        ]
-        covered = [
-            pool.submit(
-                coverage,
-                task,
-                draws=2 if quick else 10,
-                sizes=sizes[:3],
-                windows=3 if quick else 5,
-            )
-            for task in found
-            if task.classes <= MANY_CLASSES
-        ]
-        return [row for job in errors for row in job.result()], [
-            row for job in covered for row in job.result()
-        ]
+        jobs = [pool.submit(measure, task, **settings) for task in found]
+        return [row for job in jobs for row in job.result()]
 
 
 if __name__ == "__main__":
