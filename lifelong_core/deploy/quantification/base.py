@@ -241,7 +241,8 @@ class FittedQuantifier(ABC):
             rows = as_logits(window, classes=self.calibration.classes)
             if rows.shape[0] == 0:
                 raise InvalidInputError("expected at least one sample.", field="logits")
-            return self._features(rows), np.full(rows.shape[0], 1.0)
+            counts: Floats = np.ones(len(rows))
+            return self._features(rows), counts
         if window.quantifier_digest != self.digest:
             raise InvalidInputError(
                 "another quantifier made this summary.",
