@@ -1,12 +1,12 @@
 """Detectors of the drifts that occur in practice: numbers whose mean a change of prevalence cannot move."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Logits, centred
+from lifelong_core.arrays import Floats, Integers, Logits, Mask, centred
 from lifelong_core.deploy.assumption_features import FOLDS, FeatureMap, column_order
 from lifelong_core.deploy.folds import stratified_folds
 from lifelong_core.deploy.labeled import LabeledLogits
@@ -92,16 +92,15 @@ class DriftDetectors:
         values = np.zeros((data.samples, len(drifts)))
         for fold in range(fold_count):
             held = folds == fold
-            used = ~held[some]
-            directions = np.stack(
-                [
-                    _class_means(move[used], data.labels[some][used], data.classes).mean(axis=0)
-                    for move in moved
-                ]
+            weights[fold] = _most_sensitive(
+                rows[~held],
+                data.labels[~held],
+                data.classes,
+                _directions(moved, data.labels[some], data.classes, ~held[some]),
             )
-            weights[fold] = _most_sensitive(rows[~held], data.labels[~held], data.classes, directions)
             values[held] = rows[held] @ weights[fold].T
-            effects[fold] = (weights[fold] * directions).sum(axis=1)
+            unseen = _directions(moved, data.labels[some], data.classes, held[some])
+            effects[fold] = (weights[fold] * unseen).sum(axis=1)
         return cls(tuple(drifts), weights.mean(axis=0), middle, effects.mean(axis=0), values)
 
 
@@ -120,6 +119,16 @@ def _drifted(logits: Logits, features: FeatureMap) -> Iterator[tuple[Drift, Logi
     yield Drift("noisy_logits", None, NOISE), (rows + NOISE * noise).astype(np.float32)
     partners = rng.permutation(samples)
     yield Drift("mixed_samples", None, 1.0), ((rows + rows[partners]) / 2).astype(np.float32)
+
+
+def _directions(moved: Sequence[Floats], labels: Integers, classes: int, used: Mask) -> Floats:
+    """How each drift moves the mean features (J, M), all classes with a sample among those used counting alike.
+
+    Where none is used, as with large groups, all are.
+    """
+    used = used if used.any() else np.ones_like(used)
+    present = np.unique(labels[used])
+    return np.stack([_class_means(move[used], labels[used], classes)[present].mean(axis=0) for move in moved])
 
 
 def _most_sensitive(rows: Floats, labels: Integers, classes: int, directions: Floats) -> Floats:
