@@ -42,6 +42,30 @@ def state() -> list[Panel]:
             unit="s",
             thresholds=[(None, "text")],
         ),
+        number(
+            "Mode",
+            "What a cycle that wants another head does. auto: it swaps. propose: it asks a person, who approves by"
+            " lifelong heads approve. shadow: it only reports.",
+            [Query(f"max by (mode) (lifelong_policy_mode{{{POPULATION}}}) == 1", "{{mode}}")],
+            unit="none",
+            thresholds=[(None, "blue")],
+        ),
+        number(
+            "Head pinned",
+            "1: a person holds the head that serves this population, and cycles watch and report but never swap;"
+            " lifelong heads list says who and why. 0: cycles may swap.",
+            [Query(f"max by (model, environment) (lifelong_head_pinned{{{POPULATION}}})", "pinned")],
+            unit="none",
+            thresholds=[(None, "green"), (1, "orange")],
+        ),
+        number(
+            "Open proposals",
+            "Heads that cycles of all populations propose and nobody has approved yet: lifelong heads proposals. The"
+            " next cycle of a population replaces its proposal by a newer one, or withdraws it.",
+            [Query("sum(max by (model, environment) (lifelong_proposal_open))", "proposals")],
+            unit="none",
+            thresholds=[(None, "green"), (1, "orange")],
+        ),
     ]
 
 
@@ -105,12 +129,73 @@ def prevalence() -> list[Panel]:
     return [band, steps(shift), steps(window)]
 
 
+def evidence() -> list[Panel]:
+    """What the tests of a cycle said, and what a swap was worth."""
+    shift = lines(
+        "Evidence of a shift",
+        "How strongly all samples since the head came in force, each counted once, speak against the prevalence that it"
+        " assumes (natural logarithm of the e-value). At the alarm line the prevalence counts as shifted; while"
+        " it stays in the tolerated zone that happens once in 20 years of hourly cycles. It starts anew with"
+        " every change of head, policy or calibration set.",
+        [
+            Query(f"max by (model, environment) (lifelong_shift_log_e_value{{{POPULATION}}})", "evidence"),
+            Query(f"max by (model, environment) (lifelong_shift_log_e_value_alarm{{{POPULATION}}})", "alarm"),
+        ],
+        unit="none",
+        width=THIRD,
+        minimum=0,
+    )
+    assumption = lines(
+        "Has more changed than the prevalence?",
+        "Minus the decimal logarithm of the p-value of 'nothing but the prevalence has changed' in the window of the"
+        " last cycle: 2 is a chance of 1 in 100. Above the limit the estimate cannot be trusted, and a cycle that"
+        " would swap refuses unless the policy says otherwise.",
+        [
+            Query(
+                f"-log10(clamp_min(min by (model, environment) (lifelong_assumption_p_value{{{POPULATION}}}),"
+                " 1e-12))",
+                "surprise",
+            ),
+            Query(
+                f"-log10(min by (model, environment) (lifelong_assumption_level{{{POPULATION}}}))", "limit"
+            ),
+        ],
+        unit="none",
+        width=THIRD,
+        minimum=0,
+    )
+    gain = lines(
+        "Expected gain of a swap",
+        "Drop of the expected cost per decision that the last cycle expected of a refitted head, with its interval,"
+        " and what the swap could cost at worst on that window. Empty while nothing speaks for a shift. Costs are in"
+        " the units of the task's cost matrix.",
+        [
+            Query(f"max by (model, environment) (lifelong_expected_gain{{{POPULATION}}})", "gain"),
+            Query(f"min by (model, environment) (lifelong_expected_gain_low{{{POPULATION}}})", "low"),
+            Query(f"max by (model, environment) (lifelong_expected_gain_high{{{POPULATION}}})", "high"),
+            Query(f"max by (model, environment) (lifelong_largest_harm{{{POPULATION}}})", "largest harm"),
+        ],
+        unit="none",
+        width=THIRD,
+    )
+    return [
+        steps(shift).override_by_name(
+            "alarm", style(color=colour("red"), custom__lineStyle={"fill": "dash", "dash": [8, 6]})
+        ),
+        steps(assumption).override_by_name(
+            "limit", style(color=colour("red"), custom__lineStyle={"fill": "dash", "dash": [8, 6]})
+        ),
+        steps(gain),
+    ]
+
+
 def cycles() -> list[Panel]:
     """What cycles decided, which heads followed, and how long they took."""
     outcomes = lines(
         "Cycle outcomes",
         "Cycles by outcome in each step of the time axis. keep: the head still fits, or a swap is not worth"
-        " it. swap: a refitted head was published. refuse: the assumptions do not hold and the log says why."
+        " it. swap: a refitted head was published, or wanted (mode). refuse: the assumptions do not hold and the"
+        " log says why."
         " skip: nothing new to judge. error: see the monitor's log.",
         [
             Query(

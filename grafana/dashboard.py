@@ -20,6 +20,7 @@ ACTIVATIONS = (
 _ROWS = {
     "State": content.state,
     "Prevalence of $model in $environment": content.prevalence,
+    "Evidence and gain": content.evidence,
     "Cycles and heads": content.cycles,
     "Realised quality, where labels have arrived": content.quality,
     "Traffic": content.traffic,

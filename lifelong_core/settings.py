@@ -183,7 +183,7 @@ class Settings(BaseSettings):
         description="A window holds no prediction older than this when the cycle is due.",
     )
     quantifier: str = Field(
-        default="MLLS", description="Method that estimates the prevalence; one of QUANTIFIERS."
+        default="auto", description="Method that estimates the prevalence; one of QUANTIFIERS."
     )
     validation_samples: Positive = Field(
         default=5000,

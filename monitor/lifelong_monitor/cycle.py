@@ -1,19 +1,21 @@
-"""One cycle of one (model, environment): read the window, judge it, record what came of it; and replay that later."""
+"""One cycle of one (model, environment): read the window, judge it, record what came of it."""
 
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
-from uuid import UUID
 
 from lifelong_core.deploy import AdaptationPolicy, AdaptationReport, PostProcessingHead, adapt
 from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store, new_prediction_id
 from lifelong_core.store.records import Cycle, HeadRecord, Model, Outcome, Window
+from lifelong_monitor.circumstances import Service, context_of, services
+from lifelong_monitor.evidence import gather
 from lifelong_monitor.quantifiers import FittedQuantifiers
-from lifelong_monitor.schedule import EPOCH, interval_of
+from lifelong_monitor.reports import Inputs, document_of, inputs_of
+from lifelong_monitor.schedule import interval_of
 
 CycleOutcome: TypeAlias = Outcome | Literal["skip"]
 NO_END = 2**62
@@ -22,8 +24,6 @@ HELD_BACK = (
     "new predictions cannot be read safely yet: an older transaction on the database server has not ended"
     " (an idle session?)"
 )
-_INPUTS = "inputs"
-"""Key, within the stored report, of what a replay needs and the report itself does not hold."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,20 @@ class _Subject:
     head: HeadRecord
     sequence: int
     """newest activation in (model, environment); 0: none"""
+    served: tuple[Service, ...]
+    """the heads that served there, oldest first"""
+    pinned: bool
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """Which cycle it is."""
+
+    environment: str
+    due_at: datetime
+    started_at: datetime
+    before: Cycle | None
+    """the cycle of the population that read furthest in the log"""
 
 
 def run_cycle(
@@ -59,7 +73,7 @@ def run_cycle(
     quantifiers: FittedQuantifiers | None = None,
     stopping: Callable[[], bool] = lambda: False,
 ) -> CycleResult:
-    """Judge the newest window and, if it is worth it, publish a refitted head for this environment.
+    """Judge the newest window and, if it is worth it, publish or propose a refitted head for this environment.
 
     Calling it again with the same `due_at` does nothing. Everything it writes, it writes in one transaction.
 
@@ -82,34 +96,36 @@ def run_cycle(
         # The other monitor may be one tick ahead; a cycle that is further ahead comes from a clock that was wrong.
         return CycleResult("skip", "the cycle that was due has run", last, last.finished_at)
     horizon = store.predictions.horizon()
-    if last is not None and not store.predictions.count_between(model.id, environment, last.horizon, horizon):
+    before = store.cycles.last_read(model.id, environment)
+    if before is not None and not store.predictions.count_between(
+        model.id, environment, before.horizon, horizon
+    ):
         return _nothing_to_judge("no new prediction", store, model, environment, horizon, last)
     subject = _subject(store, model, environment)
     if isinstance(subject, str):
         return CycleResult("skip", subject, last, None)
     started_at = datetime.now(UTC)
-    since = due_at - settings.window_age
     window = store.predictions.window(
-        model.id, environment, limit=settings.window_samples, since=since, horizon=horizon
+        model.id,
+        environment,
+        limit=settings.window_samples,
+        since=due_at - settings.window_age,
+        horizon=horizon,
     )
     if not window.ids:
         return _nothing_to_judge(
             "no prediction within the window's age", store, model, environment, horizon, last
         )
-    report = adapt(
-        (quantifiers or FittedQuantifiers()).get(
-            store, model, subject.calibration_set_id, settings.quantifier
-        ),
-        window.logits,
-        subject.head.head,
-        AdaptationPolicy(**settings.policy.model_dump()),
-        groups=window.groups,
-        method=settings.quantifier,
-        rng=_seed(model, environment, due_at),
+    report, inputs = _judge(
+        store,
+        settings,
+        subject,
+        window,
+        _Moment(environment, due_at, started_at, before),
+        quantifiers or FittedQuantifiers(),
     )
     if stopping():
         return CycleResult("skip", "the monitor is stopping", last, None)
-    inputs = {"calibration_set": subject.calibration_set_id, "quantifier": settings.quantifier}
     cycle = Cycle(
         id=new_prediction_id(),
         model_id=model.id,
@@ -118,7 +134,7 @@ def run_cycle(
         started_at=started_at,
         finished_at=datetime.now(UTC),
         outcome=report.outcome,
-        report={**report.to_document(), _INPUTS: inputs},
+        report=document_of(report, inputs),
         window_samples=len(window.ids),
         horizon=window.horizon,
         head_version=subject.head.version,
@@ -127,54 +143,47 @@ def run_cycle(
     return _finish(store, cycle, report, window, subject)
 
 
-def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
-    """Judge the window of a past cycle again from what is stored; equal to the report that the cycle recorded.
-
-    Raises:
-        NotFoundError: there is no such cycle, or what it looked at is not stored any more.
-    """
-    cycle = store.cycles.get(cycle_id)
-    registry = store.registry()
-    if registry is None or cycle.model_id not in registry.models:
-        raise NotFoundError("the model of this cycle is gone.", field="cycle")
-    model = registry.models[cycle.model_id]
-    window = store.predictions.window(
-        model.id, cycle.environment, limit=cycle.window_samples, since=EPOCH, horizon=cycle.horizon
+def _judge(
+    store: Store,
+    settings: Settings,
+    subject: _Subject,
+    window: Window,
+    moment: _Moment,
+    quantifiers: FittedQuantifiers,
+) -> tuple[AdaptationReport, Inputs]:
+    """The pure judgement, with all that it needs beside the window."""
+    model, environment = subject.model, moment.environment
+    policy = AdaptationPolicy(**settings.policy_for(environment).model_dump())
+    gathered = gather(
+        store,
+        window,
+        model.id,
+        environment,
+        before=moment.before,
+        inputs=Inputs(subject.calibration_set_id, settings.quantifier, limit=settings.evidence_samples),
     )
-    if len(window.ids) != cycle.window_samples:
-        raise NotFoundError(
-            f"the log holds only {len(window.ids)} of the {cycle.window_samples} predictions of this cycle.",
-            field="cycle",
-            mend="Predictions older than the retention time are deleted; newer cycles can be replayed.",
-        )
-    recorded, inputs = report_of(cycle), cycle.report[_INPUTS]
+    context = context_of(
+        store,
+        model,
+        environment,
+        served=subject.served,
+        pinned=subject.pinned,
+        at=moment.started_at,
+        others_since=moment.due_at - settings.window_age if policy.pooling else None,
+    )
     report = adapt(
-        FittedQuantifiers().get(store, model, inputs["calibration_set"], inputs["quantifier"]),
+        quantifiers.get(store, model, subject.calibration_set_id, settings.quantifier),
         window.logits,
-        store.heads.get(model.reference, cycle.head_version).head,
-        recorded.policy,
+        subject.head.head,
+        policy,
+        new_buckets=gathered.buckets,
+        evidence=gathered.evidence,
+        context=context,
         groups=window.groups,
-        method=inputs["quantifier"],
-        rng=recorded.seed,
+        method=settings.quantifier,
+        rng=_seed(model, environment, moment.due_at),
     )
-    if report.window_digest != recorded.window_digest:
-        raise NotFoundError(
-            "the log does not hold the predictions that this cycle looked at any more.",
-            field="cycle",
-            mend="Some were deleted since; newer cycles can be replayed.",
-        )
-    return report
-
-
-def report_of(cycle: Cycle) -> AdaptationReport:
-    """The report that a cycle recorded.
-
-    Raises:
-        InvalidInputError: another version of the product wrote it, in a form that this one cannot read.
-    """
-    return AdaptationReport.from_document(
-        {key: value for key, value in cycle.report.items() if key != _INPUTS}
-    )
+    return report, gathered.inputs
 
 
 def _subject(store: Store, model: Model, environment: str) -> _Subject | str:
@@ -190,15 +199,26 @@ def _subject(store: Store, model: Model, environment: str) -> _Subject | str:
         head = registry.head_for(current, environment)
     except NotFoundError as error:
         return str(error)
-    return _Subject(current, current.calibration_set_id, head, activations[-1].sequence if activations else 0)
+    return _Subject(
+        model=current,
+        calibration_set_id=current.calibration_set_id,
+        head=head,
+        sequence=activations[-1].sequence if activations else 0,
+        served=services(activations, store.heads.activations(model.reference)),
+        pinned=registry.pin_for(current, environment) is not None,
+    )
 
 
 def _finish(
     store: Store, cycle: Cycle, report: AdaptationReport, window: Window, subject: _Subject
 ) -> CycleResult:
-    candidate = _to_publish(report, cycle, window)
     try:
-        recorded = store.cycles.finish(cycle, candidate=candidate, expected_sequence=subject.sequence)
+        recorded = store.cycles.finish(
+            cycle,
+            candidate=_candidate(report, cycle, window),
+            expected_sequence=subject.sequence,
+            mode=report.policy.mode,
+        )
     except ConflictError as error:
         newest = store.cycles.last(cycle.model_id, cycle.environment)
         ran_elsewhere = newest is not None and newest.due_at >= cycle.due_at
@@ -224,15 +244,17 @@ def _seed(model: Model, environment: str, due_at: datetime) -> int:
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest())
 
 
-def _to_publish(report: AdaptationReport, cycle: Cycle, window: Window) -> PostProcessingHead | None:
+def _candidate(report: AdaptationReport, cycle: Cycle, window: Window) -> PostProcessingHead | None:
+    """The head that the cycle wants in force, with where it comes from; None unless the outcome is swap."""
     if report.outcome != "swap" or report.candidate is None:
         return None
+    inputs = inputs_of(cycle)
     provenance = {
         **report.candidate.provenance,
         "cycle": str(cycle.id),
         "environment": cycle.environment,
         "window": {"first": str(window.ids[0]), "last": str(window.ids[-1]), "samples": len(window.ids)},
-        "quantifier": cycle.report[_INPUTS]["quantifier"],
-        "calibration_set": cycle.report[_INPUTS]["calibration_set"],
+        "quantifier": inputs.quantifier,
+        "calibration_set": inputs.calibration_set,
     }
     return replace(report.candidate, provenance=provenance)

@@ -19,6 +19,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from lifelong_core.arrays import Floats
+from lifelong_core.deploy.policy import MODES
 from lifelong_core.errors import ConfigurationError
 from lifelong_core.store.records import Outcome
 from lifelong_monitor.status import PopulationStatus
@@ -192,6 +193,68 @@ _GAUGES: Final[Mapping[str, tuple[str, str | None, _Values]]] = {
         lambda status: (
             {name: float(name == status.cycle.outcome) for name in get_args(Outcome)} if status.cycle else {}
         ),
+    ),
+    "lifelong_shift_log_e_value": (
+        "Natural logarithm of the evidence that the prevalence is not what the head assumes which serves now,"
+        " gathered since that head came in force.",
+        None,
+        lambda status: _one(status.cycle and status.cycle.evidence and status.cycle.evidence.log_e_value),
+    ),
+    "lifelong_shift_log_e_value_alarm": (
+        "Value of lifelong_shift_log_e_value from which on the prevalence counts as shifted.",
+        None,
+        lambda status: _one(status.cycle and status.cycle.evidence and status.cycle.evidence.alarm),
+    ),
+    "lifelong_shift_evidence_samples": (
+        "Predictions behind lifelong_shift_log_e_value, each counted once.",
+        None,
+        lambda status: _one(status.cycle and status.cycle.evidence and status.cycle.evidence.samples),
+    ),
+    "lifelong_assumption_p_value": (
+        "Probability of a window as odd as that of the last cycle if nothing but the prevalence has changed.",
+        None,
+        lambda status: _one(status.cycle and status.cycle.assumption and status.cycle.assumption.p_value),
+    ),
+    "lifelong_assumption_level": (
+        "Significance level of lifelong_assumption_p_value: below it more than the prevalence has changed.",
+        None,
+        lambda status: _one(status.cycle and status.cycle.assumption and status.cycle.assumption.level),
+    ),
+    "lifelong_expected_gain": (
+        "Drop of the expected cost per decision that the last cycle expected of a refitted head.",
+        None,
+        lambda status: _one(status.cycle and status.cycle.gain and status.cycle.gain.value),
+    ),
+    "lifelong_expected_gain_low": (
+        "Lower bound of the interval of lifelong_expected_gain.",
+        None,
+        lambda status: _one(status.cycle and status.cycle.gain and status.cycle.gain.low),
+    ),
+    "lifelong_expected_gain_high": (
+        "Upper bound of the interval of lifelong_expected_gain.",
+        None,
+        lambda status: _one(status.cycle and status.cycle.gain and status.cycle.gain.high),
+    ),
+    "lifelong_largest_harm": (
+        "Cost per decision that a swap could do at worst on the window of the last cycle.",
+        None,
+        lambda status: _one(status.cycle and status.cycle.largest_harm),
+    ),
+    "lifelong_policy_mode": (
+        "1 for what a cycle that wants another head does now (auto: swap, propose: ask, shadow: nothing), 0 for"
+        " the others.",
+        "mode",
+        lambda status: {name: float(name == status.mode) for name in MODES},
+    ),
+    "lifelong_head_pinned": (
+        "1 while a person holds the head that serves now, else 0.",
+        None,
+        lambda status: _one(float(status.pinned)),
+    ),
+    "lifelong_proposal_open": (
+        "1 while a head that a cycle proposed waits for a person's approval, else 0.",
+        None,
+        lambda status: _one(float(status.proposed)),
     ),
     "lifelong_cycle_last_success_timestamp_seconds": (
         "Unix time of the last cycle that ended without error, or found nothing new to judge.",

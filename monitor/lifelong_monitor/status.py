@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lifelong_core.arrays import Floats
+from lifelong_core.deploy.policy import Mode
 from lifelong_core.store.records import Outcome
 
 
@@ -18,6 +19,35 @@ class ServingHead:
 
 
 @dataclass(frozen=True)
+class EvidenceFigures:
+    """How strongly all samples since the head came in force speak against what it assumes."""
+
+    log_e_value: float
+    """natural logarithm; each sample counts once"""
+    alarm: float
+    """the logarithm from which on it counts as a shift"""
+    samples: int
+
+
+@dataclass(frozen=True)
+class AssumptionFigures:
+    """The test of "nothing but the prevalence has changed"."""
+
+    p_value: float
+    level: float
+    """below it the cycle refuses, or reports"""
+
+
+@dataclass(frozen=True)
+class GainFigures:
+    """What a refitted head would save per decision, in the units of the task's cost matrix, with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class CycleFigures:
     """What the last stored cycle of a population found; the arrays are None when it made no estimate."""
 
@@ -29,6 +59,12 @@ class CycleFigures:
     high: Floats | None = None
     shift_l1: float | None = None
     """L1 distance in 0..2 between the estimate and what the judged head assumed"""
+    evidence: EvidenceFigures | None = None
+    """None also when another head serves by now than the one that the cycle judged"""
+    assumption: AssumptionFigures | None = None
+    gain: GainFigures | None = None
+    largest_harm: float | None = None
+    """what a swap could cost at worst, per decision"""
 
 
 @dataclass(frozen=True)
@@ -54,5 +90,11 @@ class PopulationStatus:
     """when this process first found predictions of the population"""
     last_success: datetime | None = None
     head: ServingHead | None = None
+    mode: Mode = "auto"
+    """what a cycle that wants another head does"""
+    pinned: bool = False
+    """a person holds the head that serves"""
+    proposed: bool = False
+    """a head waits for a person's approval"""
     cycle: CycleFigures | None = None
     realised: RealisedPerformance | None = None

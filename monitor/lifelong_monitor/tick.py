@@ -5,16 +5,15 @@ import time
 from collections.abc import Callable
 from datetime import date, datetime
 
-import numpy as np
-
 from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.records import Cycle, Model, Registry
-from lifelong_monitor.cycle import CycleResult, report_of, run_cycle
+from lifelong_monitor.cycle import CycleResult, run_cycle
 from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.figures import figures_of
 from lifelong_monitor.quantifiers import FittedQuantifiers
-from lifelong_monitor.status import CycleFigures, PopulationStatus, ServingHead
+from lifelong_monitor.status import PopulationStatus, ServingHead
 from lifelong_monitor.validation import realised_performance
 from lifelong_monitor.words import describe
 
@@ -112,6 +111,7 @@ class Ticker:
     def _show(self, model: Model, environment: str, last: Cycle | None) -> None:
         registry = self._current_registry()
         task = registry.tasks[model.task_id]
+        head = self._serving_head(registry, model, environment)
         self._exporter.show(
             PopulationStatus(
                 model=model.reference,
@@ -119,8 +119,11 @@ class Ticker:
                 class_names=task.class_names,
                 first_seen=self._first_seen[model.id, environment],
                 last_success=self._last_success.get((model.id, environment)),
-                head=self._serving_head(registry, model, environment),
-                cycle=None if last is None else _figures(last),
+                head=head,
+                mode=self._settings.policy_for(environment).mode,
+                pinned=registry.pin_for(model, environment) is not None,
+                proposed=bool(self._store.cycles.proposals(model.id, environment)),
+                cycle=None if last is None else figures_of(last, None if head is None else head.version),
                 realised=realised_performance(
                     self._store, task, model, environment, limit=self._settings.validation_samples
                 ),
@@ -155,18 +158,3 @@ class Ticker:
         if self._registry is None:
             raise UnavailableError("the database has no registry.")
         return self._registry
-
-
-def _figures(cycle: Cycle) -> CycleFigures:
-    report = report_of(cycle)
-    estimate = report.prevalence
-    if estimate is None:
-        return CycleFigures(cycle.outcome, cycle.window_samples)
-    return CycleFigures(
-        outcome=cycle.outcome,
-        window_samples=cycle.window_samples,
-        prevalence=estimate.prevalence,
-        low=estimate.low,
-        high=estimate.high,
-        shift_l1=float(np.abs(estimate.prevalence - report.assumed_prevalence).sum()),
-    )

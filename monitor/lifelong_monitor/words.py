@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 
-from lifelong_monitor.cycle import CycleResult, report_of
+from lifelong_monitor.cycle import CycleResult
+from lifelong_monitor.reports import readable_report_of
 
 
 def describe(result: CycleResult, class_names: Sequence[str]) -> str:
-    """Outcome, reason, estimate with interval, window and published head in one line."""
+    """Outcome, reason, estimate with interval, window and published or proposed head in one line."""
     parts = [f"{result.outcome}. {result.reason}"]
     if result.last is not None:
-        estimate = report_of(result.last).prevalence
-        if estimate is not None:
+        report = readable_report_of(result.last)
+        if report is not None and report.prevalence is not None:
+            estimate = report.prevalence
             classes = zip(class_names, estimate.prevalence, estimate.low, estimate.high, strict=True)
             shares = ", ".join(
                 f"{name} {value:.3f} ({low:.3f} to {high:.3f})" for name, value, low, high in classes
@@ -19,4 +21,8 @@ def describe(result: CycleResult, class_names: Sequence[str]) -> str:
         parts.append(f"Window: {result.last.window_samples} predictions.")
         if result.last.published_version is not None:
             parts.append(f"Published head {result.last.published_version}.")
+        elif result.last.proposal is not None:
+            parts.append(f"Proposed; publish it with: lifelong heads approve {result.last.id}.")
+        elif result.outcome == "swap":
+            parts.append("Nothing is published in shadow mode.")
     return " ".join(parts)

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from lifelong_core.deploy import AdaptationPolicy
+from lifelong_core.deploy.adaptation import DEFAULT_QUANTIFIER
 from lifelong_core.errors import ConfigurationError, InvalidInputError
 from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import NAME_PATTERN
@@ -81,6 +82,10 @@ def test_every_setting_is_documented():
 def test_the_policy_settings_are_those_of_the_domain():
     """The same names, the same defaults, and what one refuses the other refuses too."""
     assert PolicySettings().model_dump() == asdict(AdaptationPolicy())
+
+
+def test_cycles_use_the_quantifier_that_the_domain_uses_by_default():
+    assert Settings().quantifier == DEFAULT_QUANTIFIER
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,16 @@ def test_swaps_are_annotations_by_range_query_and_can_be_switched_off() -> None:
         "lifelong_realised_accuracy",
         "lifelong_realised_expected_cost",
         "lifelong_window_samples",
+        "lifelong_shift_log_e_value",
+        "lifelong_shift_log_e_value_alarm",
+        "lifelong_assumption_p_value",
+        "lifelong_assumption_level",
+        "lifelong_expected_gain_low",
+        "lifelong_expected_gain_high",
+        "lifelong_largest_harm",
+        "lifelong_policy_mode",
+        "lifelong_head_pinned",
+        "lifelong_proposal_open",
     ],
 )
 def test_what_was_asked_for_is_shown(metric: str) -> None:

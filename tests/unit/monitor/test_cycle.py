@@ -1,4 +1,7 @@
-from datetime import UTC, datetime, timedelta
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from threading import Barrier, Thread
 
 import numpy as np
@@ -7,14 +10,22 @@ import pytest
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits
 from lifelong_core.errors import NotFoundError
 from lifelong_core.settings import PolicySettings, Settings
-from lifelong_core.store import Model, Store, new_prediction_id
-from lifelong_monitor.cycle import CycleResult, replay, report_of, run_cycle
+from lifelong_core.store import Cycle, Model, Store, new_prediction_id
+from lifelong_monitor.cycle import CycleResult, run_cycle
+from lifelong_monitor.figures import figures_of
 from lifelong_monitor.quantifiers import FittedQuantifiers
+from lifelong_monitor.replay import replay
+from lifelong_monitor.reports import inputs_of, report_of
 from lifelong_monitor.schedule import due_before
+from lifelong_monitor.status import CycleFigures
+from lifelong_monitor.words import describe
 from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, add_model, draw, predict
 
 pytestmark = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
+
+VERSION_1 = Path(__file__).parent / "data" / "reports_version_1.json"
+"""Reports as the first version of the product stored them, by what came of the cycle."""
 
 MINUTE = timedelta(minutes=1)
 DUE = due_before(datetime.now(UTC), MINUTE)
@@ -57,7 +68,7 @@ def test_a_shift_swaps_the_head_of_its_environment_only(
     assert np.abs(head.assumed_prevalence - SHIFTED).sum() < 0.15
     assert head.provenance["cycle"] == str(result.last.id)
     assert head.provenance["window"] == {"first": str(ids[0]), "last": str(ids[-1]), "samples": 600}
-    assert head.provenance["quantifier"] == "MLLS"
+    assert head.provenance["quantifier"] == settings.quantifier == "auto"
     entry = store.audit.list()[0]
     assert (entry.actor, entry.action, entry.subject) == (
         "monitor",
@@ -161,6 +172,125 @@ def test_a_head_that_somebody_published_meanwhile_wins(
     assert active_version(store, model, "clinic") == 2
     assert run_cycle(store, settings, model, "clinic", LATER).outcome == "swap"
     assert active_version(store, model, "clinic") == 3
+
+
+def test_a_head_that_changed_and_came_back_meanwhile_stops_the_swap(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    """The same head serves again, but a person was at work: what they look at must not change under their hands."""
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    head = store.heads.get(model.reference, 1).head
+
+    def somebody_publishes_and_rolls_back() -> bool:
+        store.heads.publish(model.reference, head, environment="clinic", actor="a person")
+        store.heads.rollback(model.reference, environment="clinic", actor="a person")
+        return False
+
+    result = run_cycle(store, settings, model, "clinic", DUE, stopping=somebody_publishes_and_rolls_back)
+    assert (result.outcome, result.succeeded_at) == ("skip", None)
+    assert "activation 2, expected 0" in result.reason
+    assert store.cycles.list() == []
+    assert active_version(store, model, "clinic") == 1
+
+
+def test_what_appears_while_a_cycle_reads_is_left_to_the_next(
+    store: Store, settings: Settings, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = predict(store, model, "clinic", draw(BALANCED, 300, seed=3))
+    read = store.predictions.horizon
+
+    def horizon_and_then_more() -> int:
+        horizon = read()
+        predict(store, model, "clinic", draw(SHIFTED, 60, seed=4))
+        return horizon
+
+    monkeypatch.setattr(store.predictions, "horizon", horizon_and_then_more)
+    cycle = run_cycle(store, settings, model, "clinic", DUE).last
+    monkeypatch.undo()
+    assert cycle is not None
+    assert cycle.window_samples == len(ids)
+    assert (
+        store.predictions.count_between(model.id, "clinic", cycle.horizon, store.predictions.horizon()) == 60
+    )
+    second = run_cycle(store, settings, model, "clinic", LATER).last
+    assert second is not None
+    assert second.window_samples == 360
+    assert inputs_of(second).new_samples == 60
+    assert replay(store, cycle.id) == report_of(cycle)
+
+
+def test_every_cycle_has_its_own_seed_and_the_same_one_whoever_runs_it(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    other = add_model(store, "other")
+    seeds: list[int] = []
+    for one, environment, due_at in (
+        (model, "clinic", DUE),
+        (model, "ward", DUE),
+        (other, "clinic", DUE),
+        (model, "clinic", LATER),
+    ):
+        predict(store, one, environment, draw(BALANCED, 30, seed=3))
+        cycle = run_cycle(store, settings, one, environment, due_at).last
+        assert cycle is not None
+        seeds.append(report_of(cycle).seed)
+    assert len(set(seeds)) == 4
+    with store.database.write() as connection:
+        connection.exec_driver_sql("DELETE FROM cycles")
+    zoned = DUE.astimezone(timezone(timedelta(hours=5)))
+    again = run_cycle(store, settings, model, "clinic", zoned).last
+    assert again is not None
+    assert report_of(again).seed == seeds[0]
+
+
+@pytest.mark.parametrize("outcome", ["keep", "swap", "small"])
+def test_reports_of_the_first_version_do_not_stop_the_watch(
+    store: Store, settings: Settings, model: Model, outcome: str
+) -> None:
+    document = json.loads(VERSION_1.read_text(encoding="utf-8"))[outcome]
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
+    old = Cycle(
+        id=new_prediction_id(),
+        model_id=model.id,
+        environment="clinic",
+        due_at=DUE - MINUTE,
+        started_at=DUE - MINUTE,
+        finished_at=DUE - MINUTE,
+        outcome=document["outcome"],
+        report=document,
+        window_samples=600,
+        horizon=store.predictions.horizon(),
+        head_version=1,
+        published_version=None,
+    )
+    candidate = report_of(old).candidate
+    store.cycles.finish(old, candidate=candidate, expected_sequence=None, mode="shadow")
+    assert report_of(store.cycles.get(old.id)).evidence is None
+    assert figures_of(old, 1).prevalence is not None
+    predict(store, model, "clinic", draw(BALANCED, 300, seed=4))
+    result = run_cycle(store, settings, model, "clinic", DUE)
+    assert result.outcome == "keep"
+    assert result.last is not None
+    found = report_of(result.last).evidence
+    assert found is not None
+    assert found.samples == 600
+    assert replay(store, result.last.id) == report_of(result.last)
+
+
+def test_a_report_that_cannot_be_read_does_not_stop_the_watch(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
+    first = run_cycle(store, settings, model, "clinic", DUE).last
+    assert first is not None
+    with store.database.write() as connection:
+        connection.exec_driver_sql("""UPDATE cycles SET report = '{"schema_version": 99}'""")
+    unreadable = store.cycles.get(first.id)
+    assert figures_of(unreadable, 1) == CycleFigures("keep", 600)
+    predict(store, model, "clinic", draw(BALANCED, 300, seed=4))
+    result = run_cycle(store, settings, model, "clinic", LATER)
+    assert result.outcome == "keep"
+    assert "Window: 600 predictions." in describe(replace(result, last=unreadable), ("a", "b", "c"))
 
 
 def test_a_monitor_that_is_stopping_writes_nothing(store: Store, settings: Settings, model: Model) -> None:

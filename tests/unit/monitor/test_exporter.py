@@ -2,6 +2,7 @@ import shutil
 import socket
 import subprocess
 import urllib.request
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -9,9 +10,18 @@ import numpy as np
 import pytest
 from prometheus_client import generate_latest
 
+from lifelong_core.deploy.policy import MODES
 from lifelong_core.errors import ConfigurationError
 from lifelong_monitor.exporter import CYCLE_OUTCOMES, Exporter
-from lifelong_monitor.status import CycleFigures, PopulationStatus, RealisedPerformance, ServingHead
+from lifelong_monitor.status import (
+    AssumptionFigures,
+    CycleFigures,
+    EvidenceFigures,
+    GainFigures,
+    PopulationStatus,
+    RealisedPerformance,
+    ServingHead,
+)
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
 SEEN = PopulationStatus("m@1", "clinic", ("benign", "malignant"), first_seen=NOON)
@@ -19,8 +29,20 @@ JUDGED = replace(
     SEEN,
     last_success=NOON,
     head=ServingHead(3, NOON, np.array([0.5, 0.5])),
+    mode="propose",
+    pinned=True,
+    proposed=True,
     cycle=CycleFigures(
-        "refuse", 800, np.array([0.9, 0.1]), np.array([0.85, 0.05]), np.array([0.95, 0.15]), shift_l1=0.8
+        "refuse",
+        800,
+        np.array([0.9, 0.1]),
+        np.array([0.85, 0.05]),
+        np.array([0.95, 0.15]),
+        shift_l1=0.8,
+        evidence=EvidenceFigures(log_e_value=7.5, alarm=12.0, samples=4000),
+        assumption=AssumptionFigures(p_value=0.002, level=0.01),
+        gain=GainFigures(value=0.05, low=-0.01, high=0.12),
+        largest_harm=0.25,
     ),
     realised=RealisedPerformance(40, 0.75, 1.25),
 )
@@ -54,7 +76,32 @@ def test_a_judged_population_shows_every_figure(exporter: Exporter) -> None:
     assert value(exporter, "lifelong_realised_accuracy") == 0.75
     assert value(exporter, "lifelong_realised_expected_cost") == 1.25
     assert value(exporter, "lifelong_labelled_samples") == 40
+    assert value(exporter, "lifelong_shift_log_e_value") == 7.5
+    assert value(exporter, "lifelong_shift_log_e_value_alarm") == 12
+    assert value(exporter, "lifelong_shift_evidence_samples") == 4000
+    assert value(exporter, "lifelong_assumption_p_value") == 0.002
+    assert value(exporter, "lifelong_assumption_level") == 0.01
+    assert value(exporter, "lifelong_expected_gain") == 0.05
+    assert value(exporter, "lifelong_expected_gain_low") == -0.01
+    assert value(exporter, "lifelong_expected_gain_high") == 0.12
+    assert value(exporter, "lifelong_largest_harm") == 0.25
+    assert value(exporter, "lifelong_head_pinned") == 1
+    assert value(exporter, "lifelong_proposal_open") == 1
+    modes = {name: value(exporter, "lifelong_policy_mode", mode=name) for name in MODES}
+    assert modes == {"auto": 0, "propose": 1, "shadow": 0}
     assert exporter.registry.get_sample_value("lifelong_cycle_interval_seconds") == 3600
+
+
+def test_a_site_has_few_series_of_each_metric(exporter: Exporter) -> None:
+    """Ten classes at one site stay far below a hundred series of one metric."""
+    classes = tuple(f"class {index}" for index in range(10))
+    exporter.show(
+        replace(
+            JUDGED, class_names=classes, head=None, cycle=CycleFigures("keep", 800, *[np.full(10, 0.1)] * 3)
+        )
+    )
+    series = Counter(line.split("{")[0] for line in exported(exporter).splitlines() if 'model="' in line)
+    assert max(series.values()) == 10
 
 
 def test_the_last_outcome_is_one_of_three(exporter: Exporter) -> None:
@@ -69,16 +116,47 @@ def test_the_last_outcome_is_one_of_three(exporter: Exporter) -> None:
 def test_what_is_not_known_has_no_series(exporter: Exporter) -> None:
     exporter.show(SEEN)
     shown = {line.split("{")[0] for line in exported(exporter).splitlines() if 'environment="clinic"' in line}
-    assert shown == {"lifelong_cycles_total", "lifelong_population_first_seen_timestamp_seconds"}
+    assert shown == {
+        "lifelong_cycles_total",
+        "lifelong_population_first_seen_timestamp_seconds",
+        "lifelong_policy_mode",
+        "lifelong_head_pinned",
+        "lifelong_proposal_open",
+    }
 
 
 def test_zero_is_a_value_and_not_missing(exporter: Exporter) -> None:
     exporter.show(
         replace(
-            JUDGED, cycle=CycleFigures("keep", 0, shift_l1=0.0), realised=RealisedPerformance(1, 0.0, 0.0)
+            JUDGED,
+            pinned=False,
+            proposed=False,
+            cycle=CycleFigures(
+                "keep",
+                0,
+                shift_l1=0.0,
+                evidence=EvidenceFigures(0.0, 0.0, 0),
+                assumption=AssumptionFigures(0.0, 0.01),
+                gain=GainFigures(0.0, 0.0, 0.0),
+                largest_harm=0.0,
+            ),
+            realised=RealisedPerformance(1, 0.0, 0.0),
         )
     )
-    for name in ("window_samples", "prevalence_shift_l1", "realised_accuracy", "realised_expected_cost"):
+    for name in (
+        "window_samples",
+        "prevalence_shift_l1",
+        "realised_accuracy",
+        "realised_expected_cost",
+        "shift_log_e_value",
+        "shift_evidence_samples",
+        "assumption_p_value",
+        "expected_gain",
+        "expected_gain_low",
+        "largest_harm",
+        "head_pinned",
+        "proposal_open",
+    ):
         assert value(exporter, f"lifelong_{name}") == 0
 
 

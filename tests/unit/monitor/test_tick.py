@@ -1,11 +1,12 @@
 import logging
+import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from lifelong_core.errors import UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Model, Store
 from lifelong_monitor.exporter import Exporter
 from lifelong_monitor.schedule import due_before
@@ -163,6 +164,45 @@ def test_a_head_published_or_rolled_back_by_a_person_is_shown_at_the_next_tick(
     assert value(exporter, "prevalence_assumed", **{"class": "benign"}) == pytest.approx(1 / 3)
     # the default head came back to this environment after the swap, although it is older than it
     assert value(exporter, "head_activated_timestamp_seconds") > swapped
+
+
+def test_evidence_is_shown_only_against_the_head_that_serves(
+    store: Store, model: Model, ticker: Ticker, exporter: Exporter
+) -> None:
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
+    ticker.tick(NOW, DUE)
+    assert value(exporter, "shift_evidence_samples") == 600
+    assert value(exporter, "shift_log_e_value_alarm") == pytest.approx(math.log(175_200))
+    assert value(exporter, "shift_log_e_value") < value(exporter, "shift_log_e_value_alarm")
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=4))
+    ticker.tick(NOW + MINUTE, DUE + MINUTE)
+    assert value(exporter, "cycle_last_outcome", outcome="swap") == 1
+    assert value(exporter, "shift_log_e_value") is None
+    assert value(exporter, "expected_gain_low") <= value(exporter, "expected_gain")
+    predict(store, model, "clinic", draw(SHIFTED, 300, seed=5))
+    ticker.tick(NOW + 2 * MINUTE, DUE + 2 * MINUTE)
+    assert value(exporter, "shift_evidence_samples") == 300
+
+
+def test_mode_pin_and_proposal_are_shown(
+    store: Store, settings: Settings, model: Model, exporter: Exporter
+) -> None:
+    policies = {"clinic": PolicySettings(mode="propose")}
+    asking = settings.model_copy(update={"environment_policies": policies})
+    ticker = Ticker(store, asking, exporter)
+    for environment in ("clinic", "other"):
+        predict(store, model, environment, draw(SHIFTED, 600, seed=3))
+    ticker.tick(NOW, DUE)
+    shown = [value(exporter, name) for name in ("proposal_open", "head_pinned", "head_version")]
+    assert shown == [1, 0, 1]
+    assert value(exporter, "policy_mode", mode="propose") == 1
+    assert value(exporter, "policy_mode", mode="auto", environment="other") == 1
+    assert value(exporter, "proposal_open", environment="other") == 0
+    # evidence that led to a proposal stays: the head that it speaks against goes on serving
+    assert value(exporter, "shift_log_e_value") > 0
+    store.heads.pin(model.reference, environment="clinic", reason="under audit", actor="ann")
+    ticker.tick(NOW + MINUTE, DUE + MINUTE)
+    assert [value(exporter, name) for name in ("proposal_open", "head_pinned")] == [0, 1]
 
 
 def test_a_population_whose_predictions_are_all_too_old_disappears(

@@ -1,0 +1,91 @@
+"""The circumstances of a cycle: since when the head serves, what served before, and how the other environments are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from lifelong_core.deploy import AdaptationContext, PrevalenceEstimate
+from lifelong_core.store import Store
+from lifelong_core.store.records import Activation, Model
+from lifelong_monitor.reports import readable_report_of
+
+
+@dataclass(frozen=True)
+class Service:
+    """A head that served an environment from some time on."""
+
+    since: datetime
+    head_version: int
+
+
+def services(own: Sequence[Activation], default: Sequence[Activation]) -> tuple[Service, ...]:
+    """Which head served an environment when, oldest first; neighbours differ.
+
+    Args:
+        own: activations of the environment, oldest first.
+        default: those of the model's default head, which serves while the environment has none of its own.
+
+    Examples:
+        >>> from datetime import UTC
+        >>> def at(hour, version, environment="a", inherits=False):
+        ...     moment = datetime(2026, 1, 1, hour, tzinfo=UTC)
+        ...     return Activation(1, environment, 1, version, moment, "ann", "publish", inherits)
+        >>> found = services([at(9, 2), at(12, 1, inherits=True)], [at(8, 1, None), at(10, 3, None)])
+        >>> [(service.since.hour, service.head_version) for service in found]
+        [(8, 1), (9, 2), (12, 3)]
+    """
+    found: list[Service] = []
+    own_version: int | None = None
+    default_version: int | None = None
+    for activation in sorted([*default, *own], key=lambda one: one.activated_at):
+        if activation.environment is None:
+            default_version = activation.head_version
+        else:
+            own_version = None if activation.inherits else activation.head_version
+        version = default_version if own_version is None else own_version
+        if version is not None and (not found or found[-1].head_version != version):
+            found.append(Service(activation.activated_at, version))
+    return tuple(found)
+
+
+def context_of(
+    store: Store,
+    model: Model,
+    environment: str,
+    *,
+    served: Sequence[Service],
+    pinned: bool,
+    at: datetime,
+    others_since: datetime | None,
+) -> AdaptationContext:
+    """What a cycle has to know beside its window.
+
+    Args:
+        store: holds the heads and the other environments' cycles.
+        model: of the population.
+        environment: of the population.
+        served: the heads that served it; the last one serves now.
+        pinned: whether a person holds the head.
+        at: the time of the cycle.
+        others_since: the other environments count with cycles due since then; None: they do not count.
+    """
+    if len(served) < 2:
+        seconds, previous = None, None
+    else:
+        seconds = max(0.0, (at - served[-1].since).total_seconds())
+        previous = store.heads.get(model.reference, served[-2].head_version).head.assumed_prevalence
+    return AdaptationContext(
+        seconds_since_swap=seconds,
+        pinned=pinned,
+        previous_prevalence=previous,
+        others=() if others_since is None else _others(store, model, environment, others_since),
+    )
+
+
+def _others(store: Store, model: Model, environment: str, since: datetime) -> tuple[PrevalenceEstimate, ...]:
+    """The newest estimate of each other environment, in the order of their names."""
+    cycles = [store.cycles.last(model.id, name) for name in store.environments.list() if name != environment]
+    reports = [readable_report_of(cycle) for cycle in cycles if cycle is not None and cycle.due_at >= since]
+    return tuple(
+        report.prevalence for report in reports if report is not None and report.prevalence is not None
+    )

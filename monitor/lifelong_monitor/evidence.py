@@ -1,0 +1,100 @@
+"""What the sequential test is given: the evidence so far, and the samples that it has not seen yet, each once."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.arrays import Logits
+from lifelong_core.deploy import ShiftEvidence
+from lifelong_core.errors import NotFoundError
+from lifelong_core.store import Store
+from lifelong_core.store.records import Cycle, Window
+from lifelong_monitor.reports import Base, Inputs, inputs_of, readable_report_of, report_of
+
+Bucket: TypeAlias = tuple[Logits, NDArray[np.generic] | None]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The arguments of `adapt` for the sequential test, and what the cycle records of them."""
+
+    evidence: ShiftEvidence | None
+    buckets: tuple[Bucket, ...]
+    inputs: Inputs
+
+
+def gather(
+    store: Store,
+    window: Window,
+    model_id: int,
+    environment: str,
+    *,
+    before: Cycle | None,
+    inputs: Inputs,
+) -> Gathered:
+    """Continue where the evidence of the population stands.
+
+    The new samples are those that appeared in the log since the cycle that gathered last, however late they were
+    committed and whatever cycles were skipped since. Without such a cycle the watch begins with the window itself.
+
+    Args:
+        store: holds the log.
+        window: that the cycle judges.
+        model_id: of the population.
+        environment: of the population.
+        before: the cycle of the population that read furthest in the log.
+        inputs: of the cycle; `limit` bounds the new samples, of more the newest are taken.
+    """
+    base, evidence = _standing(store, before)
+    new = window if base is None else _since(store, window, model_id, environment, base, inputs.limit)
+    recorded = replace(inputs, base=base, new_samples=len(new.ids), new_digest=_digest(new.ids))
+    return Gathered(evidence, _buckets(new), recorded)
+
+
+def gather_again(store: Store, window: Window, cycle: Cycle) -> Gathered:
+    """What `gather` gave the cycle, for a replay.
+
+    Raises:
+        NotFoundError: the log does not hold those samples any more.
+        InvalidInputError: the cycle that gathered before is not readable.
+    """
+    inputs = inputs_of(cycle)
+    if inputs.base is None:
+        # The first version of the product gave its cycles no samples for a sequential test.
+        return Gathered(None, _buckets(window) if inputs.limit else (), inputs)
+    new = _since(store, window, cycle.model_id, cycle.environment, inputs.base, inputs.limit)
+    if _digest(new.ids) != inputs.new_digest:
+        raise NotFoundError(
+            f"the log does not hold the {inputs.new_samples} new predictions of this cycle any more.",
+            field="cycle",
+            mend="Some were deleted since; newer cycles can be replayed.",
+        )
+    return Gathered(report_of(store.cycles.get(inputs.base.cycle)).evidence, _buckets(new), inputs)
+
+
+def _standing(store: Store, before: Cycle | None) -> tuple[Base | None, ShiftEvidence | None]:
+    """The newest evidence: that of the cycle before or, where its report holds none, what that cycle started from."""
+    report = None if before is None else readable_report_of(before)
+    if before is None or report is None:
+        return None, None
+    if report.evidence is not None:
+        return Base(before.id, before.horizon), report.evidence
+    base = inputs_of(before).base
+    return base, None if base is None else report_of(store.cycles.get(base.cycle)).evidence
+
+
+def _since(store: Store, window: Window, model_id: int, environment: str, base: Base, limit: int) -> Window:
+    return store.predictions.between(model_id, environment, base.horizon, window.horizon, limit=limit)
+
+
+def _buckets(new: Window) -> tuple[Bucket, ...]:
+    return ((new.logits, new.groups),) if new.ids else ()
+
+
+def _digest(ids: Sequence[UUID]) -> str:
+    return hashlib.sha256(b"".join(one.bytes for one in ids)).hexdigest()

@@ -1,0 +1,57 @@
+"""What the exporter shows of a recorded cycle."""
+
+import math
+
+import numpy as np
+
+from lifelong_core.deploy import AdaptationReport
+from lifelong_core.store.records import Cycle
+from lifelong_monitor.reports import readable_report_of
+from lifelong_monitor.status import AssumptionFigures, CycleFigures, EvidenceFigures, GainFigures
+
+
+def figures_of(cycle: Cycle, serving_version: int | None) -> CycleFigures:
+    """The figures of a cycle; only outcome and size of the window where its report cannot be read.
+
+    Args:
+        cycle: as recorded.
+        serving_version: the head that serves now: evidence against another one is not shown as evidence against it.
+    """
+    report = readable_report_of(cycle)
+    if report is None:
+        return CycleFigures(cycle.outcome, cycle.window_samples)
+    estimate = report.prevalence
+    return CycleFigures(
+        outcome=cycle.outcome,
+        window_samples=cycle.window_samples,
+        prevalence=None if estimate is None else estimate.prevalence,
+        low=None if estimate is None else estimate.low,
+        high=None if estimate is None else estimate.high,
+        shift_l1=(
+            None if estimate is None else float(np.abs(estimate.prevalence - report.assumed_prevalence).sum())
+        ),
+        evidence=_evidence(report) if cycle.head_version == serving_version else None,
+        assumption=_assumption(report),
+        gain=_gain(report),
+        largest_harm=report.largest_harm,
+    )
+
+
+def _evidence(report: AdaptationReport) -> EvidenceFigures | None:
+    if report.evidence is None:
+        return None
+    return EvidenceFigures(
+        log_e_value=report.evidence.log_e_value,
+        alarm=math.log(report.policy.looks_between_false_alarms),
+        samples=report.evidence.samples,
+    )
+
+
+def _assumption(report: AdaptationReport) -> AssumptionFigures | None:
+    test = report.assumption_test
+    return None if test is None else AssumptionFigures(test.p_value, test.level)
+
+
+def _gain(report: AdaptationReport) -> GainFigures | None:
+    gain = report.expected_gain
+    return None if gain is None else GainFigures(gain.value, gain.low, gain.high)
