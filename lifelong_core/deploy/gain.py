@@ -6,15 +6,13 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.deploy.documents import FlatDocument
-from lifelong_core.deploy.folds import stratified_folds
-from lifelong_core.deploy.head import PostProcessingHead, fit_head
+from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.held_out import crossfitted_output, held_out_output
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.base import Analysis
 from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.deploy.scientific import t_quantile
 from lifelong_core.metrics import confusion_matrix, expected_cost
-
-FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,8 @@ def expected_gain(
     """
     prevalence = analysis.estimate.prevalence
     labels = calibration.labels
-    current, candidate = _decisions(calibration, head, target_prevalence)
+    current = held_out_output(calibration, head).decisions
+    candidate = crossfitted_output(calibration, head.costs, target_prevalence).decisions
     savings = head.costs[labels, current] - head.costs[labels, candidate]
     by_class = np.bincount(labels, savings, minlength=calibration.classes) / calibration.counts
     value = float(prevalence @ by_class)
@@ -110,37 +109,6 @@ def largest_harm(
     before, after = current.apply(logits).decisions, candidate.apply(logits).decisions
     dearer = np.maximum(current.costs[:, after] - current.costs[:, before], 0).max(axis=0)
     return float(counts @ dearer / counts.sum())
-
-
-def _decisions(
-    calibration: LabeledLogits, head: PostProcessingHead, target: Floats
-) -> tuple[Integers, Integers]:
-    """Decisions of the current head and of the candidate on the calibration samples, shape (N,) each."""
-    candidate = _crossfitted(calibration, head.costs, target)
-    if _was_fitted_on(calibration, head):
-        return _crossfitted(calibration, head.costs, head.assumed_prevalence), candidate
-    return head.apply(calibration.logits).decisions, candidate
-
-
-def _was_fitted_on(calibration: LabeledLogits, head: PostProcessingHead) -> bool:
-    """Does fitting again on this calibration set give this head?"""
-    again = fit_head(calibration, head.costs, target_prevalence=head.assumed_prevalence)
-    return np.allclose(again.temperature, head.temperature, rtol=1e-6) and np.allclose(
-        again.bias, head.bias, rtol=1e-6, atol=1e-6
-    )
-
-
-def _crossfitted(calibration: LabeledLogits, costs: Floats, target: Floats) -> Integers:
-    """Decision on each sample by a head fitted for the target without the sample's fold, shape (N,)."""
-    folds = stratified_folds(calibration, FOLDS)
-    if not folds.any():
-        return fit_head(calibration, costs, target_prevalence=target).apply(calibration.logits).decisions
-    decisions = np.empty(calibration.samples, dtype=np.int64)
-    for fold in range(int(folds.max()) + 1):
-        held = folds == fold
-        fitted = fit_head(calibration.select(~held), costs, target_prevalence=target)
-        decisions[held] = fitted.apply(calibration.logits[held]).decisions
-    return decisions
 
 
 def _cost(

@@ -8,8 +8,8 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, frozen
 from lifelong_core.deploy.checks import as_parameter
-from lifelong_core.deploy.folds import stratified_folds
-from lifelong_core.deploy.head import PostProcessingHead, fit_head
+from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.held_out import held_out_output
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.scientific import chi_square_quantile, t_quantile
 from lifelong_core.deploy.scores import BucketScores
@@ -21,8 +21,6 @@ ZONE_CONFIDENCE = 0.99
 
 IMPLAUSIBLE = 1e-4
 """Reference samples so far off the expectation that chance would do it more rarely have another prevalence."""
-
-FOLDS = 5
 
 NEAREST_STEPS = 4
 """More hardly shorten the distance."""
@@ -76,7 +74,7 @@ class ScoreReference(ArrayValue):
                 mend="Add labelled samples of this class.",
             )
         prevalence = head.assumed_prevalence
-        scores = _held_out_scores(calibration, head)
+        scores = held_out_output(calibration, head).probabilities
         shares = np.zeros((calibration.samples, head.classes))
         shares[np.arange(labels.size), labels] = 1 / counts[labels]
         means = scores.T @ shares
@@ -188,31 +186,6 @@ class ScoreReference(ArrayValue):
         freedom = float(variances @ self.degrees_of_freedom / variances.sum())
         heavier = t_quantile(freedom, (1 + confidence) / 2) / np.sqrt(chi_square_quantile(1, confidence))
         return float(np.sqrt(chi_square_quantile(self.classes - 1, confidence)) * heavier)
-
-
-def _held_out_scores(calibration: LabeledLogits, head: PostProcessingHead) -> Floats:
-    """The head's probabilities of the calibration samples as if it had not seen them, shape (N, C)."""
-    folds = stratified_folds(calibration, FOLDS)
-    if not folds.any() or not _was_fitted_on(calibration, head):
-        return head.apply(calibration.logits).probabilities
-    scores = np.empty((calibration.samples, head.classes))
-    for fold in range(int(folds.max()) + 1):
-        held = folds == fold
-        fitted = _refitted(calibration.select(~held), head)
-        scores[held] = fitted.apply(calibration.logits[held]).probabilities
-    return scores
-
-
-def _was_fitted_on(calibration: LabeledLogits, head: PostProcessingHead) -> bool:
-    """Does fitting again on this calibration set give this head?"""
-    again = _refitted(calibration, head)
-    return np.allclose(again.temperature, head.temperature, rtol=1e-6) and np.allclose(
-        again.bias, head.bias, rtol=1e-6, atol=1e-6
-    )
-
-
-def _refitted(calibration: LabeledLogits, head: PostProcessingHead) -> PostProcessingHead:
-    return fit_head(calibration, head.costs, target_prevalence=head.assumed_prevalence)
 
 
 def _sampling_error(residuals: Floats, added: Floats, calibration: LabeledLogits) -> tuple[Floats, Floats]:

@@ -1,0 +1,44 @@
+"""What a head makes of calibration samples that it has not seen."""
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.folds import stratified_folds
+from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, fit_head
+from lifelong_core.deploy.labeled import LabeledLogits
+
+FOLDS = 5
+
+
+def held_out_output(calibration: LabeledLogits, head: PostProcessingHead) -> HeadOutput:
+    """The head's output on each calibration sample as if it had not seen it.
+
+    A head looks better than it is on the samples that it was fitted on. Where it was fitted on these, each is judged
+    by a head fitted without the sample's fold; any other head is applied as it is.
+    """
+    again = fit_head(calibration, head.costs, target_prevalence=head.assumed_prevalence)
+    fitted_on_these = np.allclose(again.temperature, head.temperature, rtol=1e-6) and np.allclose(
+        again.bias, head.bias, rtol=1e-6, atol=1e-6
+    )
+    if not fitted_on_these:
+        return head.apply(calibration.logits)
+    return crossfitted_output(calibration, head.costs, head.assumed_prevalence)
+
+
+def crossfitted_output(calibration: LabeledLogits, costs: Floats, target_prevalence: Floats) -> HeadOutput:
+    """The output on each calibration sample of a head fitted for the target prevalence without the sample's fold."""
+    folds = stratified_folds(calibration, FOLDS)
+    if not folds.any():
+        return fit_head(calibration, costs, target_prevalence=target_prevalence).apply(calibration.logits)
+    order, parts = list[np.ndarray](), list[HeadOutput]()
+    for fold in range(int(folds.max()) + 1):
+        held = folds == fold
+        fitted = fit_head(calibration.select(~held), costs, target_prevalence=target_prevalence)
+        order.append(np.flatnonzero(held))
+        parts.append(fitted.apply(calibration.logits[held]))
+    place = np.argsort(np.concatenate(order))
+    return HeadOutput(
+        np.concatenate([part.probabilities for part in parts])[place],
+        np.concatenate([part.decisions for part in parts])[place],
+        np.concatenate([part.expected_costs for part in parts])[place],
+    )
