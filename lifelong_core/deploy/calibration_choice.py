@@ -33,8 +33,8 @@ MATRIX_STRENGTHS = (100.0, 30.0)
 to nothing on windows of the same population (below 1 %); on windows of other patients they lost up to a quarter."""
 
 LARGEST_MATRIX = 700
-"""Parameters. Newton's method would take minutes beyond; that is logits alone from 19 classes on, and no matrix from
-26 on."""
+"""Parameters: Newton's method costs samples times their square. So from 19 classes on a matrix is for logits alone,
+without squares, and from 26 classes on there is none."""
 
 BINARY_SAMPLES = 500
 """Below, two classes get no matrix."""
