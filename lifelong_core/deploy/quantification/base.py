@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from lifelong_core.arrays import Floats, Logits, as_groups, as_logits, centred
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import canonical
+from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.codebook import Codebook
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
@@ -28,6 +29,7 @@ from lifelong_core.deploy.quantification.uncertainty import (
     combine,
     member_sums,
 )
+from lifelong_core.deploy.score_reference import ScoreReference
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 if TYPE_CHECKING:
@@ -93,7 +95,19 @@ class FittedQuantifier(ABC):
             )
         self.calibration = calibration
         self.settings: Mapping[str, float] = MappingProxyType({**self.defaults, **settings})
+        self._judged: tuple[str, ScoreReference] | None = None
         self._fit()
+
+    def score_reference(self, head: PostProcessingHead) -> ScoreReference:
+        """What evidence against the prevalence that a head assumes is measured by; kept for the head asked for last.
+
+        Raises:
+            InvalidInputError: the head has other classes.
+        """
+        digest = head.digest
+        if self._judged is None or self._judged[0] != digest:
+            self._judged = digest, ScoreReference.of(self.calibration, head)
+        return self._judged[1]
 
     @cached_property
     def assumption_reference(self) -> "AssumptionReference":

@@ -1,5 +1,6 @@
 """Quantifiers that match the window's distribution of softmax probabilities to a mix of those of the classes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -24,6 +25,10 @@ LEAST_DISTANCE = 1e-4
 """Of a histogram from its match: at 0 the slope of a Hellinger distance would be infinite."""
 
 MOST_BINS = 1000
+
+MOST_TRIALS = 1_000_000
+
+LARGEST_SEED = 2**32
 
 FLOOR = 1e-15
 """Density, in units of the kernel's height, below which the reference points' densities cannot fall."""
@@ -95,10 +100,7 @@ class HellingerDistanceHistograms(FittedQuantifier):
     defaults = MappingProxyType({"bins": 8})
 
     def _fit(self) -> None:
-        bins = self.settings["bins"]
-        if not 2 <= bins <= MOST_BINS or bins != int(bins):
-            raise InvalidInputError(f"expected a whole number in 2..{MOST_BINS}.", field="bins")
-        self._bins = int(bins)
+        self._bins = _whole(self.settings, "bins", 2, MOST_BINS)
         self._own = self._features(self.calibration.logits)
         self._check_separated(self._own)
         self._means = self._class_means(self._own)
@@ -150,13 +152,11 @@ class KernelDensityHellinger(KernelDensityQuantifier):
 
     def _fit(self) -> None:
         super()._fit()
-        self._reference = reference_sample(
-            self._own,
-            self.calibration,
-            self._bandwidth,
-            int(self.settings["trials"]),
-            int(self.settings["seed"]),
+        trials, seed = (
+            _whole(self.settings, "trials", 1, MOST_TRIALS),
+            _whole(self.settings, "seed", 0, LARGEST_SEED),
         )
+        self._reference = reference_sample(self._own, self.calibration, self._bandwidth, trials, seed)
         densities, self._scale = self._kernels.densities(self._reference)
         densities += FLOOR
         self._inverse = 1 / densities.mean(axis=1)
@@ -253,3 +253,10 @@ def reference_sample(
         noise[:, order] = rng.normal(0, bandwidth, (each, counts.size))
         points.append(probabilities[centres] + noise)
     return np.vstack(points)
+
+
+def _whole(settings: Mapping[str, float], name: str, smallest: int, largest: int) -> int:
+    value = settings[name]
+    if not smallest <= value <= largest or value != int(value):
+        raise InvalidInputError(f"expected a whole number in {smallest}..{largest}.", field=name)
+    return int(value)

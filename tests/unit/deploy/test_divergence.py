@@ -199,11 +199,19 @@ def test_bbse_clips_weights_where_acc_finds_the_nearest_mix():
     assert fitted.prevalence(outer) == pytest.approx(weights / weights.sum())
 
 
-@pytest.mark.parametrize("bins", [1, 2.5, 1001, -3])
-def test_hdy_wants_a_number_of_bins(bins):
+@pytest.mark.parametrize(
+    ("method", "name", "value"),
+    [
+        *(("HDy", "bins", value) for value in (1, 2.5, 1001, -3)),
+        *(("KDEyHD", "trials", value) for value in (0, 0.5, 1e7)),
+        *(("KDEyHD", "seed", value) for value in (-1, 0.5)),
+        *((method, "bandwidth", 1e-5) for method in ("KDEyHD", "KDEyCS")),
+    ],
+)
+def test_settings_out_of_range_are_named(method, name, value):
     with pytest.raises(InvalidInputError) as caught:
-        quantifier("HDy", bins=bins).fit(task())
-    assert caught.value.field == "bins"
+        quantifier(method, **{name: value}).fit(task())
+    assert caught.value.field == name
 
 
 def test_settings_change_the_answer():
