@@ -14,7 +14,7 @@ from lifelong_core.deploy import reasons
 from lifelong_core.deploy.assumption import assumption_test
 from lifelong_core.deploy.assumption_result import AssumptionTest
 from lifelong_core.deploy.context import AdaptationContext
-from lifelong_core.deploy.evidence import ScoreReference, ShiftEvidence, gather_evidence
+from lifelong_core.deploy.evidence import ShiftEvidence, gather_evidence
 from lifelong_core.deploy.gain import expected_gain, largest_difference, largest_harm
 from lifelong_core.deploy.head import PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
@@ -236,7 +236,7 @@ def _gather(
     key = hashlib.sha256("\n".join((fitted.digest, head.digest, policy.digest)).encode()).hexdigest()
     return gather_evidence(
         evidence,
-        ScoreReference.of(fitted.calibration, head),
+        fitted.score_reference(head),
         [scores_of(head, bucket) for bucket in new_buckets],
         key=key,
         tolerance=policy.tolerance,

@@ -4,7 +4,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
+from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head, quantifier
 from lifelong_core.deploy.betting import precision
 from lifelong_core.deploy.folds import stratified_folds
 from lifelong_core.deploy.score_reference import ScoreReference
@@ -46,7 +46,7 @@ def test_a_head_is_not_judged_by_the_samples_that_it_was_fitted_on(population):
 
 def test_the_error_is_the_covariance_over_redrawn_calibration_sets(population):
     three, rng, head = population(3), np.random.default_rng(0), elsewhere()
-    references = [ScoreReference.of(three.draw([60, 40, 20], rng), head) for _ in range(200)]
+    references = [ScoreReference.of(three.draw([150, 100, 60], rng), head) for _ in range(200)]
     real = np.cov(np.array([reference.expectation for reference in references]).T)
     claimed = np.mean([reference.error for reference in references], axis=0)
     assert 0.8 < np.trace(claimed) / np.trace(real) < 1.35
@@ -169,3 +169,16 @@ def test_says_what_is_missing(population):
         ScoreReference.of(population(3).draw([10, 10, 0], np.random.default_rng(0)), elsewhere())
     with pytest.raises(InvalidInputError):
         ScoreReference.of(population(2).draw([10, 10], np.random.default_rng(0)), elsewhere())
+
+
+def test_a_quantifier_keeps_the_reference_of_the_head_asked_for_last(population):
+    calibration = population(3, 1.5).draw([50] * 3, np.random.default_rng(0))
+    fitted = quantifier("PACC").fit(calibration)
+    first, second = (
+        fit_head(calibration, COSTS, target_prevalence=p) for p in (PREVALENCE, PREVALENCE[::-1])
+    )
+    kept = fitted.score_reference(first)
+    assert kept == ScoreReference.of(calibration, first)
+    assert fitted.score_reference(first) is kept
+    assert fitted.score_reference(second) == ScoreReference.of(calibration, second) != kept
+    assert fitted.score_reference(first) == kept
