@@ -54,8 +54,8 @@ class ScoreReference(ArrayValue):
 
         A head looks better than it is on the samples that it was fitted on; where it was fitted on these, each sample
         is scored by a head fitted without the sample's fold. The classes are sampled separately, the calibration
-        set's groups are respected. To every class one sample more is added at the overall mean when its spread is
-        computed, so that a few samples which happen to agree do not claim to know their class.
+        set's groups are respected. To every class one sample more is added when its spread is computed, which could be
+        taken for any of the classes alike: a few samples that happen to agree do not claim to know their class.
 
         Raises:
             InvalidInputError: calibration set and head have different classes.
@@ -83,7 +83,8 @@ class ScoreReference(ArrayValue):
         deviations = scores - expectation
         error, freedom = _sampling_error(
             (scores - means.T[labels]) * weights[:, np.newaxis],
-            prevalence * (means - expectation[:, np.newaxis]),
+            means,
+            prevalence,
             calibration,
         )
         return cls(expectation, means, deviations.T @ (deviations * weights[:, np.newaxis]), error, freedom)
@@ -188,12 +189,15 @@ class ScoreReference(ArrayValue):
         return float(np.sqrt(chi_square_quantile(self.classes - 1, confidence)) * heavier)
 
 
-def _sampling_error(residuals: Floats, added: Floats, calibration: LabeledLogits) -> tuple[Floats, Floats]:
+def _sampling_error(
+    residuals: Floats, means: Floats, prevalence: Floats, calibration: LabeledLogits
+) -> tuple[Floats, Floats]:
     """Covariance (C, C) of the sum of the residuals, and degrees of freedom (C,) by Welch and Satterthwaite.
 
     Args:
         residuals: shape (N, C), each sample's share in the error, zero mean in each class.
-        added: shape (C, C), column k: the share of one sample more of class k, had it all of the class's weight.
+        means: shape (C, C), column k: mean score of class k.
+        prevalence: shape (C,), the weights of the classes.
         calibration: labels and groups of the samples.
     """
     classes = calibration.classes
@@ -204,15 +208,19 @@ def _sampling_error(residuals: Floats, added: Floats, calibration: LabeledLogits
     shares = np.zeros((owner.size, classes))
     np.add.at(shares, index, residuals)
     shares *= np.sqrt(independent / np.maximum(independent - 1, 1))[owner][:, np.newaxis]
-    pseudo = added / np.sqrt(independent * (independent + 1))
+    # One sample more of class k, whose score is any of the unit vectors alike: their mean square around the class mean.
+    weights = prevalence**2 / (independent * (independent + 1))
+    mixed = np.outer(np.ones(classes), means @ weights)
+    added = (weights.sum() * np.eye(classes) - mixed - mixed.T) / classes + (means * weights) @ means.T
     sums = np.zeros((int(member.max()) + 1, classes))
     np.add.at(sums, member[firsts], shares)
-    by_class = pseudo.T**2  # row k: the variances that class k brings
+    # Row k: the variances that class k brings.
+    by_class = weights[:, np.newaxis] * ((1 - 2 * means.T) / classes + means.T**2)
     np.add.at(by_class, owner, shares**2)
     freedom = np.full(classes, independent.sum())
     squares = (by_class**2 / independent[:, np.newaxis]).sum(axis=0)
     np.divide(by_class.sum(axis=0) ** 2, squares, out=freedom, where=squares > 0)
-    return sums.T @ sums + pseudo @ pseudo.T, freedom
+    return sums.T @ sums + added, freedom
 
 
 def _independent_parts(calibration: LabeledLogits) -> tuple[Integers, Integers]:
