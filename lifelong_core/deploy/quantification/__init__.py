@@ -3,5 +3,13 @@
 from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
 from lifelong_core.deploy.quantification.registry import QUANTIFIERS, Quantifier, quantifier
+from lifelong_core.deploy.quantification.summary import WindowSummary
 
-__all__ = ["QUANTIFIERS", "FittedQuantifier", "PrevalenceEstimate", "Quantifier", "quantifier"]
+__all__ = [
+    "QUANTIFIERS",
+    "FittedQuantifier",
+    "PrevalenceEstimate",
+    "Quantifier",
+    "WindowSummary",
+    "quantifier",
+]

@@ -40,6 +40,10 @@ MINIMUM_SEPARATION = 1e-4
 that sum to zero, in units of the features' standard deviation. In a thinner one some change of the prevalence hardly
 shows: to see it would take a hundred million samples."""
 
+REVISION = 1
+"""To be raised with every change after which the same data give other features or cells: stored summaries carry the
+digest of their quantifier, so that they are then made anew."""
+
 _BATCH = 1 << 16
 """Rows whose features are in memory at once when a summary is made."""
 
@@ -118,11 +122,12 @@ class FittedQuantifier(ABC):
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) over method, settings and calibration set."""
+        """SHA-256 (hex) over method, settings, calibration set and REVISION."""
         parts = {
             "method": self.method,
             "settings": dict(self.settings),
             "calibration": self.calibration.digest,
+            "revision": REVISION,
         }
         return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
@@ -187,7 +192,7 @@ class FittedQuantifier(ABC):
             logits: shape (N, C), N >= 1, or a summary of them.
             groups: shape (N,); samples of one group may depend on each other. A summary knows its groups.
             confidence: nominal coverage of each class's interval.
-            rng: seed or generator; the present methods draw nothing, so that equal inputs give equal answers.
+            rng: seed or generator; the present methods draw nothing here, so that equal inputs give equal answers.
 
         Raises:
             InvalidInputError: no sample, a shape or a value does not fit.

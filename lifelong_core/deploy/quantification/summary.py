@@ -23,9 +23,10 @@ class WindowSummary(ArrayValue):
     """What a quantifier keeps of a window; its size depends on the number of classes, not on that of samples.
 
     Samples in one cell count as so many samples at the mean of their features. Methods that use mean features only
-    (CC, PCC, ACC, PACC, BBSE, HDy, KDEyCS) estimate the same from a summary as from the logits. For the others the
-    error was measured at up to 1,000,000 samples: with 10 classes or fewer below a tenth of the interval's width, see
-    `tests/unit/deploy/test_summary.py`.
+    (CC, PCC, ACC, PACC, BBSE, HDy, KDEyCS) estimate the same from a summary as from the logits. The others keep mean
+    posteriors; measured on real and synthetic logits with windows of 500 to 1,000,000 samples, the estimate is off by
+    at most 0.07 of the interval's width with 10 classes or fewer (0.01 on average), and with 100 classes by at most
+    0.1 of it for EMQ, MLLS and auto, 0.2 for KDEyML (0.03 or less on average).
 
     `a + b` is the summary of both windows; the order of merging changes nothing but the rounding of sums.
 
