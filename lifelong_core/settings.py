@@ -48,13 +48,14 @@ class PolicySettings(BaseModel):
     looks_between_false_alarms: float = Field(
         default=175_200,
         ge=1,
+        le=1e12,
         description="Mean number of cycles between two false alarms of the sequential test; 20 years of hours.",
     )
     tolerance: float = Field(
         default=0.01,
         ge=0,
         le=1,
-        description="A class's prevalence may move this far without that being a shift for the sequential test.",
+        description="Share of the population that may change its class without that being a shift for the sequential test.",
     )
     assumption_level: float = Field(
         default=0.01, gt=0, lt=1, description="Significance level of 'more has changed than the prevalence'."

@@ -20,6 +20,9 @@ ON_VIOLATION: tuple[OnViolation, ...] = ("refuse", "report")
 LARGEST_STEP = 2.0
 """L1 distance between two prevalences that share no class: a limit of this size limits nothing."""
 
+MOST_LOOKS = 1e12
+"""Evidence is not gathered any further than this (`evidence.LARGEST_LOG_CAPITAL`)."""
+
 _FIRST_FIELDS = ("minimum_samples", "level", "confidence", "minimum_gain")
 """What a policy consisted of in documents of schema version 1."""
 
@@ -44,7 +47,7 @@ class AdaptationPolicy:
     looks_between_false_alarms: float = 175_200
     """for evidence gathered over many cycles: mean number of looks between two false alarms; 20 years of hours"""
     tolerance: float = 0.01
-    """how far the prevalence of a class may move without this counting as a shift of the evidence"""
+    """share of the population that may change its class without this counting as a shift of the evidence"""
     assumption_level: float = 0.01
     """significance level of "more has changed than the prevalence" """
     assumption_violated: OnViolation = "refuse"
@@ -77,7 +80,7 @@ class AdaptationPolicy:
         for name in ("level", "assumption_level", "confidence"):
             object.__setattr__(self, name, as_level(getattr(self, name), name))
         for name, low, high in (
-            ("looks_between_false_alarms", 1.0, np.inf),
+            ("looks_between_false_alarms", 1.0, MOST_LOOKS),
             ("tolerance", 0.0, 1.0),
             ("minimum_gain", 0.0, np.inf),
             ("cool_down_seconds", 0.0, np.inf),

@@ -21,6 +21,7 @@ from lifelong_core.errors import InvalidInputError
         ({"confidence": 1.0}, "confidence"),
         ({"confidence": "high"}, "confidence"),
         ({"looks_between_false_alarms": 0.5}, "looks_between_false_alarms"),
+        ({"looks_between_false_alarms": 2e12}, "looks_between_false_alarms"),
         ({"tolerance": -0.01}, "tolerance"),
         ({"tolerance": 1.01}, "tolerance"),
         ({"minimum_gain": -0.1}, "minimum_gain"),
@@ -45,6 +46,7 @@ def test_an_illegal_policy_is_named(arguments, field):
     [
         {"minimum_samples": 1},
         {"looks_between_false_alarms": 1},
+        {"looks_between_false_alarms": 1e12},
         {"tolerance": 0},
         {"tolerance": 1},
         {"minimum_gain": 0},
