@@ -55,7 +55,7 @@ class PolicySettings(BaseModel):
         default=0.01,
         ge=0,
         le=1,
-        description="Share of the population that may change its class without that being a shift for the sequential test.",
+        description="Share of the population that may change its class without being a shift for the sequential test.",
     )
     assumption_level: float = Field(
         default=0.01, gt=0, lt=1, description="Significance level of 'more has changed than the prevalence'."
