@@ -19,7 +19,7 @@ from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.codebook import Codebook
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
 from lifelong_core.deploy.quantification.group_sketch import GroupSketch
-from lifelong_core.deploy.quantification.simplex import tangent_basis
+from lifelong_core.deploy.quantification.separation import MINIMUM_SEPARATION, Separation
 from lifelong_core.deploy.quantification.summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import (
     PSEUDO_SAMPLES,
@@ -35,20 +35,8 @@ from lifelong_core.errors import InvalidInputError, UnidentifiableError
 if TYPE_CHECKING:
     from lifelong_core.deploy.assumption import AssumptionReference
 
-MINIMUM_SEPARATION = 1e-4
-"""The classes' mean features span a simplex; this is how thin it may be: its smallest singular value, on directions
-that sum to zero, in units of the features' standard deviation. In a thinner one some change of the prevalence hardly
-shows: to see it would take a hundred million samples."""
-
-REVISION = 1
-"""To be raised with every change after which the same data give other features or cells: stored summaries carry the
-digest of their quantifier, so that they are then made anew."""
-
 _BATCH = 1 << 16
 """Rows whose features are in memory at once when a summary is made."""
-
-_ROUNDING = 1e-12
-"""Features that spread no more than this are constant but for rounding."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +45,9 @@ class Analysis:
 
     estimate: PrevalenceEstimate
     influence: Influence
-    deviation: Floats
-    """shape (C,), from the estimate to the method's second solution; zero where it has none"""
+    doubt: Floats
+    """shape (C, C), covariance that no sample explains: the squared difference to the method's second solution, and
+    changes of the prevalence that may not show in its features"""
     calibration: LabeledLogits
     counts: Floats
     """shape (U,), samples at each distinct row of the window, one row of `influence.window` each"""
@@ -99,6 +88,7 @@ class FittedQuantifier(ABC):
             )
         self.calibration = calibration
         self.settings: Mapping[str, float] = MappingProxyType({**self.defaults, **settings})
+        self._separation: Separation | None = None
         self._judged: tuple[str, ScoreReference] | None = None
         self._fit()
 
@@ -219,7 +209,10 @@ class FittedQuantifier(ABC):
         influence = self._influence(features, counts, smoothed(prevalence, samples))
         spread = combine(influence, self.calibration, counts, clusters)
         deviation = self._second_solution(features, counts, prevalence) - prevalence
-        covariance = spread.covariance + np.outer(deviation, deviation)
+        doubt = np.outer(deviation, deviation)
+        if self._separation is not None:
+            doubt += self._separation.ambiguity(prevalence)
+        covariance = spread.covariance + doubt
         low, high = t_interval(prevalence, covariance, spread.degrees_of_freedom, level)
         estimate = PrevalenceEstimate(
             prevalence=prevalence,
@@ -232,7 +225,7 @@ class FittedQuantifier(ABC):
             covariance=covariance,
             degrees_of_freedom=spread.degrees_of_freedom,
         )
-        return Analysis(estimate, influence, deviation, self.calibration, counts, clusters)
+        return Analysis(estimate, influence, doubt, self.calibration, counts, clusters)
 
     @abstractmethod
     def _fit(self) -> None:
@@ -291,20 +284,18 @@ class FittedQuantifier(ABC):
     def _check_separated(self, features: Floats) -> None:
         """Refuse features whose class means are linearly dependent (thesis section 6.1.3, assumption ii, Ex. 6.5).
 
+        Where they may be, as far as so few samples can tell, every later interval counts the doubt.
+
         Raises:
             UnidentifiableError: the simplex of the class means is thinner than MINIMUM_SEPARATION.
         """
-        means = self._class_means(features)
-        spread = float(np.sqrt(features.var(axis=0).sum()))
-        basis = tangent_basis(means.shape[1])
-        _, sizes, directions = np.linalg.svd(means @ basis, full_matrices=False)
-        separation = float(sizes[-1]) / spread if spread > _ROUNDING else 0.0
-        if separation < MINIMUM_SEPARATION:
-            direction = basis @ directions[-1]
-            first, second = sorted((int(np.argmax(direction)), int(np.argmin(direction))))
+        self._separation = Separation.of(features, self.calibration)
+        if self._separation.thinnest < MINIMUM_SEPARATION:
+            first, second = sorted(self._separation.pair)
             raise UnidentifiableError(
-                f"{self.method} cannot tell how prevalent classes {first} and {second} are: mixes that differ "
-                f"in them give the same outputs (separation {separation:.1e}, needed {MINIMUM_SEPARATION:.0e}).",
+                f"{self.method} cannot tell how prevalent classes {first} and {second} are: mixes that differ in "
+                f"them give the same outputs (separation {self._separation.thinnest:.1e}, "
+                f"needed {MINIMUM_SEPARATION:.0e}).",
                 field="calibration",
                 mend="Use a method that looks at probabilities, merge the classes, or improve the model.",
             )

@@ -1,7 +1,7 @@
 """Which samples of a summarised window belong together: all groups while they are few, a random sample of many."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Integers, frozen
+from lifelong_core.deploy.quantification.codebook import MOST_CELLS
 from lifelong_core.deploy.quantification.uncertainty import Clusters
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
@@ -65,17 +66,25 @@ class GroupSketch(ArrayValue):
     def of(cls, keys: NDArray[np.generic], cells: Integers) -> Self:
         """Sketch of samples with these keys, (N,), in these cells, (N,)."""
         distinct, member = np.unique(keys, return_inverse=True)
-        hashes = np.array([_hash(key) for key in distinct.tolist()], dtype=np.uint64)
-        return cls._kept(hashes[member], cells, np.ones(cells.size, dtype=np.int64), ALL)
-
-    def __add__(self, other: Self) -> Self:
-        """The sketch of both together."""
-        return self._kept(
-            np.concatenate([self.hashes[self.group], other.hashes[other.group]]),
-            np.concatenate([self.cell, other.cell]),
-            np.concatenate([self.counts, other.counts]),
-            min(self.limit, other.limit),
+        hashes, group = np.unique(
+            np.array([_hash(key) for key in distinct.tolist()], dtype=np.uint64), return_inverse=True
         )
+        entries = group[member] * MOST_CELLS + cells
+        return cls._kept(hashes, entries.astype(np.int64), np.ones(cells.size, dtype=np.int64), ALL)
+
+    @classmethod
+    def merged(cls, sketches: Sequence[Self]) -> Self:
+        """The sketch of all together."""
+        limit = min(sketch.limit for sketch in sketches)
+        hashes = np.unique(np.concatenate([sketch.hashes for sketch in sketches]))
+        hashes = hashes[hashes < limit]
+        entries, counts = list[Integers](), list[Integers]()
+        for sketch in sketches:
+            known = sketch.group < np.searchsorted(sketch.hashes, limit)
+            group = np.searchsorted(hashes, sketch.hashes)[sketch.group[known]]
+            entries.append((group * MOST_CELLS + sketch.cell[known]).astype(np.int64))
+            counts.append(sketch.counts[known])
+        return cls._kept(hashes, np.concatenate(entries), np.concatenate(counts), limit)
 
     @property
     def complete(self) -> bool:
@@ -106,27 +115,21 @@ class GroupSketch(ArrayValue):
         return cls(arrays["hashes"].astype(np.uint64), group, cell, counts, np.uint64(arrays["limit"]))
 
     @classmethod
-    def _kept(cls, hashes: Hashes, cells: Integers, counts: Integers, limit: np.uint64) -> Self:
-        """Join equal pairs of group and cell, and keep the first groups that are known completely and fit."""
-        known = hashes < limit
-        order = np.lexsort([cells[known], hashes[known]])
-        hashes, cells, counts = hashes[known][order], cells[known][order], counts[known][order]
-        fresh = np.ones(hashes.size, dtype=np.bool_)
-        fresh[1:] = (np.diff(hashes) > 0) | (np.diff(cells) != 0)
-        first = np.flatnonzero(fresh)
-        totals = np.add.reduceat(counts, first) if first.size else counts
-        distinct, group = np.unique(hashes[first], return_inverse=True)
-        ends = np.cumsum(np.bincount(group, minlength=distinct.size))
+    def _kept(cls, hashes: Hashes, entries: Integers, counts: Integers, limit: np.uint64) -> Self:
+        """Join equal entries, group * MOST_CELLS + cell, and keep the first groups that fit."""
+        # A stable sort merges runs that are sorted already, as those of sketches are.
+        order = np.argsort(entries, kind="stable")
+        entries, counts = entries[order], counts[order]
+        first = np.flatnonzero(np.diff(entries, prepend=-1))
+        entries, totals = entries[first], np.add.reduceat(counts, first) if first.size else counts
+        group = entries // MOST_CELLS
+        ends = np.cumsum(np.bincount(group, minlength=hashes.size))
         kept = min(MOST_GROUPS, int(np.searchsorted(ends, MOST_ENTRIES, side="right")))
-        if kept < distinct.size:
-            limit = distinct[kept]
-        entries = group < kept
+        if kept < hashes.size:
+            limit = hashes[kept]
+        fitting = group < kept
         return cls(
-            distinct[:kept],
-            group[entries].astype(np.int64),
-            cells[first][entries],
-            totals[entries].astype(np.int64),
-            np.uint64(limit),
+            hashes[:kept], group[fitting], entries[fitting] % MOST_CELLS, totals[fitting], np.uint64(limit)
         )
 
 
