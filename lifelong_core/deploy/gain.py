@@ -71,7 +71,7 @@ def expected_gain(
         calibration=_column(analysis.influence.calibration @ by_class + prevalence[labels] * savings),
     )
     spread = analysis.spread(influence)
-    variance = float(spread.covariance[0, 0] + (analysis.deviation @ by_class) ** 2)
+    variance = float(spread.covariance[0, 0] + by_class @ analysis.doubt @ by_class)
     if further_covariance is not None:
         variance += float(by_class @ further_covariance @ by_class)
     freedom = float(spread.degrees_of_freedom[0])

@@ -254,7 +254,7 @@ def plan_samples(
         cases=_independent_cases(data),
         window_variance=np.average(scores**2, axis=0, weights=analysis.counts),
         calibration_variance=_calibration_parts(analysis),
-        disagreement=analysis.deviation**2,
+        disagreement=np.diag(analysis.doubt),
     )
 
 

@@ -59,7 +59,7 @@ def pool_analysis(analysis: Analysis, others: Sequence[PrevalenceEstimate]) -> P
     # What the calibration set adds stays whole: it moves the others' estimates as it moves this one.
     remaining = replace(influence, window=influence.window @ kept, pseudo=influence.pseudo @ kept)
     spread = analysis.spread(remaining)
-    covariance = spread.covariance + np.outer(analysis.deviation, analysis.deviation) + found.spread
+    covariance = spread.covariance + analysis.doubt + found.spread
     low, high = t_interval(found.prevalence, covariance, spread.degrees_of_freedom, own.confidence)
     estimate = replace(
         own,

@@ -35,6 +35,10 @@ from lifelong_core.errors import InvalidInputError, UnidentifiableError
 if TYPE_CHECKING:
     from lifelong_core.deploy.assumption import AssumptionReference
 
+REVISION = 1
+"""Of what the methods and the codebook of summaries compute: raise it when that changes, so that summaries and evidence
+of before are not mixed with those of after."""
+
 _BATCH = 1 << 16
 """Rows whose features are in memory at once when a summary is made."""
 

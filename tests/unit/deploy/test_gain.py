@@ -97,7 +97,7 @@ def test_what_the_window_does_not_know_widens_the_interval(population):
     analysis = quantifier("PACC").fit(calibration).analyse(three.window(TARGET, 500, rng))
     away = np.array([0.1, -0.06, -0.04])
     plain = expected_gain(calibration, analysis, head, TARGET, 0.95)
-    deviating = expected_gain(calibration, replace(analysis, deviation=away), head, TARGET, 0.95)
+    deviating = expected_gain(calibration, replace(analysis, doubt=np.outer(away, away)), head, TARGET, 0.95)
     elsewhere = expected_gain(
         calibration, analysis, head, TARGET, 0.95, further_covariance=np.outer(away, away)
     )
