@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, TypeVar
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,6 @@ from lifelong_core.deploy.quantification.group_sketch import ARRAYS, GroupSketch
 from lifelong_core.deploy.quantification.uncertainty import Clusters
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
-
-Numbers = TypeVar("Numbers", Floats, Integers)
 
 _GROUP_PREFIX = "groups_"
 _ARRAYS = ("quantifier_digest", "cells", "counts", "feature_sums", "logit_sums", "moments")
@@ -133,8 +131,8 @@ class WindowSummary(ArrayValue):
             present[summary.cells] = True
         cells, place = np.flatnonzero(present).astype(np.int64), np.cumsum(present) - 1
 
-        def total(parts: Sequence[Numbers]) -> Numbers:
-            sums = np.zeros((cells.size, *parts[0].shape[1:]), dtype=parts[0].dtype)
+        def total(parts: Sequence[Floats]) -> Floats:
+            sums = np.zeros((cells.size, *parts[0].shape[1:]))
             for summary, part in zip(summaries, parts, strict=True):
                 sums[place[summary.cells]] += part
             return sums
@@ -142,7 +140,7 @@ class WindowSummary(ArrayValue):
         return cls(
             summaries[0].quantifier_digest,
             cells,
-            total([summary.counts for summary in summaries]),
+            total([summary.counts.astype(np.float64) for summary in summaries]).astype(np.int64),
             total([summary.feature_sums for summary in summaries]),
             total([summary.logit_sums for summary in summaries]),
             np.sum([summary.moments for summary in summaries], axis=0),
