@@ -1,7 +1,7 @@
 """Which calibration fits best: from affine scaling to a matrix on logits and their squares, by cross-validation."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -27,6 +27,9 @@ FOLDS = 5
 BIAS_STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
 """Pseudo-samples that speak for the biases' centre. The biases are what a small calibration set knows worst, and
 an error in them is an error in the prevalence."""
+
+CREDIBLE_BIASES = 4.0
+"""Pseudo-samples for the biases that are believed when it comes to how certain the calibration is."""
 
 MATRIX_STRENGTHS = (100.0, 30.0)
 """Pseudo-samples that speak for a multiple of the identity. Weaker ones fit the calibration set better and gain next
@@ -56,7 +59,8 @@ class Calibration:
     parameters: Floats
     """shape (P,)"""
     inverse: Floats
-    """inverse Hessian of the problem at these parameters, shape (P, P)"""
+    """inverse Hessian of the problem at these parameters, shape (P, P); from `choose_calibration` that with at most
+    CREDIBLE_BIASES"""
     fold_parameters: tuple[Floats, ...]
     """those fitted without each fold; none where cross-fitting is impossible"""
     crossfitted: Floats
@@ -115,7 +119,21 @@ def choose_calibration(data: LabeledLogits) -> Calibration:
     best = _best(found)
     if not _clearly_better(best, plain, data.groups):
         best = plain
-    return fit_calibration(best.features, best.problem, folds, best, precision=_EXACT)
+    return _cautious(fit_calibration(best.features, best.problem, folds, best, precision=_EXACT))
+
+
+def _cautious(chosen: Calibration) -> Calibration:
+    """With the uncertainty of biases for which hardly any pseudo-samples speak.
+
+    Shrinking makes biases better on average, but a wrong centre is an error that no sample's score shows: where it
+    was believed, intervals of a small binary set covered 81 %, where it was not at all, 92 % (100 calibration samples
+    drawn 40 times, windows of 2,000). On other sets not to believe it at all is too careful.
+    """
+    ridge = chosen.problem.ridge
+    if ridge.biases <= CREDIBLE_BIASES:
+        return chosen
+    believed = replace(chosen.problem, ridge=replace(ridge, biases=CREDIBLE_BIASES))
+    return replace(chosen, inverse=inverse_hessian(believed, chosen.parameters))
 
 
 def fit_calibration(

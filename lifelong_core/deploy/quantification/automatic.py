@@ -23,8 +23,9 @@ means are noisy where they are means of few."""
 
 FEW_SAMPLES = 200
 FEW_OF_A_CLASS = 30
-"""Below these, 95 % intervals covered 90 % instead of 95 % on average, and 75 to 85 % on the worst sets: bootstrap
-populations of seven small data sets, 60 to 190 calibration samples, windows of 100 to 2,000."""
+"""Below these, coverage depends on luck with the calibration set. Nominal 95 % intervals, biases believed as they are,
+covered .98, .93 and .89 for windows of 100, 500 and 2,000 with fewer samples (four populations, ten draws or more), and
+.96, .96 and .95 with more (seventeen)."""
 
 
 class AutomaticQuantifier(ExpectationMaximization):
@@ -58,18 +59,18 @@ class AutomaticQuantifier(ExpectationMaximization):
             >>> labels = np.repeat([0, 1], [250, 12])
             >>> logits = 2 * np.eye(2)[labels] + rng.normal(size=(262, 2))
             >>> AutomaticQuantifier(LabeledLogits(logits, labels)).cautions
-            ('class 1 has 12 calibration samples: with fewer than 30, intervals are too narrow.',)
+            ('class 1 has 12 calibration samples: with fewer than 30, intervals may be too narrow.',)
         """
         data = self.calibration
         found = [
             f"class {k} has {count} calibration sample{'s' * (count != 1)}: with fewer than {FEW_OF_A_CLASS}, "
-            "intervals are too narrow."
+            "intervals may be too narrow."
             for k, count in enumerate(data.counts.tolist())
             if count < FEW_OF_A_CLASS
         ]
         if data.samples < FEW_SAMPLES:
             found.append(
-                f"there are {data.samples} calibration samples: with fewer than {FEW_SAMPLES}, intervals are "
+                f"there are {data.samples} calibration samples: with fewer than {FEW_SAMPLES}, intervals may be "
                 "too narrow."
             )
         if not self._calibration_model.fold_parameters:
