@@ -8,6 +8,7 @@ import numpy as np
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.simplex import tangent_basis
+from lifelong_core.deploy.scientific import chi_square_quantile
 from lifelong_core.deploy.softmax import one_hot
 
 MINIMUM_SEPARATION = 1e-4
@@ -15,13 +16,14 @@ MINIMUM_SEPARATION = 1e-4
 that sum to zero, in units of the features' standard deviation. In a thinner one some change of the prevalence hardly
 shows: to see it would take a hundred million samples."""
 
-MINIMUM_EVIDENCE = 3.0
-"""A direction in which the class means differ by less than this, squared and in units of what chance explains, may be
-none at all. In the benchmark's data it was 4.6 or more (100 classes with 50 samples each) and mostly above 100; where
-two mixes truly look alike it was 0.7 or less."""
+CHANCE = 0.05
+"""A direction in which chance alone makes the class means differ so much with this probability may be none at all."""
 
 _ROUNDING = 1e-12
 """Features that spread no more than this are constant but for rounding."""
+
+_CERTAIN = 50.0
+"""No chi square, whatever its degrees of freedom, exceeds so many times its mean with a probability that matters."""
 
 
 @dataclass(frozen=True)
@@ -38,27 +40,24 @@ class Separation:
     @classmethod
     def of(cls, features: Floats, calibration: LabeledLogits) -> Self:
         """Of the calibration samples' features, shape (N, F)."""
-        counts, labels = calibration.counts, calibration.labels
-        means = features.T @ (one_hot(labels, calibration.classes) / counts)
-        within = ((features - means.T[labels]) ** 2).sum(axis=1)
-        pooled = float(within.sum()) / max(labels.size - counts.size, 1)
-        own = np.bincount(labels, within, minlength=counts.size) / np.maximum(counts - 1, 1)
-        chance = np.where(counts > 1, own, pooled) / counts
+        means = features.T @ (one_hot(calibration.labels, calibration.classes) / calibration.counts)
         basis = tangent_basis(calibration.classes)
-        _, sizes, rows = np.linalg.svd(means @ basis, full_matrices=False)
-        # With fewer features than classes some directions show in none of them.
-        lacking = basis.shape[1] - sizes.size
-        if lacking:
-            rows = np.linalg.svd(means @ basis)[2]
-            sizes = np.concatenate([sizes, np.zeros(lacking)])
+        # All directions: with fewer features than classes, some show in none of them.
+        _, found, rows = np.linalg.svd(means @ basis, full_matrices=True)
+        sizes = np.concatenate([found, np.zeros(basis.shape[1] - found.size)])
         directions = rows @ basis.T
         spread = float(np.sqrt(features.var(axis=0).sum()))
-        evidence = sizes**2 / np.maximum(directions**2 @ chance, np.finfo(np.float64).tiny)
+        shares = _shares_of_chance(calibration)
+        residuals = features - means.T[calibration.labels]
+        blurred = [
+            _is_chance(size, residuals, shares, direction)
+            for size, direction in zip(sizes, directions, strict=True)
+        ]
         thinnest = directions[-1]
         return cls(
             thinnest=float(sizes[-1]) / spread if spread > _ROUNDING else 0.0,
             pair=(int(np.argmax(thinnest)), int(np.argmin(thinnest))),
-            blurred=directions[evidence < MINIMUM_EVIDENCE],
+            blurred=directions[blurred],
         )
 
     def ambiguity(self, prevalence: Floats) -> Floats:
@@ -66,6 +65,33 @@ class Separation:
         reach = np.array([_reach(prevalence, direction) for direction in self.blurred])
         scaled = self.blurred * reach[:, np.newaxis]
         return scaled.T @ scaled
+
+
+def _shares_of_chance(calibration: LabeledLogits) -> Floats:
+    """What each sample's squared residual adds to the sampling variance of each class mean, shape (N, C)."""
+    counts, labels = calibration.counts, calibration.labels
+    shares = one_hot(labels, counts.size) / (counts * np.maximum(counts - 1, 1))
+    # One sample shows no spread: it is taken to be that within the other classes.
+    shares[:, counts == 1] = 1 / max(labels.size - counts.size, 1)
+    return shares
+
+
+def _is_chance(size: float, residuals: Floats, shares: Floats, direction: Floats) -> bool:
+    """Could means that do not differ in this direction at all seem to differ by so much?
+
+    The squared difference of means is then a sum of weighted chi squares, approximated by a multiple of one with the
+    same mean and variance (Satterthwaite 1946).
+    """
+    weights = shares @ direction**2
+    mean = float(weights @ (residuals**2).sum(axis=1))
+    if mean <= 0:
+        return size <= _ROUNDING
+    if size**2 > _CERTAIN * mean:
+        return False
+    scaled = residuals * np.sqrt(weights)[:, np.newaxis]
+    gram = scaled.T @ scaled if scaled.shape[1] <= scaled.shape[0] else scaled @ scaled.T
+    freedom = mean**2 / float((gram**2).sum())
+    return size**2 < chi_square_quantile(freedom, 1 - CHANCE) / freedom * mean
 
 
 def _reach(prevalence: Floats, direction: Floats) -> float:
