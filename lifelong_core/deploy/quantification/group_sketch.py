@@ -21,7 +21,8 @@ MOST_GROUPS = 4096
 sqrt(2 / 4096) = 2 % (one standard error, for groups whose sums are about normal), an interval's width by 1 %."""
 
 MOST_ENTRIES = 1 << 17
-"""Pairs of group and cell that are kept, so that a few very large groups cannot make a summary large."""
+"""Pairs of group and cell that are kept, so that a few very large groups cannot make a summary large. Some
+32 groups always fit; what was said of the design effect's error holds for as many groups as are left."""
 
 ALL = np.uint64(2**64 - 1)
 """Limit of a sketch that has lost nothing; no hash is as large."""

@@ -179,11 +179,12 @@ class WindowSummary(ArrayValue):
 
 
 def _merged_groups(summaries: Sequence[WindowSummary]) -> GroupSketch | None:
-    inhabited = [summary for summary in summaries if summary.samples] or summaries[:1]
+    # Summaries without samples fit both kinds.
+    inhabited = [summary for summary in summaries if summary.samples] or summaries
     sketches = [summary.groups for summary in inhabited if summary.groups is not None]
     if not sketches:
         return None
-    if len(sketches) < len(inhabited):
+    if any(summary.samples and summary.groups is None for summary in inhabited):
         raise InvalidInputError(
             "some summaries know the groups of their samples, others do not.",
             field="groups",

@@ -102,6 +102,7 @@ def test_merging_is_associative_and_commutative_and_has_an_identity(sizes, seed,
     assert_same(empty + one, one)
     whole = quantify.summarize(np.vstack(windows), np.concatenate(groups) if grouped else None)
     assert_same(one + two + three, whole)
+    assert_same(WindowSummary.merged([one, two, three]), whole)
     assert whole.samples == sum(sizes)
 
 
