@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lifelong_core.deploy import AdaptationPolicy, AdaptationReport, LabeledLogits, PostProcessingHead
-    from lifelong_core.deploy.assumption_result import AssumptionTest
+    from lifelong_core.deploy.assumption.result import AssumptionTest
     from lifelong_core.deploy.planning import SamplePlan
 
 SIZES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000)
@@ -140,9 +140,10 @@ def _plan(calibration: Path | None, options: dict[str, Any]) -> None:
         )
     else:
         data = LabeledLogits.from_bytes(calibration.read_bytes())
-        plan = plan_samples(
-            quantifier(options["method"] or DEFAULT_QUANTIFIER).fit(data), prevalence=prevalence
-        )
+        fitted = quantifier(options["method"] or DEFAULT_QUANTIFIER).fit(data)
+        plan = plan_samples(fitted, prevalence=prevalence)
+        for caution in getattr(fitted, "cautions", ()):
+            click.secho(f"Caution: {caution}", fg="yellow", err=True)
     names = _fitting(names, plan.prevalence.size)
     if options["as_json"]:
         click.echo(json.dumps({"class_names": names, **_findings(plan, options["half_width"])}))

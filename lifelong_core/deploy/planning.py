@@ -55,8 +55,8 @@ class SamplePlan(ArrayValue):
     calibration_variance: Floats
     """shape (C, C): [k, j] is the variance of class k's estimate owed to the calibration cases of class j"""
     disagreement: Floats
-    """shape (C,), variance that no sample explains: the squared difference of the method's two solutions, and mixes that
-    may look alike; that of a window without chance, to which a real window's chance adds next to nothing"""
+    """shape (C,), variance that no sample explains: the squared difference of the method's two solutions, and mixes
+    that may look alike; that of a window without chance, to which a real window's chance adds next to nothing"""
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""

@@ -119,6 +119,12 @@ def test_a_plan_says_which_calibration_cases_are_missing(run):
     assert " of ill" in text
 
 
+def test_a_plan_warns_of_a_tiny_calibration_set(run, tmp_path):
+    (tmp_path / "tiny.npz").write_bytes(draw([40, 12], 0).to_bytes())
+    assert "class 1 has 12 calibration samples" in run("--plan", "tiny.npz")
+    assert "Caution" not in run("--plan", "calibration.npz")
+
+
 def test_a_plan_without_any_data_is_a_rule_of_thumb(run):
     text = run("--plan", "--classes", "2", "--accuracy", "0.9", "--cases", "500", "--half-width", "0.03")
     assert "rule of thumb" in text
