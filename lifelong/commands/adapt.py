@@ -8,8 +8,13 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lifelong_core.deploy import AdaptationPolicy, AdaptationReport, LabeledLogits, PostProcessingHead
-    from lifelong_core.deploy.assumption.result import AssumptionTest
+    from lifelong_core.deploy import (
+        AdaptationPolicy,
+        AdaptationReport,
+        AssumptionTest,
+        LabeledLogits,
+        PostProcessingHead,
+    )
     from lifelong_core.deploy.planning import SamplePlan
 
 SIZES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000)
