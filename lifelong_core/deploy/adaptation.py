@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy import reasons
-from lifelong_core.deploy.assumption import assumption_test
-from lifelong_core.deploy.assumption_result import AssumptionTest
+from lifelong_core.deploy.assumption import AssumptionTest, assumption_test
 from lifelong_core.deploy.context import AdaptationContext
 from lifelong_core.deploy.evidence import ShiftEvidence, gather_evidence
 from lifelong_core.deploy.gain import expected_gain, largest_difference, largest_harm

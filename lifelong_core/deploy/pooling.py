@@ -8,8 +8,8 @@ import numpy as np
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy.quantification.base import Analysis
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
-from lifelong_core.deploy.quantification.simplex import simplex_least_squares, tangent_basis
 from lifelong_core.deploy.scientific import chi_square_quantile
+from lifelong_core.deploy.simplex import simplex_least_squares, tangent_basis
 
 MINIMUM_OTHERS = 3
 """How much environments differ cannot be told from fewer."""

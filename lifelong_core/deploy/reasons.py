@@ -7,7 +7,7 @@ from typing import Any, Literal, Self, TypeAlias, cast, get_args
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.assumption_result import AssumptionTest
+from lifelong_core.deploy.assumption import AssumptionTest
 from lifelong_core.deploy.gain import ExpectedGain
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.quantification import PrevalenceEstimate

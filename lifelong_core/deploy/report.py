@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol, Self, TypeAlias, cast
 
 from lifelong_core.arrays import Floats, frozen
-from lifelong_core.deploy.assumption_result import AssumptionTest
+from lifelong_core.deploy.assumption import AssumptionTest
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.context import AdaptationContext
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields

@@ -9,8 +9,8 @@ from lifelong_core.deploy.quantification.base import smoothed
 from lifelong_core.deploy.quantification.likelihood import ExpectationMaximization
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount
-from lifelong_core.deploy.quantification.simplex import mixture_weights
 from lifelong_core.deploy.quantification.uncertainty import Influence
+from lifelong_core.deploy.simplex import mixture_weights
 from lifelong_core.deploy.softmax import one_hot, softmax
 
 PRIOR_SAMPLES = 0.3

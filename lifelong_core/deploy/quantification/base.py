@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Logits, as_groups, as_logits, centred
+from lifelong_core.deploy.assumption import AssumptionReference
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import canonical
+from lifelong_core.deploy.evidence.reference import ScoreReference
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.codebook import Codebook
@@ -29,11 +31,7 @@ from lifelong_core.deploy.quantification.uncertainty import (
     combine,
     member_sums,
 )
-from lifelong_core.deploy.score_reference import ScoreReference
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
-
-if TYPE_CHECKING:
-    from lifelong_core.deploy.assumption import AssumptionReference
 
 REVISION = 1
 """Of what the methods and the codebook of summaries compute: raise it when that changes, so that summaries and evidence
@@ -108,10 +106,8 @@ class FittedQuantifier(ABC):
         return self._judged[1]
 
     @cached_property
-    def assumption_reference(self) -> "AssumptionReference":
+    def assumption_reference(self) -> AssumptionReference:
         """What the test "only the prevalence has changed" needs to know about the calibration set."""
-        from lifelong_core.deploy.assumption import AssumptionReference  # it imports this package
-
         return AssumptionReference.of(self.calibration)
 
     @property

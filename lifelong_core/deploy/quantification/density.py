@@ -10,8 +10,8 @@ from lifelong_core.deploy.folds import stratified_folds
 from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature, smoothed
 from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, as_bandwidth
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
-from lifelong_core.deploy.quantification.simplex import mixture_weights, simplex_least_squares
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
+from lifelong_core.deploy.simplex import mixture_weights, simplex_least_squares
 from lifelong_core.deploy.softmax import softmax
 
 FLOOR = 1e-12

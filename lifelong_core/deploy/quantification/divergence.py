@@ -12,12 +12,12 @@ from lifelong_core.deploy.quantification.adjusted import matching_directions, ma
 from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.density import KernelDensityQuantifier
 from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, as_bandwidth, kernel_chunks
-from lifelong_core.deploy.quantification.simplex import (
+from lifelong_core.deploy.quantification.uncertainty import Influence
+from lifelong_core.deploy.simplex import (
     non_negative_minimum,
     simplex_least_squares,
     simplex_minimum,
 )
-from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.deploy.softmax import one_hot, softmax
 from lifelong_core.errors import InvalidInputError
 

@@ -8,8 +8,8 @@ from lifelong_core.arrays import Floats
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.adjusted import adjusted_influence
 from lifelong_core.deploy.quantification.base import mean_feature
-from lifelong_core.deploy.quantification.simplex import simplex_least_squares
 from lifelong_core.deploy.quantification.uncertainty import Influence
+from lifelong_core.deploy.simplex import simplex_least_squares
 from lifelong_core.deploy.softmax import one_hot, softmax
 
 

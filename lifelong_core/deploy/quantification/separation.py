@@ -7,8 +7,8 @@ import numpy as np
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.quantification.simplex import tangent_basis
 from lifelong_core.deploy.scientific import chi_square_quantile
+from lifelong_core.deploy.simplex import tangent_basis
 from lifelong_core.deploy.softmax import one_hot
 
 MINIMUM_SEPARATION = 1e-4

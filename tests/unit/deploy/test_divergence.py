@@ -16,7 +16,7 @@ from lifelong_core.deploy.quantification.divergence import (
     reference_sample,
 )
 from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, kernel_chunks
-from lifelong_core.deploy.quantification.simplex import simplex_minimum
+from lifelong_core.deploy.simplex import simplex_minimum
 from lifelong_core.errors import InvalidInputError
 
 seeds = st.integers(0, 10_000)

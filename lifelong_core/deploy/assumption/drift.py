@@ -7,7 +7,7 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, Logits, Mask, centred
-from lifelong_core.deploy.assumption_features import FOLDS, FeatureMap, column_order
+from lifelong_core.deploy.assumption.features import FOLDS, FeatureMap, column_order
 from lifelong_core.deploy.folds import stratified_folds
 from lifelong_core.deploy.labeled import LabeledLogits
 

@@ -19,8 +19,8 @@ the dependence within a group.
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.score_reference import ScoreReference
-from lifelong_core.deploy.scores import BucketScores
+from lifelong_core.deploy.evidence.reference import ScoreReference
+from lifelong_core.deploy.evidence.scores import BucketScores
 
 LARGEST_STAKE = 0.5
 """Share of the capital that the worst sample or group can cost; larger bets are scaled down."""

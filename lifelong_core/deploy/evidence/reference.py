@@ -8,11 +8,11 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, frozen
 from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.deploy.evidence.scores import BucketScores
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.held_out import held_out_output
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.scientific import chi_square_quantile, t_quantile
-from lifelong_core.deploy.scores import BucketScores
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 

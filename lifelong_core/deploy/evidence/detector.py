@@ -23,15 +23,13 @@ from typing import Any, Self
 import numpy as np
 
 from lifelong_core.arrays import Floats, frozen
-from lifelong_core.deploy.betting import fixed_bets, learned_bets, log_growth, precision
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.documents import take_fields
-from lifelong_core.deploy.score_reference import ScoreReference
-from lifelong_core.deploy.scores import BucketScores, bucket_scores
+from lifelong_core.deploy.evidence.betting import fixed_bets, learned_bets, log_growth, precision
+from lifelong_core.deploy.evidence.reference import ScoreReference
+from lifelong_core.deploy.evidence.scores import BucketScores
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
-
-__all__ = ["BucketScores", "ScoreReference", "ShiftEvidence", "bucket_scores", "gather_evidence"]
 
 MEMORIES = np.array([1_000.0, 4_000.0, 16_000.0])
 """Samples over which the learned bets look back; older ones fade exponentially."""

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from lifelong_core.deploy.assumption_features import FeatureMap, column_order, cut_points, log_odds
+from lifelong_core.deploy.assumption.features import FeatureMap, column_order, cut_points, log_odds
 from lifelong_core.deploy.labeled import LabeledLogits
 
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.deploy.assumption import AssumptionReference, assumption_test
-from lifelong_core.deploy.assumption_result import AssumptionTest
+from lifelong_core.deploy.assumption.result import AssumptionTest
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.assumption_features import FeatureMap
-from lifelong_core.deploy.assumption_result import Disagreement
-from lifelong_core.deploy.class_spread import ClassSpread
-from lifelong_core.deploy.drift import Drift, DriftDetectors
+from lifelong_core.deploy.assumption.class_spread import ClassSpread
+from lifelong_core.deploy.assumption.drift import Drift, DriftDetectors
+from lifelong_core.deploy.assumption.features import FeatureMap
+from lifelong_core.deploy.assumption.result import Disagreement
 
 MOST = 5
 _NOTABLE = 2.5

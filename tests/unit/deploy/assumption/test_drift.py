@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from lifelong_core.deploy.assumption_features import FeatureMap
-from lifelong_core.deploy.drift import DriftDetectors, tangents, without
+from lifelong_core.deploy.assumption.drift import DriftDetectors, tangents, without
+from lifelong_core.deploy.assumption.features import FeatureMap
 from lifelong_core.deploy.labeled import LabeledLogits
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from lifelong_core.deploy import class_spread
-from lifelong_core.deploy.class_spread import ClassSpread
+from lifelong_core.deploy.assumption import class_spread
+from lifelong_core.deploy.assumption.class_spread import ClassSpread
 from lifelong_core.deploy.labeled import LabeledLogits
 
 
