@@ -147,7 +147,7 @@ def _plan(calibration: Path | None, options: dict[str, Any]) -> None:
         data = LabeledLogits.from_bytes(calibration.read_bytes())
         fitted = quantifier(options["method"] or DEFAULT_QUANTIFIER).fit(data)
         plan = plan_samples(fitted, prevalence=prevalence)
-        for caution in getattr(fitted, "cautions", ()):
+        for caution in fitted.cautions:
             click.secho(f"Caution: {caution}", fg="yellow", err=True)
     names = _fitting(names, plan.prevalence.size)
     if options["as_json"]:
@@ -247,6 +247,8 @@ def _print_report(report: "AdaptationReport", head: "PostProcessingHead") -> Non
                 name, f"{head.assumed_prevalence[k]:.3f}", f"{estimate.prevalence[k]:.3f}", interval
             )
         Console().print(table)
+        for caution in estimate.cautions:
+            click.secho(f"Caution: {caution}", fg="yellow")
     _print_assumption(report.assumption_test)
     if gain is not None:
         click.echo(

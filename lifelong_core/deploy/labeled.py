@@ -1,20 +1,16 @@
 """A calibration set: logits with their true classes."""
 
 import hashlib
-import io
-import zipfile
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, Integers, Logits, Mask, as_groups, as_labels, as_logits, frozen
+from lifelong_core.deploy.npz import read_npz, write_npz
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
-
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The oldest time a zip entry can have: equal arrays give equal bytes, whenever they are written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +90,7 @@ class LabeledLogits(ArrayValue):
 
     def to_bytes(self) -> bytes:
         """The arrays as an npz file (`numpy.load` reads it); equal arrays give equal bytes."""
-        file = io.BytesIO()
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, array in self._arrays().items():
-                content = io.BytesIO()
-                np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
-                entry = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
-                archive.writestr(entry, content.getvalue(), zipfile.ZIP_DEFLATED, 6)
-        return file.getvalue()
+        return write_npz(self._arrays())
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Self:
@@ -110,27 +99,11 @@ class LabeledLogits(ArrayValue):
         Raises:
             InvalidInputError: not an npz file, an array is missing or has an illegal value.
         """
-        try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                found = {name: arrays[name] for name in ("logits", "labels", "groups") if name in arrays}
-        except (
-            OSError,
-            EOFError,
-            ValueError,
-            TypeError,
-            zipfile.BadZipFile,
-            KeyError,
-            AttributeError,
-        ) as error:
-            raise InvalidInputError(
-                "expected an npz file without pickled objects.",
-                field="calibration_set",
-                mend="Write it with numpy.savez(file, logits=..., labels=...).",
-            ) from error
+        found = read_npz(content, ("logits", "labels", "groups"), field="calibration_set")
         for name in ("logits", "labels"):
             if name not in found:
                 raise InvalidInputError("the npz file lacks this array.", field=name)
-        return cls(found["logits"], found["labels"], found.get("groups"))
+        return cls(cast("Logits", found["logits"]), cast("Integers", found["labels"]), found.get("groups"))
 
     def _arrays(self) -> dict[str, NDArray[np.generic]]:
         # Little-endian whatever the machine or the caller's arrays were: digests and bytes travel.

@@ -1,5 +1,7 @@
 """The default quantifier: maximum likelihood on the calibration that fits best, averaged with a consistent partner."""
 
+from functools import cached_property
+
 import numpy as np
 
 from lifelong_core.arrays import Floats, Logits
@@ -21,13 +23,6 @@ HALF_TRUST = 30.0
 means are noisy where they are means of few."""
 
 
-FEW_SAMPLES = 200
-FEW_OF_A_CLASS = 30
-"""Below these, coverage depends on luck with the calibration set. Nominal 95 % intervals, biases believed as they are,
-covered .98, .93 and .89 for windows of 100, 500 and 2,000 with fewer samples (four populations, ten draws or more), and
-.96, .96 and .95 with more (seventeen)."""
-
-
 class AutomaticQuantifier(ExpectationMaximization):
     """auto: MLLS with a chosen calibration and a weak prior, averaged with score-adapted PACC.
 
@@ -36,7 +31,6 @@ class AutomaticQuantifier(ExpectationMaximization):
     calibration is wrong, because it compares the window's mean posterior with those of the calibration classes. Their
     difference widens the intervals, and the calibration's own uncertainty counts.
 
-    Calibration sets that are too small for its intervals are named by `cautions`.
     """
 
     method = "auto"
@@ -49,35 +43,14 @@ class AutomaticQuantifier(ExpectationMaximization):
         self._partner_weight = 0.5 * typical / (typical + HALF_TRUST)
         self._check_separated(self._posteriors(self._own))
 
-    @property
+    @cached_property
     def cautions(self) -> tuple[str, ...]:
-        """What makes estimates from this calibration set less certain than they say; empty for a sound one.
-
-        Examples:
-            >>> from lifelong_core.deploy import LabeledLogits
-            >>> rng = np.random.default_rng(0)
-            >>> labels = np.repeat([0, 1], [250, 12])
-            >>> logits = 2 * np.eye(2)[labels] + rng.normal(size=(262, 2))
-            >>> AutomaticQuantifier(LabeledLogits(logits, labels)).cautions
-            ('class 1 has 12 calibration samples: with fewer than 30, intervals may be too narrow.',)
-        """
-        data = self.calibration
-        found = [
-            f"class {k} has {count} calibration sample{'s' * (count != 1)}: with fewer than {FEW_OF_A_CLASS}, "
-            "intervals may be too narrow."
-            for k, count in enumerate(data.counts.tolist())
-            if count < FEW_OF_A_CLASS
-        ]
-        if data.samples < FEW_SAMPLES:
-            found.append(
-                f"there are {data.samples} calibration samples: with fewer than {FEW_SAMPLES}, intervals may be "
-                "too narrow."
-            )
-        if not self._calibration_model.fold_parameters:
-            found.append(
-                "no calibration could be compared with another: a class has a single sample or group."
-            )
-        return tuple(found)
+        """What makes every estimate from this calibration set less certain than it says; empty for a sound one."""
+        found = super().cautions
+        if self._calibration_model.fold_parameters:
+            return found
+        alone = "Calibrations could not be compared: a class has a single calibration sample or group."
+        return (*found, alone)
 
     def _features(self, rows: Logits) -> Floats:
         """What the calibration's scores are linear in, and the posteriors that they give."""

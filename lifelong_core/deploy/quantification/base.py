@@ -18,6 +18,7 @@ from lifelong_core.deploy.documents import canonical
 from lifelong_core.deploy.evidence.reference import ScoreReference
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.quantification.cautions import cautions
 from lifelong_core.deploy.quantification.codebook import Codebook
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
 from lifelong_core.deploy.quantification.group_sketch import GroupSketch
@@ -104,6 +105,11 @@ class FittedQuantifier(ABC):
         if self._judged is None or self._judged[0] != digest:
             self._judged = digest, ScoreReference.of(self.calibration, head)
         return self._judged[1]
+
+    @cached_property
+    def cautions(self) -> tuple[str, ...]:
+        """What makes every estimate from this calibration set less certain than it says; empty for a sound one."""
+        return cautions(self.calibration, None if self._separation is None else self._separation.blurred)
 
     @cached_property
     def assumption_reference(self) -> AssumptionReference:
@@ -224,6 +230,7 @@ class FittedQuantifier(ABC):
             method=self.method,
             covariance=covariance,
             degrees_of_freedom=spread.degrees_of_freedom,
+            cautions=self.cautions,
         )
         return Analysis(estimate, influence, doubt, self.calibration, counts, clusters)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class PrevalenceEstimate(ArrayValue):
     """shape (C, C), of the estimate; from the window and the calibration set together"""
     degrees_of_freedom: Floats
     """shape (C,), of the t distribution behind each interval; 0: the spread is unknown, the interval is [0, 1]"""
+    cautions: tuple[str, ...] = ()
+    """what makes the estimate less certain than it says, as sentences; empty for a sound calibration set"""
 
     def __post_init__(self) -> None:
         """Check and freeze the arrays.
@@ -55,6 +57,9 @@ class PrevalenceEstimate(ArrayValue):
             if array.shape != shape:
                 raise InvalidInputError(f"expected shape {shape}, got {array.shape}.", field=name)
             object.__setattr__(self, name, frozen(array))
+        if not all(isinstance(caution, str) for caution in cast("tuple[object, ...]", self.cautions)):
+            raise InvalidInputError("expected sentences.", field="cautions")
+        object.__setattr__(self, "cautions", tuple(self.cautions))
 
     def interval(self, confidence: float) -> tuple[Floats, Floats]:
         """Lower and upper bounds, shape (C,) each, of intervals with another confidence.
@@ -79,16 +84,21 @@ class PrevalenceEstimate(ArrayValue):
             "method": self.method,
             "covariance": self.covariance.tolist(),
             "degrees_of_freedom": self.degrees_of_freedom.tolist(),
+            "cautions": list(self.cautions),
         }
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_document` wrote.
+        """Read what `to_document` wrote; documents from before there were cautions have none.
 
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value.
         """
-        return cls(**take_fields(document, 1, required=tuple(cls.__dataclass_fields__)))
+        required = tuple(name for name in cls.__dataclass_fields__ if name != "cautions")
+        found = take_fields(document, 1, required=required, optional=("cautions",))
+        if not isinstance(found.get("cautions", []), list):
+            raise InvalidInputError("expected a list of sentences.", field="cautions")
+        return cls(**found)
 
 
 def t_interval(

@@ -222,17 +222,12 @@ def test_scarce_classes_and_extreme_logits(counts, scale):
     assert (auto.estimate(rows).high - auto.estimate(rows).low).max() <= 1
 
 
-def test_small_calibration_sets_are_named():
+def test_a_set_without_folds_is_named():
     rng = np.random.default_rng(11)
     assert quantifier("auto").fit(calibrated(rng, [140, 30, 30])).cautions == ()
-    few, scarce, single = (
-        quantifier("auto").fit(calibrated(rng, counts)).cautions
-        for counts in ([139, 30, 30], [140, 31, 29], [140, 60, 1])
-    )
-    assert [text.startswith("there are 199 calibration samples") for text in few] == [True]
-    assert [text.startswith("class 2 has 29 calibration samples") for text in scarce] == [True]
-    assert single[0].startswith("class 2 has 1 calibration sample:")
-    assert "single sample" in single[1]
+    rare, alone = quantifier("auto").fit(calibrated(rng, [140, 60, 1])).cautions
+    assert "class 2" in rare
+    assert "single calibration sample" in alone
 
 
 def test_one_wild_row_in_the_calibration_set_or_the_window_does_not_decide():

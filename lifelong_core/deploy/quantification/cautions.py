@@ -1,0 +1,57 @@
+"""What makes every estimate from a calibration set less certain than it says, in words."""
+
+from collections.abc import Sequence
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.labeled import LabeledLogits
+
+FEW_SAMPLES = 200
+FEW_OF_A_CLASS = 30
+"""Below these, coverage depends on luck with the calibration set. Nominal 95 % intervals, biases believed as they are,
+covered .98, .93 and .89 for windows of 100, 500 and 2,000 with fewer samples (four populations, ten draws or more), and
+.96, .96 and .95 with more (seventeen)."""
+
+_NAMED = 5
+"""Classes that a sentence names; of more it gives the number."""
+
+
+def cautions(calibration: LabeledLogits, blurred: Floats | None) -> tuple[str, ...]:
+    """Sentences for people; none for a sound calibration set.
+
+    Args:
+        calibration: the calibration set.
+        blurred: shape (K, C), changes of the prevalence that may not show (see `separation`), if any were looked for.
+
+    Examples:
+        >>> import numpy as np
+        >>> labels = np.repeat([0, 1], [250, 12])
+        >>> cautions(LabeledLogits(np.eye(2)[labels], labels), None)
+        ('Fewer than 30 calibration samples are of class 1: intervals may be too narrow.',)
+    """
+    found: list[str] = []
+    rare = [k for k, count in enumerate(calibration.counts.tolist()) if count < FEW_OF_A_CLASS]
+    if rare:
+        found.append(
+            f"Fewer than {FEW_OF_A_CLASS} calibration samples are of {_named(rare)}: intervals may be too narrow."
+        )
+    if calibration.samples < FEW_SAMPLES:
+        found.append(
+            f"There are fewer than {FEW_SAMPLES} calibration samples ({calibration.samples}): intervals may be too "
+            "narrow."
+        )
+    if blurred is not None and blurred.shape[0]:
+        mixed = [
+            k for k, weight in enumerate(abs(blurred).max(axis=0).tolist()) if weight > 1 / blurred.shape[1]
+        ]
+        found.append(
+            f"The calibration set does not show that mixes of {_named(mixed)} look different: their prevalences may "
+            "be confused."
+        )
+    return tuple(found)
+
+
+def _named(classes: Sequence[int]) -> str:
+    if len(classes) > _NAMED:
+        return f"{len(classes)} classes"
+    *first, last = (str(k) for k in classes)
+    return f"class {last}" if not first else f"classes {', '.join(first)} and {last}"
