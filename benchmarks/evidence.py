@@ -1,0 +1,200 @@
+"""The sequential evidence of a shift: how often it cries wolf, and how soon it finds a shift.
+
+    python -m benchmarks.evidence [--json] [--quick]
+
+Everything is drawn with replacement from one set of labelled logits per task, calibration sets included, so that a
+class looks exactly alike in both and the prevalence of every stream is known exactly. A look is an hour.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from benchmarks.datasets import shared_task
+from benchmarks.machine import describe
+from lifelong_core.deploy import AdaptationPolicy, LabeledLogits, PostProcessingHead, ShiftEvidence, fit_head
+from lifelong_core.deploy.evidence import ScoreReference, bucket_scores, gather_evidence
+
+SEED = 0
+HOURS_PER_YEAR = 8760
+POLICY = AdaptationPolicy()
+ALARM = float(np.log(POLICY.looks_between_false_alarms))
+MOST_SAMPLES = 40_000
+"""A shift that is not found by then counts as found then."""
+
+
+@dataclass(frozen=True)
+class Delay:
+    """How many samples a shift needs to be found; median over streams with directions drawn at random."""
+
+    task: str
+    classes: int
+    calibration: int
+    shift: float
+    """L1 distance from the assumed prevalence"""
+    samples: float
+    found: float
+    """share of the streams in which it was found at all"""
+
+
+@dataclass(frozen=True)
+class Calm:
+    """Looks at streams with the assumed prevalence."""
+
+    task: str
+    classes: int
+    calibration: int
+    streams: int
+    years: float
+    """of all streams together"""
+    alarming: int
+    """streams with any alarm"""
+    milliseconds: float
+    """per look, scores included"""
+
+
+@dataclass(frozen=True)
+class Population:
+    """Labelled logits to draw from."""
+
+    name: str
+    data: LabeledLogits
+
+    def draw(self, prevalence: np.ndarray, size: int, rng: np.random.Generator) -> LabeledLogits:
+        """Samples of a population with this prevalence."""
+        labels = rng.choice(self.data.classes, size=size, p=prevalence)
+        rows = np.empty(size, dtype=np.int64)
+        for k in range(self.data.classes):
+            own = np.flatnonzero(self.data.labels == k)
+            rows[labels == k] = rng.choice(own, size=int((labels == k).sum()))
+        return self.data.select(rows)
+
+
+def populations() -> Iterator[Population]:
+    rng = np.random.default_rng(SEED)
+    for classes, separation in ((2, 2.0), (3, 1.5)):
+        labels = np.repeat(np.arange(classes), 20_000)
+        noise = rng.normal(size=(labels.size, classes))
+        yield Population(
+            f"Gaussians, {classes} classes",
+            LabeledLogits(separation * np.eye(classes)[labels] + noise, labels),
+        )
+    for name in ("lapgyn4_surgical_actions", "cifar10_resnet50"):
+        yield Population(name, shared_task(name).pool)
+
+
+def installed(
+    population: Population, size: int, rng: np.random.Generator
+) -> tuple[np.ndarray, PostProcessingHead, ScoreReference]:
+    """The prevalence that a head assumes, the head, and what the evidence against it is measured by."""
+    classes = population.data.classes
+    prevalence = np.full(classes, 1 / classes)
+    calibration = population.draw(prevalence, size, rng)
+    while not calibration.counts.all():
+        calibration = population.draw(prevalence, size, rng)
+    head = fit_head(calibration, 1 - np.eye(classes), target_prevalence=prevalence)
+    return prevalence, head, ScoreReference.of(calibration, head)
+
+
+def shifted(prevalence: np.ndarray, distance: float, rng: np.random.Generator) -> np.ndarray:
+    """Another prevalence at this L1 distance, in a direction drawn at random."""
+    while True:
+        direction = rng.normal(size=prevalence.size)
+        direction -= direction.mean()
+        moved = prevalence + distance * direction / np.abs(direction).sum()
+        if moved.min() >= 0:
+            return moved
+
+
+def delay(population: Population, size: int, distance: float, streams: int, look: int) -> Delay:
+    rng = np.random.default_rng([SEED, size, int(1000 * distance)])
+    needed: list[int] = []
+    for _ in range(streams):
+        prevalence, head, reference = installed(population, size, rng)
+        target = shifted(prevalence, distance, rng)
+        evidence: ShiftEvidence | None = None
+        seen = 0
+        while seen < MOST_SAMPLES and (evidence is None or evidence.log_e_value < ALARM):
+            bucket = bucket_scores(head, population.draw(target, look, rng).logits)
+            evidence = gather_evidence(evidence, reference, [bucket], key="", tolerance=POLICY.tolerance)
+            seen += look
+        needed.append(seen if evidence is not None and evidence.log_e_value >= ALARM else MOST_SAMPLES)
+    found = float(np.mean([one < MOST_SAMPLES for one in needed]))
+    return Delay(population.name, population.data.classes, size, distance, float(np.median(needed)), found)
+
+
+def calm(population: Population, size: int, streams: int, years: float, look: int) -> Calm:
+    rng = np.random.default_rng([SEED, size])
+    alarming, spent, looks = 0, 0.0, int(years * HOURS_PER_YEAR)
+    for _ in range(streams):
+        prevalence, head, reference = installed(population, size, rng)
+        # Drawn once and cut anew for every look: drawing takes longer than looking.
+        stock = population.draw(prevalence, 200_000, rng).logits
+        evidence: ShiftEvidence | None = None
+        highest = 0.0
+        begin = time.perf_counter()
+        for _ in range(looks):
+            bucket = bucket_scores(head, stock[rng.integers(stock.shape[0], size=look)])
+            evidence = gather_evidence(evidence, reference, [bucket], key="", tolerance=POLICY.tolerance)
+            highest = max(highest, evidence.log_e_value)
+        spent += time.perf_counter() - begin
+        alarming += highest >= ALARM
+    return Calm(
+        population.name,
+        population.data.classes,
+        size,
+        streams,
+        streams * years,
+        alarming,
+        1000 * spent / (streams * looks),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
+    parser.add_argument("--quick", action="store_true", help="few and short streams")
+    arguments = parser.parse_args()
+    machine = describe("numpy", "scipy")
+    print(
+        f"machine: {json.dumps(machine)}\nseed {SEED}; alarm at one in {POLICY.looks_between_false_alarms:,.0f}\n"
+    )
+    streams, years = (2, 0.05) if arguments.quick else (8, 0.5)
+    sizes = (500, 2000) if arguments.quick else (500, 2000, 20_000)
+    shifts = (0.5, 0.2) if arguments.quick else (0.5, 0.2, 0.1)
+    quiet: list[Calm] = []
+    delays: list[Delay] = []
+    for population in populations():
+        for size in sizes[:2]:
+            quiet.append(calm(population, size, streams, years, look=50))
+            print(
+                f"{quiet[-1].task:26s} calibration {size:6,d}: {quiet[-1].alarming} of {streams} streams alarmed "
+                f"in {quiet[-1].years:g} years, {quiet[-1].milliseconds:.2f} ms per look",
+                flush=True,
+            )
+        for size in sizes:
+            for shift in shifts:
+                delays.append(delay(population, size, shift, 3 if arguments.quick else 9, look=500))
+                print(
+                    f"{delays[-1].task:26s} calibration {size:6,d}: L1 {shift:.1f} found after "
+                    f"{delays[-1].samples:6,.0f} samples (in {100 * delays[-1].found:.0f} % of the streams)",
+                    flush=True,
+                )
+    if arguments.json:
+        figures = {
+            "benchmark": "evidence",
+            "machine": machine,
+            "seed": SEED,
+            "policy": POLICY.to_document(),
+            "calm": [asdict(one) for one in quiet],
+            "delays": [asdict(one) for one in delays],
+        }
+        print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
