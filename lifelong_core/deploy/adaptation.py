@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import SupportsIndex
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats
@@ -25,6 +24,7 @@ from lifelong_core.deploy.quantification.summary import WindowSummary
 from lifelong_core.deploy.reasons import Reason
 from lifelong_core.deploy.report import AdaptationReport, Outcome
 from lifelong_core.deploy.shift import ShiftTest, prevalence_shift_test, sequential_shift_test
+from lifelong_core.deploy.target import floored, goes_back, limited
 from lifelong_core.deploy.windows import Bucket, fingerprint, mean_features, points_of, scores_of
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
@@ -201,25 +201,6 @@ def _decide(report: AdaptationReport, candidate: PostProcessingHead, *, going_ba
     if passed is not None and passed < policy.cool_down_seconds:
         return _end(report, "keep", reasons.cooling_down(passed, policy.cool_down_seconds))
     return replace(report, outcome="swap", candidate=candidate)
-
-
-def floored(estimate: PrevalenceEstimate) -> Floats:
-    """The estimate after half a sample more of each class, shape (C,), positive (Jeffreys' prior)."""
-    raised = estimate.effective_n * estimate.prevalence + 0.5
-    return raised / raised.sum()
-
-
-def limited(assumed: Floats, wanted: Floats, maximum_step: float) -> Floats:
-    """The wanted prevalence, or the point on the way to it whose L1 distance from the assumed one is the maximum."""
-    distance = float(np.abs(wanted - assumed).sum())
-    return wanted if distance <= maximum_step else assumed + maximum_step / distance * (wanted - assumed)
-
-
-def goes_back(assumed: Floats, target: Floats, previous: Floats | None) -> bool:
-    """Does the target lie on the side from which the last swap came?"""
-    if previous is None or previous.shape != assumed.shape:
-        return False
-    return float((target - assumed) @ (previous - assumed)) > 0
 
 
 def _gather(

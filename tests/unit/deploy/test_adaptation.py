@@ -13,7 +13,7 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
-from lifelong_core.deploy.adaptation import floored
+from lifelong_core.deploy.target import floored
 from lifelong_core.errors import InvalidInputError
 
 COSTS = np.array([[0, 1, 1], [1, 0, 1], [2, 2, 0.0]])

@@ -14,7 +14,7 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
-from lifelong_core.deploy.adaptation import floored, goes_back, limited
+from lifelong_core.deploy.target import floored, goes_back, limited
 
 COSTS = np.array([[0, 1, 1], [1, 0, 1], [2, 2, 0.0]])
 UNIFORM = np.full(3, 1 / 3)

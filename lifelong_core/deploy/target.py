@@ -1,0 +1,25 @@
+"""For which prevalence the candidate is fitted."""
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.quantification import PrevalenceEstimate
+
+
+def floored(estimate: PrevalenceEstimate) -> Floats:
+    """The estimate after half a sample more of each class, shape (C,), positive (Jeffreys' prior)."""
+    raised = estimate.effective_n * estimate.prevalence + 0.5
+    return raised / raised.sum()
+
+
+def limited(assumed: Floats, wanted: Floats, maximum_step: float) -> Floats:
+    """The wanted prevalence, or the point on the way to it whose L1 distance from the assumed one is the maximum."""
+    distance = float(np.abs(wanted - assumed).sum())
+    return wanted if distance <= maximum_step else assumed + maximum_step / distance * (wanted - assumed)
+
+
+def goes_back(assumed: Floats, target: Floats, previous: Floats | None) -> bool:
+    """Does the target lie on the side from which the last swap came?"""
+    if previous is None or previous.shape != assumed.shape:
+        return False
+    return float((target - assumed) @ (previous - assumed)) > 0
