@@ -127,6 +127,16 @@ def test_a_limited_step_ends_at_the_wanted_prevalence():
     assert limited(UNIFORM, wanted, 0.1).sum() == pytest.approx(1)
 
 
+def test_a_window_like_the_calibration_set_keeps_the_head_at_the_stated_rate(setting):
+    """Two gates: the significance test lets one window in a hundred pass, the gain hardly any of these."""
+    population, fitted, head = setting
+    rng = np.random.default_rng(11)
+    reports = [adapt(fitted, population.window(UNIFORM, 400, rng), head, POLICY) for _ in range(200)]
+    assert sum(report.shift_test.rejected for report in reports) <= 7  # 2 expected; more once in a thousand
+    assert sum(report.outcome == "swap" for report in reports) == 0
+    assert sum(report.assumption_test.rejected for report in reports) <= 7
+
+
 class TestAssumption:
     """What changed is not only the prevalence."""
 
