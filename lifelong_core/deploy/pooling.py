@@ -17,6 +17,10 @@ MINIMUM_OTHERS = 3
 _CAUTION = 0.25
 """The spread between environments is taken as large as makes the observed one this improbable: who overestimates it
 borrows too little, who underestimates it takes a hospital for the average of the others."""
+_USUAL = 0.75
+"""An environment that is farther off the others than this share of them would be is taken for a sign that they differ
+more than they seem to."""
+
 _SMALLEST_VARIANCE = 1e-12
 _HALVINGS = 60
 
@@ -80,8 +84,9 @@ def pool(
 
     The environments' true prevalences are taken to scatter around a common centre m with covariance
     h (diag(m) - m m'), as those of a Dirichlet distribution do. h comes from the others by the Q-profile method
-    (Viechtbauer 2007) at its cautious end. The own window does not enter centre and h, so that both are
-    independent of its error. Only the sampling error of the window is shrunk: the error that the
+    (Viechtbauer 2007) at its cautious end. The own window does not enter the centre; it raises h where the others'
+    scatter would make it an outlier, because an environment that is unlike the others must not be taken for one of
+    them: its own samples then decide. Only the sampling error of the window is shrunk: the error that the
     calibration set causes is common to all environments, and borrowing cannot mend it.
 
     Args:
@@ -90,14 +95,15 @@ def pool(
         others: the other environments' estimates.
 
     Returns:
-        None where fewer than MINIMUM_OTHERS other environments with the same classes are given.
+        None where fewer than MINIMUM_OTHERS other environments with the same classes are given, or where the own
+        window is unlike them all, however much they may differ.
 
     Examples:
         >>> def estimate(first, error):
         ...     covariance = error**2 * np.array([[1, -1], [-1, 1]])
         ...     p = np.array([first, 1 - first])
         ...     return PrevalenceEstimate(p, p, p, 0.95, 100, 100.0, "MLLS", covariance, np.full(2, 99.0))
-        >>> own = estimate(0.30, 0.1)
+        >>> own = estimate(0.20, 0.1)
         >>> others = [estimate(first, 0.01) for first in (0.09, 0.10, 0.12, 0.11)]
         >>> pool(own.prevalence, own.covariance, others).prevalence.round(2).tolist()
         [0.11, 0.89]
@@ -109,9 +115,13 @@ def pool(
     basis = tangent_basis(classes)
     points = np.array([other.prevalence for other in usable]) @ basis
     errors = np.array([basis.T @ other.covariance @ basis for other in usable])
-    heterogeneity = _heterogeneity(points, errors, basis)
-    centre, uncertainty, scatter = _centre(points, errors, basis, heterogeneity)
     own = basis.T @ window_covariance @ basis
+    heterogeneity = _fitting(
+        prevalence @ basis, own, points, errors, basis, at_least=_heterogeneity(points, errors, basis)
+    )
+    if heterogeneity is None:
+        return None
+    centre, uncertainty, scatter = _centre(points, errors, basis, heterogeneity)
     prior = uncertainty + heterogeneity * scatter
     gain = own @ _inverses(own + prior)
     pooled = prevalence + basis @ (gain @ (centre - prevalence @ basis))
@@ -135,6 +145,28 @@ def _heterogeneity(points: Floats, errors: Floats, basis: Floats) -> float:
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if _distance(points, errors, basis, middle) > goal else (low, middle)
+    return high
+
+
+def _fitting(
+    own: Floats, error: Floats, points: Floats, errors: Floats, basis: Floats, *, at_least: float
+) -> float | None:
+    """The smallest h from `at_least` to 1 under which the own estimate is no outlier among the others; None: none."""
+    goal = chi_square_quantile(own.size, _USUAL)
+
+    def unusual(heterogeneity: float) -> bool:
+        centre, uncertainty, scatter = _centre(points, errors, basis, heterogeneity)
+        weights = _inverses(error + uncertainty + heterogeneity * scatter)
+        return float((own - centre) @ weights @ (own - centre)) > goal
+
+    if not unusual(at_least):
+        return at_least
+    low, high = at_least, 1.0
+    if unusual(high):
+        return None
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if unusual(middle) else (low, middle)
     return high
 
 

@@ -25,6 +25,13 @@ def counted(prevalence, samples, rng):
     )
 
 
+def binary(first, error):
+    p = np.array([first, 1 - first])
+    return PrevalenceEstimate(
+        p, p, p, 0.95, 100, 100.0, "x", error**2 * np.array([[1, -1], [-1, 1]]), np.full(2, 99.0)
+    )
+
+
 def mean_errors(concentration, *, repetitions=120, environments=10, classes=3):
     """Mean L1 errors (own, pooled) where environments scatter as a Dirichlet distribution does."""
     rng = np.random.default_rng(0)
@@ -34,7 +41,8 @@ def mean_errors(concentration, *, repetitions=120, environments=10, classes=3):
         truths = rng.dirichlet(concentration * centre, size=environments)
         own = counted(truths[0], 60, rng)
         others = [counted(truth, 500, rng) for truth in truths[1:]]
-        pooled = pool(own.prevalence, own.covariance, others).prevalence
+        found = pool(own.prevalence, own.covariance, others)
+        pooled = own.prevalence if found is None else found.prevalence
         errors.append([np.abs(one - truths[0]).sum() for one in (own.prevalence, pooled)])
     return np.mean(errors, axis=0)
 
@@ -68,19 +76,13 @@ def test_heterogeneity_is_recovered():
 def test_without_any_heterogeneity_the_centre_is_the_weighted_mean():
     """Two classes: everything is scalar, and the weights are the inverse variances."""
 
-    def estimate(first, error):
-        p = np.array([first, 1 - first])
-        return PrevalenceEstimate(
-            p, p, p, 0.95, 100, 100.0, "x", error**2 * np.array([[1, -1], [-1, 1]]), np.full(2, 99.0)
-        )
-
-    own = estimate(0.5, 0.05)
-    others = [estimate(0.30, 0.1), estimate(0.31, 0.05), estimate(0.32, 0.1)]
+    own = binary(0.35, 0.05)
+    others = [binary(0.30, 0.1), binary(0.31, 0.05), binary(0.32, 0.1)]
     found = pool(own.prevalence, own.covariance, others)
     assert found.heterogeneity == 0
     weights = np.array([100, 400, 100.0])
     centre, variance = weights @ [0.30, 0.31, 0.32] / 600, 1 / 600
-    expected = (0.5 * variance + centre * 0.05**2) / (variance + 0.05**2)
+    expected = (0.35 * variance + centre * 0.05**2) / (variance + 0.05**2)
     assert found.prevalence[0] == pytest.approx(expected, rel=1e-6)
     gain = 0.05**2 / (variance + 0.05**2)
     assert found.spread[0, 0] == pytest.approx(gain**2 * variance, rel=1e-6)
@@ -95,6 +97,25 @@ def test_few_environments_are_no_population(count):
     assert (pool(own.prevalence, own.covariance, others + strange) is None) == (count < MINIMUM_OTHERS)
 
 
+@pytest.mark.parametrize("own", [0.1, 0.4, 0.6, 0.8])
+def test_an_environment_that_is_unlike_all_others_decides_by_itself(own):
+    """However precisely the others agree, and although its own window is small."""
+    others = [binary(first, 0.005) for first in (0.95, 0.951, 0.949, 0.95)]
+    found = pool(binary(own, 0.025).prevalence, binary(own, 0.025).covariance, others)
+    assert found is None or abs(found.prevalence[0] - own) < 0.03
+
+
+def test_the_farther_off_the_less_is_borrowed():
+    others = [binary(first, 0.01) for first in (0.5, 0.51, 0.49, 0.5)]
+    moved = []
+    for own in (0.52, 0.55, 0.6, 0.7, 0.9):
+        found = pool(binary(own, 0.03).prevalence, binary(own, 0.03).covariance, others)
+        moved.append((own - found.prevalence[0]) / (own - 0.5))
+    assert moved[0] > 0.6
+    assert moved == sorted(moved, reverse=True)
+    assert moved[-1] < 0.02
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(2, 6),
@@ -107,6 +128,8 @@ def test_the_pooled_estimate_is_a_prevalence_and_its_spread_a_covariance(classes
     truths = rng.dirichlet(np.full(classes, concentration), size=len(sizes))
     own, *others = (counted(truth, size, rng) for truth, size in zip(truths, sizes, strict=True))
     found = pool(own.prevalence, own.covariance, others)
+    if found is None:
+        return
     assert found.prevalence.min() >= 0
     assert found.prevalence.sum() == pytest.approx(1)
     assert np.linalg.eigvalsh(found.spread).min() > -1e-9
@@ -125,6 +148,7 @@ def test_the_pooled_estimate_is_a_prevalence_and_its_spread_a_covariance(classes
         for e in (own, *others)
     ]
     again = pool(turned[0].prevalence, turned[0].covariance, turned[1:])
+    assert again is not None
     assert again.prevalence == pytest.approx(found.prevalence[order], abs=1e-5)
 
 
