@@ -201,6 +201,9 @@ def story(watched: Watched) -> Story:
     before = {
         name: {cycle.outcome for cycle in store.cycles.list(model.id, name)} for name in ("clinic", "other")
     }
+    # After the swap there is no evidence to show until a cycle judges the new head.
+    evidence = 'lifelong_shift_log_e_value{environment="clinic"}'
+    until(lambda: watched.prometheus.query(evidence, ranged=False), what="the evidence in Prometheus")
     shifted = draw(SHIFTED, 600, seed=14)
     ids = predict(store, model, "clinic", shifted)
     label(store, ids[:100], list(shifted.labels[:100]))
