@@ -153,14 +153,23 @@ def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") 
     """Group keys of shape (N,), or None when every sample stands for itself.
 
     Raises:
-        InvalidInputError: another shape than (samples,).
+        InvalidInputError: another shape than (samples,), or keys that are Python objects, which need have no order.
     """
     if values is None:
         return None
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InvalidInputError("expected one group per sample.", field=field) from error
     if array.shape != (samples,):
         raise InvalidInputError(
             f"expected one group per sample, shape ({samples},), got {array.shape}.", field=field
+        )
+    if array.dtype.kind == "O":
+        raise InvalidInputError(
+            "expected numbers, strings or bytes as group keys.",
+            field=field,
+            mend="Convert the keys, e.g. with astype(str), and give samples without a group one of their own.",
         )
     return array
 

@@ -48,8 +48,6 @@ class LabeledLogits(ArrayValue):
         if labels.size == 0:
             raise InvalidInputError("expected at least one sample.", field="logits")
         groups = as_groups(self.groups, samples=labels.size)
-        if groups is not None and groups.dtype.kind == "O":
-            raise InvalidInputError("expected numbers, strings or bytes as group keys.", field="groups")
         object.__setattr__(self, "logits", frozen(logits.copy()))
         object.__setattr__(self, "labels", frozen(labels.copy()))
         object.__setattr__(self, "groups", None if groups is None else frozen(groups.copy()))

@@ -130,6 +130,18 @@ def test_one_group_per_sample():
         as_groups(["a"], samples=2)
 
 
+@pytest.mark.parametrize("keys", [np.array(["a", None], object), [{}, {}], [["a"], ["b", "c"]]])
+def test_group_keys_without_an_order_are_refused(keys):
+    with pytest.raises(InvalidInputError) as caught:
+        as_groups(keys, samples=2)
+    assert caught.value.field == "groups"
+
+
+@pytest.mark.parametrize("keys", [[1, 2], [0.5, 1.5], ["a", "b"], [b"a", b"b"], [True, False]])
+def test_numbers_strings_and_bytes_are_group_keys(keys):
+    assert as_groups(keys, samples=2).tolist() == keys
+
+
 def test_centred_rows_sum_to_zero_in_double_precision():
     rows = centred(np.array([[1e4, 0, 0], [1, 2, 3]], dtype=np.float32))
     assert rows.dtype == np.float64

@@ -45,21 +45,21 @@ def _drift_disagreement(drift: Drift, size: float, steps: float, names: Sequence
     amount = drift.step * steps
     if drift.kind == "moved_logit":
         word = "higher" if amount > 0 else "lower"
-        text = f"The logit of {_name(drift.class_index, names)} is {word} by about {abs(amount):.2g}."
+        text = f"The logit of {_name(drift.class_index, names)} is {word} by about {_rounded(abs(amount))}."
         return Disagreement("moved_logit", drift.class_index, size, amount, text)
     if drift.kind == "scaled_logits":
         factor = float(np.exp(np.clip(amount, -20, 20)))
-        text = f"The logits are scaled by about {factor:.2g}."
+        text = f"The logits are scaled by about {_rounded(factor)}."
         return Disagreement("scaled_logits", None, size, factor, text)
     if drift.kind == "noisy_logits":
         text = (
-            f"The logits are noisier, by about {amount:.2g} standard deviations."
+            f"The logits are noisier, by about {_rounded(amount)} standard deviations."
             if amount > 0
             else "The logits are less noisy."
         )
         return Disagreement("noisy_logits", None, size, amount, text)
     text = (
-        f"About {100 * min(amount, 1):.2g} % of the samples lie between the classes: perhaps a class that the model "
+        f"About {_per_cent(min(amount, 1))} of the samples lie between the classes: perhaps a class that the model "
         "does not know."
         if amount > 0
         else "Fewer samples lie between the classes."
@@ -119,7 +119,7 @@ def _far_from_every_class(
     size = excess / float(np.sqrt(covariance[last, last])) if covariance[last, last] > 0 else 0.0
     if size <= 0:
         return []
-    text = f"{100 * excess:.2g} % more samples are far from every class than any mix of the classes explains."
+    text = f"{_per_cent(excess)} more samples are far from every class than any mix of the classes explains."
     return [Disagreement("unlike_every_class", None, size, excess, text)]
 
 
@@ -136,6 +136,16 @@ def _outwards(count: int) -> Floats:
 def _in_errors(contrast: Floats, residual: Floats, covariance: Floats) -> float:
     variance = float(contrast @ covariance @ contrast)
     return float(contrast @ residual) / float(np.sqrt(variance)) if variance > 0 else 0.0
+
+
+def _per_cent(share: float) -> str:
+    """Whole ones, or with a decimal below one."""
+    return f"{100 * share:.1f} %" if share < 0.0095 else f"{100 * share:.0f} %"
+
+
+def _rounded(number: float) -> str:
+    """To two digits, without an exponent where people would write none."""
+    return f"{float(f'{number:.2g}'):g}"
 
 
 def _name(index: int | None, names: Sequence[str] | None) -> str:

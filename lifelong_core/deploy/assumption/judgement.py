@@ -48,8 +48,6 @@ _FREEDOM_PER_AXIS = 4.0
 """Degrees of freedom of the covariance that each axis needs."""
 _FREE = 1e-9
 _NO_VARIANCE = 1e-12
-_SMALLEST_TAIL = float(np.finfo(np.float64).tiny)
-_SMALLEST_DOUBT = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,6 +35,7 @@ class AdjustedClassifyAndCount(AdjustedCount):
     """ACC: features are the decisions of argmax (Forman 2008; least squares as Bunse 2022)."""
 
     method = "ACC"
+    decisions_only = True
 
     def _features(self, rows: Logits) -> Floats:
         return one_hot(rows.argmax(axis=1), rows.shape[1])

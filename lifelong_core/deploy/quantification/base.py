@@ -71,6 +71,8 @@ class FittedQuantifier(ABC):
     """
 
     method: ClassVar[str]
+    decisions_only: ClassVar[bool] = False
+    """Does it look at nothing but which class is likeliest? Then another method may tell more classes apart."""
     defaults: ClassVar[Mapping[str, float]] = MappingProxyType({})
 
     def __init__(
@@ -132,7 +134,7 @@ class FittedQuantifier(ABC):
 
         Raises:
             InvalidInputError: no sample, logits that are not finite, another number of classes, or a summary that
-                another quantifier made.
+                another quantifier made or that is damaged.
         """
         return self._solve(*self._rows(logits))
 
@@ -149,7 +151,7 @@ class FittedQuantifier(ABC):
         rows = as_logits(logits, classes=self.calibration.classes)
         keys = as_groups(groups, samples=rows.shape[0])
         cells, member = np.unique(self._codebook.cells(rows), return_inverse=True)
-        features = np.zeros((cells.size, self._features(self.calibration.logits[:1]).shape[1]))
+        features = np.zeros((cells.size, self._width))
         logit_sums = np.zeros((cells.size, rows.shape[1]))
         for begin in range(0, rows.shape[0], _BATCH):
             batch = slice(begin, begin + _BATCH)
@@ -270,7 +272,23 @@ class FittedQuantifier(ABC):
             )
         if window.samples == 0:
             raise InvalidInputError("expected at least one sample.", field="logits")
+        self._check_widths(window)
         return window.mean_features(), window.counts.astype(np.float64)
+
+    def _check_widths(self, summary: WindowSummary) -> None:
+        """A file may carry this quantifier's digest and yet have been damaged or cut."""
+        expected = (self._width, self.calibration.classes, self.assumption_reference.size)
+        if summary.widths != expected:
+            raise InvalidInputError(
+                f"expected sums of {expected} features, logits and moments, got {summary.widths}.",
+                field="summary",
+                mend="Summarize the logits again.",
+            )
+
+    @cached_property
+    def _width(self) -> int:
+        """Number of the method's features F."""
+        return self._features(self.calibration.logits[:1]).shape[1]
 
     @staticmethod
     def _clusters(
@@ -299,12 +317,13 @@ class FittedQuantifier(ABC):
         self._separation = Separation.of(features, self.calibration)
         if self._separation.thinnest < MINIMUM_SEPARATION:
             first, second = sorted(self._separation.pair)
+            advice = "Use a method that looks at probabilities, m" if self.decisions_only else "M"
             raise UnidentifiableError(
                 f"{self.method} cannot tell how prevalent classes {first} and {second} are: mixes that differ in "
                 f"them give the same outputs (separation {self._separation.thinnest:.1e}, "
                 f"needed {MINIMUM_SEPARATION:.0e}).",
                 field="calibration",
-                mend="Use a method that looks at probabilities, merge the classes, or improve the model.",
+                mend=f"{advice}erge the classes, or improve the model.",
             )
 
 

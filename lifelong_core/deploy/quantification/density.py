@@ -45,7 +45,7 @@ class KernelDensityQuantifier(FittedQuantifier):
         other says what the samples say: summaries keep such means.
         """
         probabilities = softmax(rows.astype(np.float64))
-        points = Points.merged(probabilities, np.array([1.0] * rows.shape[0]), self._bandwidth)
+        points = Points.merged(probabilities, np.ones(len(rows)), self._bandwidth)
         return np.hstack([probabilities, self._posteriors(points.places)[points.place_of]])
 
     def _split(self, features: Floats) -> tuple[Floats, Floats]:

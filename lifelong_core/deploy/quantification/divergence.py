@@ -218,7 +218,7 @@ class KernelDensityCauchySchwarz(FittedQuantifier):
 
     def _features(self, rows: Logits) -> Floats:
         """Density of each class, seen through two kernels, in units of their height, shape (N, C)."""
-        singles = np.array([1.0] * rows.shape[0])
+        singles: Floats = np.ones(len(rows))
         points = Points.merged(softmax(rows.astype(np.float64)), singles, self._kernels.bandwidth)
         densities, scale = self._kernels.densities(points.places)
         return (densities * np.exp(scale)[:, np.newaxis] + FLOOR**2)[points.place_of]

@@ -80,7 +80,7 @@ class ClassKernels:
         total = 0
         for label, count in enumerate(calibration.counts.tolist()):
             own = np.flatnonzero(calibration.labels == label)
-            points = Points.merged(probabilities[own], np.array([1 / count] * count), bandwidth)
+            points = Points.merged(probabilities[own], np.full(own.size, 1 / count), bandwidth)
             centre_of[own] = points.place_of + total
             centres.append(points.places)
             weights.append(points.counts)

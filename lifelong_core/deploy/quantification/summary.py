@@ -1,5 +1,6 @@
 """A window in bounded space: how many samples fell into each cell of a codebook, and their sums."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -15,6 +16,7 @@ from lifelong_core.deploy.quantification.uncertainty import Clusters
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 
+_LARGEST_LOGIT = float(np.finfo(np.float32).max)
 _GROUP_PREFIX = "groups_"
 _ARRAYS = ("quantifier_digest", "cells", "counts", "feature_sums", "logit_sums", "moments")
 
@@ -87,9 +89,16 @@ class WindowSummary(ArrayValue):
         """Samples in the window."""
         return int(self.counts.sum())
 
+    @property
+    def widths(self) -> tuple[int, int, int]:
+        """Number of features F, of classes C and of moments M."""
+        return self.feature_sums.shape[1], self.logit_sums.shape[1], self.moments.size
+
     def points(self) -> tuple[Logits, Integers]:
         """Mean logits of each cell, shape (U, C), and the number of samples there, shape (U,)."""
-        return (self.logit_sums / self.counts[:, np.newaxis]).astype(np.float32), self.counts
+        means = self.logit_sums / self.counts[:, np.newaxis]
+        # Without their row's mean, logits near the end of float32 may lie beyond it.
+        return np.clip(means, -_LARGEST_LOGIT, _LARGEST_LOGIT).astype(np.float32), self.counts
 
     def mean_features(self) -> Floats:
         """Mean of the method's features in each cell, shape (U, F)."""
@@ -118,13 +127,19 @@ class WindowSummary(ArrayValue):
         """The summary of all windows together; at least one.
 
         Raises:
-            InvalidInputError: different quantifiers made them, or only some know their groups.
+            InvalidInputError: different quantifiers made them, only some know their groups, or one is damaged.
         """
         if len({summary.quantifier_digest for summary in summaries}) != 1:
             raise InvalidInputError(
                 "expected summaries that one quantifier made.",
                 field="quantifier_digest",
                 mend="Summarize the logits again with one fitted quantifier.",
+            )
+        if len({summary.widths for summary in summaries}) != 1:
+            raise InvalidInputError(
+                "expected sums of equally many features: one of the summaries is damaged.",
+                field="summary",
+                mend="Summarize the logits again.",
             )
         present = np.zeros(MOST_CELLS, dtype=np.bool_)
         for summary in summaries:
@@ -147,12 +162,24 @@ class WindowSummary(ArrayValue):
             _merged_groups(summaries),
         )
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) over all arrays."""
+        digest = hashlib.sha256()
+        for name, array in self._arrays().items():
+            digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
     def to_bytes(self) -> bytes:
         """The arrays as an npz file; equal summaries give equal bytes."""
+        return write_npz(self._arrays())
+
+    def _arrays(self) -> dict[str, NDArray[np.generic]]:
         arrays: dict[str, NDArray[np.generic]] = {name: np.asarray(getattr(self, name)) for name in _ARRAYS}
         if self.groups is not None:
             arrays |= {_GROUP_PREFIX + name: array for name, array in self.groups.arrays().items()}
-        return write_npz(arrays)
+        return arrays
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Self:

@@ -285,6 +285,16 @@ def test_a_degenerate_confusion_is_refused_instead_of_inverted(method):
     assert caught.value.field == "calibration"
 
 
+@pytest.mark.parametrize(
+    ("method", "advised"), [("ACC", True), ("BBSE", True), ("PACC", False), ("auto", False)]
+)
+def test_only_methods_of_decisions_are_told_to_look_at_probabilities(method, advised):
+    with pytest.raises(UnidentifiableError, match="erge the classes, or improve the model") as caught:
+        fit(method, toy_of_example_6_5())
+    assert ("probabilities" in caught.value.mend) == advised
+    assert caught.value.mend[0].isupper()
+
+
 @adjusting
 def test_a_model_that_always_says_the_same_is_refused(method):
     constant = LabeledLogits(np.tile([[0.1, 0.7]], (40, 1)), [0, 1] * 20)

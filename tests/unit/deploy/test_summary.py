@@ -2,6 +2,7 @@
 
 import functools
 import operator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, quantifier
 from lifelong_core.deploy.npz import read_npz, write_npz
 from lifelong_core.deploy.quantification.codebook import MOST_CELLS, Codebook
+from lifelong_core.deploy.quantification.group_sketch import GroupSketch
 from lifelong_core.deploy.quantification.summary import WindowSummary
 from lifelong_core.errors import InvalidInputError
 
@@ -152,6 +154,20 @@ def test_a_few_very_large_groups_are_cut_to_the_budget(monkeypatch):
     whole = quantify.summarize(window, keys)
     assert summary.groups == whole.groups
     assert quantify.estimate(summary).degrees_of_freedom.max() <= summary.groups.hashes.size - 1
+
+
+def test_a_group_that_one_part_has_lost_is_not_kept_by_another_that_holds_little_of_it(monkeypatch):
+    """Ten entries fit: of three groups in four cells each the third is lost, though one of its cells would fit."""
+    monkeypatch.setattr("lifelong_core.deploy.quantification.group_sketch.MOST_ENTRIES", 10)
+    keys, cells = np.repeat(np.arange(3), 4), np.tile(np.arange(4), 3)
+    most = GroupSketch.of(keys, cells)
+    assert most.hashes.size == 2
+    lost = next(key for key in range(3) if GroupSketch.of(np.array([key]), cells[:1]).hashes[0] == most.limit)
+    little = GroupSketch.of(np.array([lost]), np.array([0]))
+    assert little.complete
+    whole = GroupSketch.of(np.append(keys, lost), np.append(cells, 0))
+    for merged in (GroupSketch.merged([most, little]), GroupSketch.merged([little, most])):
+        assert merged == whole
 
 
 def test_keys_of_different_types_are_different_groups():
@@ -307,6 +323,26 @@ def test_damaged_summaries_are_named(change, field):
     with pytest.raises(InvalidInputError) as caught:
         WindowSummary.from_bytes(write_npz(damaged))
     assert caught.value.field == field
+
+
+@every_method
+@pytest.mark.parametrize("name", ["feature_sums", "logit_sums", "moments"])
+def test_summaries_that_lost_a_column_are_refused_by_their_quantifier(method, name):
+    summary = fitted(method).summarize(draw(50))
+    cut = replace(summary, **{name: getattr(summary, name)[..., :-1].copy()})
+    with pytest.raises(InvalidInputError) as caught:
+        fitted(method).estimate(cut)
+    assert caught.value.field == "summary"
+    with pytest.raises(InvalidInputError) as caught:
+        cut + summary
+    assert caught.value.field == "summary"
+
+
+def test_points_of_the_largest_logits_are_finite():
+    largest = 3e38 * (2 * np.eye(3) - 1)
+    points, _ = fitted("PACC").summarize(largest).points()
+    assert np.isfinite(points).all()
+    assert points.max() == np.finfo(np.float32).max
 
 
 def test_files_of_another_kind_are_refused():

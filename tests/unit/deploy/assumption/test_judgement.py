@@ -1,9 +1,14 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.deploy.assumption import AssumptionReference, assumption_test
+from lifelong_core.deploy.assumption.class_spread import ClassSpread
+from lifelong_core.deploy.assumption.disagreement import drift_disagreements
+from lifelong_core.deploy.assumption.judgement import _smoothed, _step_test
 from lifelong_core.deploy.assumption.result import AssumptionTest
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
@@ -160,6 +165,52 @@ def test_calibration_samples_of_one_patient_count_together(model):
     assert ignoring >= 4
 
 
+def test_on_the_border_of_the_simplex_classes_without_samples_give_their_freedom_back():
+    """Windows of one class alone: p-values of the steps are uniform only if the other five classes count as free."""
+    rng = np.random.default_rng(10)
+    labels = np.repeat(np.arange(6), 400)
+    data = LabeledLogits(np.eye(6)[labels], labels)
+    rows = 3 * np.eye(8)[labels] + rng.normal(size=(labels.size, 8))
+    spread = ClassSpread.of(rows, data)
+    weights = _smoothed(np.eye(6)[0], 500)
+    chance = np.linalg.cholesky(spread.covariance(np.eye(6)[0], 500))
+    p_values = [
+        _step_test(spread, spread.means[0] + chance @ rng.normal(size=8), weights, 500).p_value
+        for _ in range(400)
+    ]
+    assert 0.42 < np.mean(p_values) < 0.62
+    assert np.mean(np.array(p_values) < 0.05) < 0.09
+
+
+def test_what_is_not_known_about_the_mix_counts_for_a_detector_that_it_moves(reference, model):
+    """A detector that sees nothing but the prevalence: its distance is the error of the estimated mix.
+
+    That is, its error as an estimate of the shares that the window really has.
+    """
+    rng = np.random.default_rng(11)
+    labels = np.repeat(np.arange(CLASSES), [80, 60, 40, 20])
+    truth = np.bincount(labels) / 200
+    own = np.array([1.0, -1.0, 2.0, 0.0])
+    nothing = np.zeros((CLASSES, 1, 1))
+    seeing = replace(
+        reference,
+        detectors=replace(
+            reference.detectors,
+            drifts=reference.detectors.drifts[:1],
+            weights=np.zeros((1, reference.size)),
+            effects=np.ones(1),
+        ),
+        drifts=replace(
+            reference.drifts,
+            means=(own - own @ truth)[:, np.newaxis],
+            covariances=nothing,
+            everywhere=nothing[0],
+        ),
+    )
+    sizes = [judge(seeing, model.logits(labels, rng)).tests[2].statistic for _ in range(60)]
+    assert 0.7 < np.sqrt(np.mean(np.square(sizes))) < 1.3
+
+
 # What does not matter to it
 
 
@@ -224,6 +275,37 @@ def test_reports_the_logit_that_moved_and_by_how_much(reference, window):
     assert worst.size > 5
     sizes = [abs(item.size) for item in test.disagreements]
     assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(1.7, "100 %"), (0.996, "100 %"), (0.426, "43 %"), (0.0096, "1 %"), (0.0094, "0.9 %"), (0.002, "0.2 %")],
+)
+def test_shares_are_whole_per_cent_or_have_one_decimal(reference, share, words):
+    drifts = reference.detectors.drifts
+    steps = np.array([share / drift.step for drift in drifts])
+    found = drift_disagreements(
+        reference.detectors, steps * reference.detectors.effects, np.ones(len(drifts)), None
+    )
+    mixed = [item.text for item, drift in zip(found, drifts, strict=True) if drift.kind == "mixed_samples"]
+    assert mixed[0].startswith(f"About {words} of the samples")
+
+
+def test_a_large_move_has_no_exponent(reference):
+    detectors = reference.detectors
+    errors = detectors.effects * 1e-6
+    sizes = np.array([118.0 / drift.step for drift in detectors.drifts]) * 1e6
+    assert drift_disagreements(detectors, sizes, errors, None)[0].text.endswith("is higher by about 120.")
+
+
+def test_far_samples_are_counted_in_per_cent(reference, model):
+    window = model.window(np.ones(CLASSES) / CLASSES, 600, np.random.default_rng(3))
+    window[:] = [30, 30, -30, -30]
+    texts = [
+        item.text for item in judge(reference, window).disagreements if item.kind == "unlike_every_class"
+    ]
+    assert "e+" not in texts[0]
+    assert 90 < int(texts[0].split(" %")[0]) <= 100
 
 
 @pytest.mark.parametrize("factor", [0.7, 0.85, 1.2])
