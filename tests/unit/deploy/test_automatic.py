@@ -135,6 +135,14 @@ def test_calibration_influences_are_what_leaving_a_sample_out_does(matrix, squar
     assert (changes @ claims) / (claims @ claims) == pytest.approx(1, abs=0.15)
 
 
+def test_intervals_count_the_whole_difference_of_the_two_solutions():
+    rng = np.random.default_rng(12)
+    auto, rows = quantifier("auto").fit(calibrated(rng, [90, 60, 50])), window(rng, [0.1, 0.2, 0.7], 400)
+    likely, partner = auto._solutions(auto._features(rows), np.ones(400))
+    assert np.abs(partner - likely).max() > 0.005
+    assert auto.analyse(rows).doubt == pytest.approx(np.outer(partner - likely, partner - likely), abs=1e-12)
+
+
 def coverage(estimate, truth):
     return ((estimate.low <= truth) & (truth <= estimate.high)).mean()
 

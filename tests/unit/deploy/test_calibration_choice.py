@@ -1,12 +1,19 @@
 """Which calibration is chosen, on populations for which one can say what should be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, calibration_choice, fit_affine
-from lifelong_core.deploy.calibration_choice import FOLDS, choose_calibration
+from lifelong_core.deploy.calibration_choice import CREDIBLE_BIASES, FOLDS, choose_calibration
 from lifelong_core.deploy.folds import stratified_folds
-from lifelong_core.deploy.matrix_scaling import MatrixProblem, fit_matrix, losses_and_probabilities
+from lifelong_core.deploy.matrix_scaling import (
+    MatrixProblem,
+    fit_matrix,
+    inverse_hessian,
+    losses_and_probabilities,
+)
 
 
 def draw(rng, samples, *, noise=None, prevalence=(0.5, 0.3, 0.2), scale=1.0):
@@ -67,6 +74,17 @@ def test_biases_shrink_towards_what_the_training_prevalence_asks_for(balanced):
     chosen = choose_calibration(LabeledLogits(right, data.labels))
     assert chosen.problem.ridge.biases >= 10
     assert chosen.problem.ridge.centre.any() == balanced
+
+
+def test_strongly_shrunk_biases_are_not_believed_to_be_certain():
+    data = draw(np.random.default_rng(2), 300, prevalence=(0.7, 0.2, 0.1))
+    right = LabeledLogits(1.5 * data.logits.astype(float) + np.log(data.prevalence), data.labels)
+    chosen = choose_calibration(right)
+    assert chosen.problem.ridge.biases > CREDIBLE_BIASES
+    claimed = inverse_hessian(chosen.problem, chosen.parameters)
+    assert np.trace(chosen.inverse) > 1.5 * np.trace(claimed)
+    believed = replace(chosen.problem, ridge=replace(chosen.problem.ridge, biases=CREDIBLE_BIASES))
+    assert chosen.inverse == pytest.approx(inverse_hessian(believed, chosen.parameters))
 
 
 def test_small_sets_get_better_calibrations_than_affine_where_the_network_knows_its_prevalence():

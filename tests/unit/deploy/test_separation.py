@@ -32,6 +32,18 @@ def test_classes_that_differ_are_not_blurred(population, classes, counts):
     assert Separation.of(softmax(data.logits.astype(float)), data).blurred.shape == (0, classes)
 
 
+def test_a_single_sample_shows_no_spread_and_is_taken_to_have_that_of_the_others():
+    """Class 2 looks like class 0, and its only sample is as far from the mean of class 0 as samples are."""
+    labels = np.repeat([0, 1, 2], [80, 80, 1])
+    centres = np.array([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [2.0, 0.0, 0.0]])[labels]
+    blurred = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        data = LabeledLogits(centres + 0.5 * rng.normal(size=(161, 3)), labels)
+        blurred += len(Separation.of(data.logits.astype(float), data).blurred)
+    assert blurred >= 8
+
+
 @pytest.mark.parametrize("method", ["PACC", "MLLS", "auto"])
 def test_intervals_hold_all_mixes_that_look_alike(method):
     """Whatever the true mix on that line is, it is inside."""

@@ -63,6 +63,16 @@ def test_degrees_of_freedom_are_those_of_the_class_that_matters():
     )
 
 
+@pytest.mark.parametrize(("samples", "doubt"), [(20, 20 / 16), (400, 400 / 396), (4, 2)])
+def test_a_class_mean_varies_as_if_of_four_samples_fewer_though_of_half_at_least(samples, doubt, monkeypatch):
+    data, rows = drawn([300, samples], np.random.default_rng(5))
+    spread = ClassSpread.of(rows, data)
+    prevalence, huge = np.array([0.0, 1.0]), 1e12
+    doubted = spread.covariance(prevalence, huge)
+    monkeypatch.setattr(class_spread, "DOUBTED", 0.0)
+    np.testing.assert_allclose(doubted, doubt * spread.covariance(prevalence, huge), rtol=1e-6)
+
+
 def test_a_single_sample_of_a_class_borrows_its_spread():
     rng = np.random.default_rng(4)
     data, rows = drawn([300, 1], rng)
