@@ -1,12 +1,13 @@
 """`lifelong adapt`: one cycle offline, and how many samples it needs; neither service nor database."""
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from lifelong_core.deploy import (
         AdaptationPolicy,
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
         PostProcessingHead,
     )
     from lifelong_core.deploy.planning import SamplePlan
+    from lifelong_core.errors import InvalidInputError
 
 SIZES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000)
 """Windows that a plan shows."""
@@ -23,6 +25,8 @@ USUAL_HALF_WIDTH = 0.05
 WIDEST_TABLE = 12
 """With more classes only the median and the widest are shown."""
 MOST_CLASSES = 10_000
+UNKNOWN = 1.0
+"""An interval of a share that would reach this far to both sides says nothing."""
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -43,9 +47,7 @@ existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--policy", help="JSON object (or its file) of the settings to change, e.g. '{\"level\": 0.001}'."
 )
-@click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the new head here, if there is one."
-)
+@click.option("--out", type=click.Path(path_type=Path), help="Write the new head here, if there is one.")
 @click.option("--plan", is_flag=True, help="Print how many samples are needed instead of judging a window.")
 @click.option("--prevalence", help="With --plan: expected prevalence of each class, e.g. 0.9,0.1.")
 @click.option(
@@ -102,11 +104,13 @@ def _check_arguments(calibration: Path | None, window: Path | None, options: dic
 
 
 def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
-    from lifelong_core.deploy import LabeledLogits
     from lifelong_core.deploy import adapt as adapt_once
     from lifelong_core.deploy.adaptation import DEFAULT_QUANTIFIER
+    from lifelong_core.errors import InvalidInputError
 
-    data = LabeledLogits.from_bytes(calibration.read_bytes())
+    out: Path | None = options["out"]
+    _check_out(out)
+    data = _calibration(calibration)
     head = _head(data, options)
     logits, groups = _window(window)
     report = adapt_once(
@@ -117,25 +121,54 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
         groups=groups,
         method=options["method"] or DEFAULT_QUANTIFIER,
     )
-    out: Path | None = options["out"]
-    if out is not None and report.candidate is not None:
-        out.write_text(report.candidate.to_json() + "\n")
+    for reason in report.reasons:
+        if reason.code == "window_invalid":
+            raise InvalidInputError(f"{window}: {reason.text}", field="WINDOW")
     if options["as_json"]:
         click.echo(report.to_json())
+    else:
+        _print_report(report, head)
+    if out is None:
         return
-    _print_report(report, head)
-    if out is not None:
+    if report.candidate is not None:
+        try:
+            out.write_text(report.candidate.to_json() + "\n")
+        except OSError as error:
+            raise InvalidInputError(
+                f"{out} cannot be written ({error.strerror or error}).", field="--out"
+            ) from error
+    if not options["as_json"]:
         click.echo(
             f"The new head is in {out}." if report.candidate else f"No new head: {out} is not written."
         )
 
 
+def _check_out(out: Path | None) -> None:
+    """Is there a place for the new head? Asked before the work, not after it."""
+    import os
+
+    from lifelong_core.errors import InvalidInputError
+
+    if out is None:
+        return
+    problem = None
+    if out.is_dir():
+        problem = f"{out} is a folder, not a file."
+    elif not out.parent.is_dir():
+        problem = f"there is no folder {out.parent}."
+    elif not os.access(out if out.exists() else out.parent, os.W_OK):
+        problem = f"{out} cannot be written: no permission."
+    if problem is not None:
+        raise InvalidInputError(problem, field="--out")
+
+
 def _plan(calibration: Path | None, options: dict[str, Any]) -> None:
     import json
 
-    from lifelong_core.deploy import LabeledLogits, quantifier
+    from lifelong_core.deploy import quantifier
     from lifelong_core.deploy.adaptation import DEFAULT_QUANTIFIER
     from lifelong_core.deploy.planning import SamplePlan, plan_samples
+    from lifelong_core.errors import UnidentifiableError
 
     names = _class_names(options["classes"])
     prevalence = _numbers(options["prevalence"], field="--prevalence")
@@ -144,8 +177,9 @@ def _plan(calibration: Path | None, options: dict[str, Any]) -> None:
             len(names or ()), options["accuracy"], options["cases"], prevalence=prevalence
         )
     else:
-        data = LabeledLogits.from_bytes(calibration.read_bytes())
-        fitted = quantifier(options["method"] or DEFAULT_QUANTIFIER).fit(data)
+        data = _calibration(calibration)
+        with _naming(calibration, UnidentifiableError):
+            fitted = quantifier(options["method"] or DEFAULT_QUANTIFIER).fit(data)
         plan = plan_samples(fitted, prevalence=prevalence)
         for caution in fitted.cautions:
             click.secho(f"Caution: {caution}", fg="yellow", err=True)
@@ -157,29 +191,38 @@ def _plan(calibration: Path | None, options: dict[str, Any]) -> None:
 
 
 def _findings(plan: "SamplePlan", half_width: float | None) -> dict[str, Any]:
-    """The plan and what follows from it, as JSON values."""
+    """The plan and what follows from it, as JSON values; what is unknown or out of reach is null."""
     wanted = USUAL_HALF_WIDTH if half_width is None else half_width
     cases = plan.cases_needed(wanted)
     return {
         "plan": plan.to_document(),
-        "half_widths": {str(size): plan.half_widths(size).tolist() for size in SIZES},
-        "floor": plan.floor().tolist(),
+        "half_widths": {str(size): _known(plan.half_widths(size)) for size in SIZES},
+        "floor": _known(plan.floor()),
         "half_width": wanted,
         "size_needed": plan.size_needed(wanted),
-        "cases_needed": cases.tolist(),
-        "size_needed_then": plan.extended(cases).size_needed(wanted),
+        "cases_needed": None if cases is None else cases.tolist(),
+        "size_needed_then": None if cases is None else plan.extended(cases).size_needed(wanted),
     }
+
+
+def _known(half_widths: Any) -> list[float | None]:
+    return [float(value) if value < UNKNOWN else None for value in half_widths]
+
+
+def _plus_minus(half_width: float) -> str:
+    return f"±{half_width:.3f}" if half_width < UNKNOWN else "unknown"
 
 
 def _print_plan(plan: "SamplePlan", names: "Sequence[str]", half_width: float | None) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     found = _findings(plan, half_width)
     table = Table(box=None, header_style="bold")
     few = len(names) <= WIDEST_TABLE
     for column in ("window", *(names if few else ("median class", "widest class"))):
-        table.add_column(column, justify="right")
+        table.add_column(escape(column), justify="right")
     if few:
         table.add_row("expected", *(f"{share:.3f}" for share in plan.prevalence))
     for label, values in (
@@ -187,7 +230,7 @@ def _print_plan(plan: "SamplePlan", names: "Sequence[str]", half_width: float | 
         ("endless", plan.floor()),
     ):
         shown = values if few else (sorted(values)[len(names) // 2], max(values))
-        table.add_row(label, *(f"±{value:.3f}" for value in shown))
+        table.add_row(label, *(_plus_minus(value) for value in shown))
     click.echo(
         f"Half-widths of the {100 * plan.confidence:g} % intervals by "
         + ("a rule of thumb" if plan.method == "assumed" else plan.method)
@@ -201,22 +244,39 @@ def _print_plan(plan: "SamplePlan", names: "Sequence[str]", half_width: float | 
 def _advice(plan: "SamplePlan", names: "Sequence[str]", found: dict[str, Any]) -> list[str]:
     """What to do, in words."""
     wanted, size = found["half_width"], found["size_needed"]
+    cases, then = found["cases_needed"], found["size_needed_then"]
     further = ", ".join(
-        f"{count:,} of {name}" for name, count in zip(names, found["cases_needed"], strict=True) if count
+        f"{count:,} of {name}" for name, count in zip(names, cases or [0] * len(names), strict=True) if count
     )
-    then = found["size_needed_then"]
-    widest = names[int(plan.floor().argmax())]
-    if size is None:
-        sentences = [
-            f"No window is large enough for ±{wanted:g}: the calibration set alone leaves "
-            f"±{plan.floor().max():.3f} for {widest}.",
-            f"Add about this many calibration cases: {further}. Then a window of {then:,} samples is enough.",
-        ]
-    else:
-        sentences = [f"For ±{wanted:g} in every class a window of {size:,} samples is enough."]
+    floor = plan.floor()
+    sentences: list[str] = []
+    unknown = [name for name, value in zip(names, floor, strict=True) if value >= UNKNOWN]
+    if unknown:
+        sentences.append(
+            f"The shares of these classes cannot be estimated with this calibration set: {_some(unknown)}."
+        )
+    if size is not None:
+        sentences.append(f"For ±{wanted:g} in every class a window of {size:,} samples is enough.")
         if further and then is not None:
             sentences.append(f"With more calibration cases ({further}) {then:,} would be.")
-    if plan.disagreement.max() > plan.calibration_variance.sum(axis=1).max():
+    else:
+        if not unknown:
+            sentences.append(
+                f"No window is large enough for ±{wanted:g}: the calibration set alone leaves "
+                f"±{floor.max():.3f} for {names[int(floor.argmax())]}."
+            )
+        if plan.calibration_degrees.min() == 0:
+            sentences.append(
+                "It has too few independent cases to show how much they differ: collect several of each class, then "
+                "plan anew."
+            )
+        elif further and then is not None:
+            sentences.append(
+                f"Add about this many calibration cases: {further}. Then a window of {then:,} samples is enough."
+            )
+        else:
+            sentences.append(f"No calibration set of realistic size reaches ±{wanted:g}.")
+    if not unknown and plan.disagreement.max() > plan.calibration_variance.sum(axis=1).max():
         sentences.append(
             "Most of what is left comes from the method's assumptions, which do not quite fit this calibration set: "
             "try another --method before you collect more cases."
@@ -227,8 +287,16 @@ def _advice(plan: "SamplePlan", names: "Sequence[str]", found: dict[str, Any]) -
     ]
 
 
+def _some(names: "Sequence[str]") -> str:
+    """The names, or the first of them where they are many."""
+    if len(names) <= WIDEST_TABLE:
+        return ", ".join(names)
+    return f"{', '.join(names[:WIDEST_TABLE])} and {len(names) - WIDEST_TABLE} more"
+
+
 def _print_report(report: "AdaptationReport", head: "PostProcessingHead") -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     colour = {"swap": "green", "refuse": "red"}.get(report.outcome, "white")
@@ -244,7 +312,7 @@ def _print_report(report: "AdaptationReport", head: "PostProcessingHead") -> Non
         for k, name in enumerate(head.class_names):
             interval = f"{estimate.low[k]:.3f} to {estimate.high[k]:.3f}"
             table.add_row(
-                name, f"{head.assumed_prevalence[k]:.3f}", f"{estimate.prevalence[k]:.3f}", interval
+                escape(name), f"{head.assumed_prevalence[k]:.3f}", f"{estimate.prevalence[k]:.3f}", interval
             )
         Console().print(table)
         for caution in estimate.cautions:
@@ -270,6 +338,23 @@ def _print_assumption(test: "AssumptionTest | None") -> None:
         click.echo(f"  - {item.text}")
 
 
+def _calibration(path: Path) -> "LabeledLogits":
+    from lifelong_core.deploy import LabeledLogits
+    from lifelong_core.errors import InvalidInputError
+
+    with _naming(path, InvalidInputError):
+        return LabeledLogits.from_bytes(path.read_bytes())
+
+
+@contextmanager
+def _naming(path: Path, kind: "type[InvalidInputError]") -> "Iterator[None]":
+    """Errors of this kind are owed to what the file holds: they name it."""
+    try:
+        yield
+    except kind as error:
+        raise type(error)(f"{path}: {error.message}", field=error.field, mend=error.mend) from error
+
+
 def _head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessingHead":
     from lifelong.commands.tasks import parse_costs
     from lifelong_core.deploy import PostProcessingHead, fit_head
@@ -286,6 +371,9 @@ def _head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessingHead
 
 def _window(path: Path) -> tuple[Any, Any]:
     """Logits and groups (or None) of an npy or npz file."""
+    import zipfile
+    import zlib
+
     import numpy as np
 
     from lifelong_core.errors import InvalidInputError
@@ -296,7 +384,7 @@ def _window(path: Path) -> tuple[Any, Any]:
             if not isinstance(loaded, np.lib.npyio.NpzFile):
                 return loaded, None
             return loaded["logits"], loaded.get("groups")
-    except (OSError, EOFError, ValueError, KeyError) as error:
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise InvalidInputError(
             f"{path} is neither an npy file nor an npz file with the array logits.",
             field="WINDOW",
@@ -332,11 +420,17 @@ def _policy(text: str | None) -> "AdaptationPolicy":
 
 def _class_names(text: str | None) -> list[str] | None:
     """Names separated by commas; a whole number stands for as many classes."""
+    from lifelong_core.deploy.checks import as_class_names
+    from lifelong_core.errors import InvalidInputError
+
     if text is None:
         return None
     if text.strip().isdecimal():
         return [str(k) for k in range(min(int(text), MOST_CLASSES))]
-    return [part.strip() for part in text.split(",")]
+    try:
+        return list(as_class_names([part.strip() for part in text.split(",")]))
+    except InvalidInputError as error:
+        raise InvalidInputError(error.message, field="--classes", mend=error.mend) from error
 
 
 def _fitting(names: list[str] | None, classes: int) -> list[str]:

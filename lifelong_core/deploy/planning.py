@@ -10,12 +10,16 @@ from lifelong_core.arrays import Floats, Integers, as_prevalence, frozen
 from lifelong_core.deploy.checks import as_level, as_parameter
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
+from lifelong_core.deploy.quantification.uncertainty import member_sums
 from lifelong_core.deploy.scientific import t_quantile
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 
 LARGEST_WINDOW = 10**9
 """No plan looks at a larger window."""
+
+MOST_CASES = 10**6
+"""No plan asks for more further calibration cases of a class: nobody would collect them."""
 
 _SMALLEST_COMPOSED, _LARGEST_COMPOSED = 4_000, 20_000
 
@@ -49,11 +53,13 @@ class SamplePlan(ArrayValue):
     prevalence: Floats
     """shape (C,), that is expected"""
     cases: Floats
-    """shape (C,), calibration cases of each class"""
+    """shape (C,), calibration cases of each class; groups count once"""
     window_variance: Floats
     """shape (C,), of what one sample of the window contributes"""
     calibration_variance: Floats
     """shape (C, C): [k, j] is the variance of class k's estimate owed to the calibration cases of class j"""
+    calibration_degrees: Floats
+    """shape (C,), degrees of freedom with which the columns of `calibration_variance` are known; 0: not at all"""
     disagreement: Floats
     """shape (C,), variance that no sample explains: the squared difference of the method's two solutions, and mixes
     that may look alike; that of a window without chance, to which a real window's chance adds next to nothing"""
@@ -65,6 +71,7 @@ class SamplePlan(ArrayValue):
             "cases",
             "window_variance",
             "calibration_variance",
+            "calibration_degrees",
             "disagreement",
         ):
             object.__setattr__(self, name, frozen(as_parameter(getattr(self, name), field=name)))
@@ -115,21 +122,27 @@ class SamplePlan(ArrayValue):
             cases=np.full(classes, float(cases_per_class)),
             window_variance=decided * (1 - decided) / separation**2,
             calibration_variance=rates * (1 - rates) * shares**2 / cases_per_class / separation**2,
+            calibration_degrees=np.full(classes, cases_per_class - 1.0),
             disagreement=np.zeros(classes),
         )
 
     def half_widths(self, size: float) -> Floats:
         """Half the width of each class's interval for a window of this many independent samples, shape (C,).
 
-        Typical values, before the interval is cut off at 0 and 1. For samples that come in groups (patients), `size`
-        is the effective size.
+        Typical values, before the interval is cut off at 0 and 1: from 1 on nothing is known of the share. Infinite
+        where the calibration set does not show its own spread. For samples that come in groups (patients), `size` is
+        the effective size.
+
+        Never below the `floor`. With a handful of calibration cases Welch's approximation would give windows of
+        middling size shorter intervals than endless ones: their well known variance adds degrees of freedom, and the
+        quantile falls faster than the variance rises. No window knows more than a larger one, so we do not plan on it.
 
         Raises:
             InvalidInputError: fewer than two samples.
         """
         if not size >= 2:
             raise InvalidInputError("expected at least two samples.", field="size")
-        return self._reach(self.window_variance / size, size - 1)
+        return np.maximum(self._reach(self.window_variance / size, size - 1), self.floor())
 
     def floor(self) -> Floats:
         """What the calibration set leaves open however large the window is: half the width, shape (C,)."""
@@ -152,24 +165,32 @@ class SamplePlan(ArrayValue):
             low, high = (low, middle) if self.half_widths(middle).max() <= wanted else (middle, high)
         return high
 
-    def cases_needed(self, half_width: float) -> Integers:
+    def cases_needed(self, half_width: float) -> Integers | None:
         """Further calibration cases of each class, shape (C,), for a window to reach this half-width.
 
         So many that the calibration set causes no more than half of the variance: the window then needs no more than
         twice the samples that it would need with an endless calibration set. The classes whose cases help most get the
         most (Neyman 1934).
 
+        None: more than MOST_CASES of a class, or the calibration set does not show its own spread.
+
         Raises:
             InvalidInputError: the half-width is not between 0 and 1.
         """
-        allowed = (_half_width(half_width) / self._normal_quantile) ** 2 / 2
+        wanted = _half_width(half_width)
+        allowed = (wanted / self._normal_quantile) ** 2 / 2
         total = self.calibration_variance.sum(axis=1)
         # The two solutions lie apart because the calibration set is small: more cases mend that too.
         raised = np.divide(total + self.disagreement, total, out=np.ones_like(total), where=total > 0)
         needed = np.zeros_like(self.cases)
         for parts in self.calibration_variance * raised[:, np.newaxis]:
             needed = np.maximum(needed, _allocation(parts * self.cases, self.cases, allowed))
-        return np.ceil(needed - 1e-9).astype(np.int64)
+        if self.calibration_degrees.min() == 0:
+            return None
+        while needed.max() <= MOST_CASES and self.extended(needed).floor().max() > 0.75 * wanted:
+            # So few cases that quantiles of the t distribution exceed the normal one, which was reckoned with.
+            needed += np.maximum((self.cases + needed) / 4, 1.0)
+        return None if needed.max() > MOST_CASES else np.ceil(needed - 1e-9).astype(np.int64)
 
     def extended(self, further: ArrayLike) -> Self:
         """The plan after adding calibration cases like those there are, shape (C,) of each class.
@@ -185,7 +206,11 @@ class SamplePlan(ArrayValue):
         shrunk = np.ones_like(self.disagreement)
         np.divide(variance.sum(axis=1), before.sum(axis=1), out=shrunk, where=before.sum(axis=1) > 0)
         return replace(
-            self, cases=cases, calibration_variance=variance, disagreement=self.disagreement * shrunk
+            self,
+            cases=cases,
+            calibration_variance=variance,
+            calibration_degrees=self.calibration_degrees + added,
+            disagreement=self.disagreement * shrunk,
         )
 
     def to_document(self) -> dict[str, Any]:
@@ -206,8 +231,10 @@ class SamplePlan(ArrayValue):
     def _reach(self, window: Floats, window_degrees: float) -> Floats:
         """t quantile times standard error, degrees of freedom by Welch and Satterthwaite as in `combine`."""
         fixed = self.calibration_variance.sum(axis=1)
+        if self.calibration_degrees.min() == 0:
+            return np.full_like(fixed, np.inf)
         squares = window**2 / window_degrees
-        squares = squares + (self.calibration_variance**2 / (self.cases - 1)).sum(axis=1)
+        squares = squares + (self.calibration_variance**2 / self.calibration_degrees).sum(axis=1)
         freedom = np.full_like(fixed, 1e9)
         np.divide((window + fixed) ** 2, squares, out=freedom, where=squares > 0)
         quantile = t_quantile(np.maximum(freedom, 1.0), (1 + self.confidence) / 2)
@@ -247,13 +274,15 @@ def plan_samples(
     scores = analysis.influence.window - np.average(
         analysis.influence.window, axis=0, weights=analysis.counts
     )
+    cases = _independent_cases(data)
     return SamplePlan(
         method=fitted.method,
         confidence=analysis.estimate.confidence,
         prevalence=shares,
-        cases=_independent_cases(data),
+        cases=cases,
         window_variance=np.average(scores**2, axis=0, weights=analysis.counts),
         calibration_variance=_calibration_parts(analysis),
+        calibration_degrees=_calibration_degrees(data, cases),
         disagreement=np.diag(analysis.doubt),
     )
 
@@ -273,14 +302,15 @@ def _composed(data: LabeledLogits, shares: Floats, size: int) -> Integers:
 def _calibration_parts(analysis: Analysis) -> Floats:
     """Variance of each class's estimate (rows) owed to the calibration cases of each class (columns), shape (C, C).
 
-    With groups in the calibration set the parts of single cases are raised to what the groups together cause.
+    With groups in the calibration set the parts of single cases are raised to what the groups together cause. A single
+    case is taken to be spread like those of the other classes, as `combine` does.
     """
     data, scores = analysis.calibration, analysis.influence.calibration
-    parts = np.zeros((data.classes, data.classes))
-    for k in range(data.classes):
-        mine = scores[data.labels == k]
-        if mine.shape[0] > 1:
-            parts[:, k] = mine.var(axis=0, ddof=1) / mine.shape[0]
+    counts = data.counts
+    residuals = scores - (member_sums(scores, data.labels) / counts[:, np.newaxis])[data.labels]
+    squares = member_sums(residuals**2, data.labels).T
+    parts = squares / (np.maximum(counts - 1, 1) * counts)
+    parts[:, counts == 1] = (squares.sum(axis=1) / max(data.samples - data.classes, 1))[:, np.newaxis]
     window = analysis.influence.window - analysis.counts @ analysis.influence.window / analysis.counts.sum()
     alone = np.average(window**2, axis=0, weights=analysis.counts) / analysis.counts.sum()
     total = np.diag(analysis.spread(analysis.influence).covariance) - alone
@@ -291,12 +321,19 @@ def _calibration_parts(analysis: Analysis) -> Floats:
 
 
 def _independent_cases(data: LabeledLogits) -> Floats:
-    """Calibration cases of each class, at least 2; groups count once, shape (C,)."""
+    """Calibration cases of each class; groups count once, shape (C,)."""
     if data.groups is None:
-        return np.maximum(data.counts, 2).astype(np.float64)
+        return data.counts.astype(np.float64)
     return np.array(
-        [max(np.unique(data.groups[data.labels == k]).size, 2) for k in range(data.classes)], dtype=np.float64
+        [np.unique(data.groups[data.labels == k]).size for k in range(data.classes)], dtype=np.float64
     )
+
+
+def _calibration_degrees(data: LabeledLogits, cases: Floats) -> Floats:
+    """Degrees of freedom of each class's part as in `combine`, shape (C,): a single group shows no spread."""
+    if data.groups is None and data.samples > data.classes:
+        return np.maximum(cases - 1, 1.0)
+    return cases - 1
 
 
 def _allocation(spread: Floats, cases: Floats, allowed: float) -> Floats:

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 
+from lifelong_core.arrays import Floats
 from lifelong_core.deploy.checks import as_level, as_parameter
 from lifelong_core.deploy.documents import canonical, take_fields
 from lifelong_core.errors import InvalidInputError
@@ -73,7 +74,7 @@ class AdaptationPolicy:
         Raises:
             InvalidInputError: a value is out of range; the message names the field.
         """
-        samples = as_parameter(self.minimum_samples, field="minimum_samples")
+        samples = _number(self.minimum_samples, field="minimum_samples")
         if samples.ndim or samples != np.rint(samples) or samples < 1:
             raise InvalidInputError("expected a positive whole number.", field="minimum_samples")
         object.__setattr__(self, "minimum_samples", int(samples))
@@ -119,8 +120,15 @@ class AdaptationPolicy:
 
 
 def _between(value: float, low: float, high: float, *, field: str) -> float:
-    number = as_parameter(value, field=field)
+    number = _number(value, field=field)
     if number.ndim or not low <= number <= high:
         limit = f"at least {low:g}" if high == np.inf else f"from {low:g} to {high:g}"
         raise InvalidInputError(f"expected a number {limit}.", field=field)
     return float(number)
+
+
+def _number(value: float, *, field: str) -> Floats:
+    """A parameter that is no truth value: numpy would read true as 1."""
+    if isinstance(value, bool | np.bool_):
+        raise InvalidInputError("expected a number, not true or false.", field=field)
+    return as_parameter(value, field=field)

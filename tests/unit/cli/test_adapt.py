@@ -121,8 +121,107 @@ def test_a_plan_says_which_calibration_cases_are_missing(run):
 
 def test_a_plan_warns_of_a_tiny_calibration_set(run, tmp_path):
     (tmp_path / "tiny.npz").write_bytes(draw([40, 12], 0).to_bytes())
-    assert "class 1 has 12 calibration samples" in run("--plan", "tiny.npz")
+    assert "Fewer than 30 calibration samples are of class 1:" in run("--plan", "tiny.npz")
     assert "Caution" not in run("--plan", "calibration.npz")
+
+
+def labels_that_say_nothing(tmp_path):
+    data = draw([400, 400], 0)
+    labels = np.random.default_rng(3).permutation(data.labels)
+    (tmp_path / "shuffled.npz").write_bytes(LabeledLogits(data.logits, labels).to_bytes())
+
+
+def test_a_plan_calls_unknown_what_no_interval_of_a_share_can_say(run, tmp_path):
+    labels_that_say_nothing(tmp_path)
+    text = run("--plan", "shuffled.npz", "--classes", "ok,ill")
+    rows = [line.split() for line in text.splitlines()]
+    assert ["endless", "unknown", "unknown"] in rows
+    assert "±" not in "".join(word for row in rows[1:] for word in row[1:3])
+    assert "cannot be estimated with this calibration set: ok, ill." in text
+    assert "try another --method" not in text
+    found = json.loads(run("--plan", "shuffled.npz", "--method", "auto", "--json").splitlines()[-1])
+    assert found["floor"] == [None, None]
+    assert found["half_widths"]["100"] == [None, None]
+
+
+def test_a_plan_from_single_cases_says_how_many_there_are(run, tmp_path):
+    (tmp_path / "three.npz").write_bytes(draw([2, 1], 0).to_bytes())
+    assert "with 1 or more calibration cases of each class" in run("--plan", "three.npz")
+    (tmp_path / "two.npz").write_bytes(draw([1, 1], 0).to_bytes())
+    text = run("--plan", "two.npz")
+    assert "too few independent cases" in text
+    assert "±0.0" not in text
+    strict = json.loads(run("--plan", "two.npz", "--json").splitlines()[-1], parse_constant=pytest.fail)
+    assert strict["cases_needed"] is None
+
+
+@pytest.mark.parametrize("half_width", ["0.0001", "0.00001", "1e-12"])
+def test_a_plan_names_no_absurd_number_of_cases(run, half_width):
+    text = run("--plan", "calibration.npz", "--half-width", half_width)
+    assert "No calibration set of realistic size reaches" in text
+    assert "Add about" not in text
+    found = json.loads(run("--plan", "calibration.npz", "--half-width", half_width, "--json"))
+    assert (found["cases_needed"], found["size_needed_then"]) == (None, None)
+
+
+def test_class_names_in_brackets_are_no_markup(run):
+    assert "[red]" in run("--plan", "calibration.npz", "--classes", "[red],[/b]")
+    assert "[/b]" in run("calibration.npz", "shifted.npy", "--classes", "[red],[/b]")
+
+
+@pytest.mark.parametrize(
+    ("place", "part"),
+    [("nowhere/new.json", "no folder nowhere"), ("folder", "is a folder"), ("locked/new.json", "permission")],
+)
+def test_a_head_that_could_not_be_written_is_found_before_the_work(run, tmp_path, monkeypatch, place, part):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "locked").mkdir()
+    # The tests may run as root, whom no mode of a folder stops.
+    monkeypatch.setattr("os.access", lambda path, mode: "locked" not in str(path))  # noqa: ARG005
+    monkeypatch.setattr("lifelong_core.deploy.adapt", lambda *_, **__: pytest.fail("the work has begun"))
+    with pytest.raises(LifelongError, match=part) as caught:
+        run("calibration.npz", "shifted.npy", "--out", place)
+    assert caught.value.field == "--out"
+    assert "\n" not in str(caught.value)
+
+
+def test_a_head_that_fails_to_be_written_leaves_the_report(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "new.json").symlink_to("/proc/new.json")
+    result = CliRunner().invoke(cli, ["adapt", "calibration.npz", "shifted.npy", "--out", "new.json"])
+    assert result.output.startswith("swap")
+    assert isinstance(result.exception, LifelongError)
+    assert result.exception.field == "--out"
+
+
+@pytest.mark.parametrize(
+    "logits",
+    [np.full((300, 2), np.nan), np.zeros((300, 3)), np.zeros(300), np.full((300, 2), "a")],
+    ids=["nan", "columns", "dimensions", "text"],
+)
+@pytest.mark.parametrize("how", [(), ("--json",)])
+def test_a_window_that_is_none_is_an_error_of_its_file(run, tmp_path, logits, how):
+    np.save(tmp_path / "odd.npy", logits)
+    with pytest.raises(LifelongError, match=r"odd\.npy") as caught:
+        run("calibration.npz", "odd.npy", *how)
+    assert caught.value.field == "WINDOW"
+    assert "\n" not in str(caught.value)
+
+
+def test_a_window_cut_short_is_an_error_of_its_file(run, tmp_path):
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "calibration.npz").read_bytes()[:500])
+    with pytest.raises(LifelongError, match=r"cut\.npz"):
+        run("calibration.npz", "cut.npz")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("bare.npz", "same.npy"), ("--plan", "bare.npz"), ("--plan", "one.npz")]
+)
+def test_errors_in_the_calibration_set_name_its_file(run, tmp_path, arguments):
+    np.savez(tmp_path / "bare.npz", logits=np.zeros((5, 2)))
+    np.savez(tmp_path / "one.npz", logits=np.zeros((5, 2)), labels=np.zeros(5, int))
+    with pytest.raises(LifelongError, match=r"(bare|one)\.npz: "):
+        run(*arguments)
 
 
 def test_a_plan_without_any_data_is_a_rule_of_thumb(run):
@@ -166,6 +265,10 @@ def test_arguments_that_do_not_belong_together_are_refused(run, arguments, part)
         (("text.txt", "same.npy"), "calibration_set"),
         (("calibration.npz", "same.npy", "--head", "head.json", "--costs", "[[0,1],[1,0]]"), "--costs"),
         (("calibration.npz", "same.npy", "--head", "text.txt"), "head"),
+        (("calibration.npz", "same.npy", "--policy", '{"minimum_samples": true}'), "minimum_samples"),
+        (("calibration.npz", "same.npy", "--classes", "a,a"), "--classes"),
+        (("--plan", "calibration.npz", "--classes", "a,a"), "--classes"),
+        (("--plan", "--classes", "a,", "--accuracy", "0.9"), "--classes"),
         (("--plan", "calibration.npz", "--prevalence", "a,b"), "--prevalence"),
         (("--plan", "calibration.npz", "--prevalence", "0.5,0.6"), "prevalence"),
         (("--plan", "calibration.npz", "--half-width", "0"), "half_width"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import LabeledLogits, quantifier
-from lifelong_core.deploy.planning import LARGEST_WINDOW, SamplePlan, plan_samples
+from lifelong_core.deploy.planning import LARGEST_WINDOW, MOST_CASES, SamplePlan, plan_samples
 from lifelong_core.errors import InvalidInputError
 
 PREVALENCE = np.array([0.6, 0.3, 0.1])
@@ -135,6 +135,85 @@ def test_equal_arguments_give_equal_plans(population):
     assert plan_samples(fitted) == plan_samples(fitted)
     document = plan_samples(fitted).to_document()
     assert json.loads(json.dumps(document)) == document
+
+
+@given(
+    st.lists(st.integers(2, 30), min_size=2, max_size=4),
+    st.floats(1e-8, 1e-2),
+    st.floats(0.1, 10),
+    st.floats(0, 1e-2),
+)
+def test_no_window_leaves_more_open_than_a_smaller_one(cases, calibration, window, disagreement):
+    """Welch's degrees of freedom alone would not keep this for a handful of calibration cases."""
+    classes = len(cases)
+    plan = SamplePlan(
+        method="made up",
+        confidence=0.95,
+        prevalence=np.full(classes, 1 / classes),
+        cases=cases,
+        window_variance=np.full(classes, window),
+        calibration_variance=np.full((classes, classes), calibration),
+        calibration_degrees=np.array(cases) - 1.0,
+        disagreement=np.full(classes, disagreement),
+    )
+    sizes = [2, *np.geomspace(3, LARGEST_WINDOW, 60)]
+    widths = np.array([*(plan.half_widths(size) for size in sizes), plan.floor()])
+    assert (np.diff(widths, axis=0) <= 1e-12 * widths[:-1]).all()
+
+
+def small(counts, groups=None):
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(len(counts)), counts)
+    logits = 2 * np.eye(len(counts))[labels] + rng.normal(size=(labels.size, len(counts)))
+    return LabeledLogits(logits, labels, groups)
+
+
+def test_a_handful_of_cases_plans_endless_windows_like_those_before():
+    plan = plan_samples(quantifier("PACC").fit(small([2, 2])))
+    assert (plan.floor() <= plan.half_widths(100_000)).all()
+    assert (plan.half_widths(100_000) <= plan.half_widths(100)).all()
+
+
+def test_a_single_case_is_taken_to_be_spread_like_the_others():
+    data = small([40, 1])
+    plan = plan_samples(quantifier("PACC").fit(data))
+    assert plan.cases.tolist() == [40, 1]
+    assert plan.calibration_degrees.tolist() == [39, 1]
+    assert (plan.calibration_variance[:, 1] > 10 * plan.calibration_variance[:, 0]).all()
+    assert plan.cases_needed(0.05)[1] > 0
+
+
+@pytest.mark.parametrize(
+    "data", [small([1, 1]), small([4, 4], groups=[0, 0, 0, 0, 1, 2, 3, 4])], ids=["single", "one group"]
+)
+def test_cases_that_show_no_spread_leave_everything_unknown(data):
+    """As in estimates: their intervals then reach from 0 to 1."""
+    fitted = quantifier("PACC").fit(data)
+    estimate = fitted.estimate(np.repeat(data.logits, 50, axis=0))
+    assert (estimate.high - estimate.low).tolist() == [1, 1]
+    plan = plan_samples(fitted)
+    assert np.isinf(plan.half_widths(1000)).all()
+    assert np.isinf(plan.floor()).all()
+    assert plan.size_needed(0.5) is None
+    assert plan.cases_needed(0.5) is None
+
+
+def test_a_tiny_set_needs_cases_until_the_t_distribution_is_near_the_normal_one():
+    plan = plan_samples(quantifier("PACC").fit(small([2, 2])))
+    wanted = 0.8 * plan.floor().max()
+    assert plan.size_needed(wanted) is None
+    further = plan.cases_needed(wanted)
+    assert further.min() > 0
+    assert plan.extended(further).size_needed(wanted) is not None
+
+
+def test_no_plan_asks_for_more_cases_than_anybody_collects():
+    plan = SamplePlan.assumed(2, 0.9, 100)
+    assert plan.cases_needed(1e-5) is None
+    assert plan.cases_needed(1e-12) is None
+    for wanted in np.geomspace(0.2, 1e-5, 30):
+        further = plan.cases_needed(wanted)
+        assert further is None or further.max() <= MOST_CASES
 
 
 @pytest.mark.parametrize(
