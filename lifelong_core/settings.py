@@ -184,7 +184,9 @@ class Settings(BaseSettings):
         description="A window holds no prediction older than this when the cycle is due.",
     )
     quantifier: str = Field(
-        default="auto", description="Method that estimates the prevalence; one of QUANTIFIERS."
+        default="auto",
+        description="Method that estimates the prevalence: CC, PCC, ACC, PACC, BBSE, EMQ, MLLS, HDy, KDEyML, KDEyHD,"
+        " KDEyCS, auto (written exactly so).",
     )
     validation_samples: Positive = Field(
         default=5000,

@@ -32,8 +32,10 @@ def actor() -> str:
     return f"cli:{getpass.getuser()}"
 
 
-def print_rows(rows: Sequence[dict[str, Any]], *, as_json: bool, empty: str) -> None:
-    """Print rows with equal keys as a table, or as JSON."""
+def print_rows(
+    rows: Sequence[dict[str, Any]], *, as_json: bool, empty: str, whole: str | None = None
+) -> None:
+    """Print rows with equal keys as a table, or as JSON; the column `whole` is never broken over lines."""
     if as_json:
         click.echo(json.dumps(rows, default=str))
         return
@@ -41,11 +43,13 @@ def print_rows(rows: Sequence[dict[str, Any]], *, as_json: bool, empty: str) -> 
         click.echo(empty)
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, header_style="bold")
     for key in rows[0]:
-        table.add_column(key.replace("_", " "), overflow="fold")
+        width = max(len(str(row[key])) for row in rows) if key == whole else None
+        table.add_column(key.replace("_", " "), overflow="fold", no_wrap=key == whole, min_width=width)
     for row in rows:
-        table.add_row(*("" if value is None else str(value) for value in row.values()))
+        table.add_row(*("" if value is None else escape(str(value)) for value in row.values()))
     Console().print(table)

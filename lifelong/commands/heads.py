@@ -1,5 +1,6 @@
 """`lifelong heads`: the post-processing heads of a model."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,10 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from lifelong_core.deploy import PostProcessingHead
+    from lifelong_core.store import Cycle, HeadRecord
+
+MOST_SHARES = 12
+"""Classes of a proposal that are shown, those that move most."""
 
 environment_option = click.option(
     "--environment", help="The environment; without it, the model's default head is meant."
@@ -130,20 +135,18 @@ def proposals(model: str | None, *, as_json: bool) -> None:
     with open_store() as store:
         models = {item.id: item for item in store.models.list()}
         chosen = None if model is None else store.models.get(model).id
-        rows = [
-            {
-                "cycle": str(cycle.id),
-                "model": models[cycle.model_id].reference,
-                "environment": cycle.environment,
-                "replaces": cycle.head_version,
-                "judged_at": cycle.finished_at.isoformat(timespec="seconds"),
-                **_summary(cycle.proposal),
-                "reasons": " ".join(reason["text"] for reason in cycle.report["reasons"]),
-            }
+        found = [
+            _proposal(cycle, cycle.proposal, store.heads.get(reference, cycle.head_version), reference)
             for cycle in store.cycles.proposals(chosen)
             if cycle.proposal is not None
+            for reference in (models[cycle.model_id].reference,)
         ]
-    print_rows(rows, as_json=as_json, empty="Nothing is proposed.")
+    if as_json:
+        click.echo(json.dumps(found))
+    elif not found:
+        click.echo("Nothing is proposed.")
+    else:
+        click.echo("\n\n".join("\n".join(_lines(proposal)) for proposal in found))
 
 
 @heads.command()
@@ -153,6 +156,51 @@ def approve(cycle: "UUID") -> None:
     with open_store() as store:
         approved = store.cycles.approve(cycle, actor=actor())
     click.echo(f"Published head {approved.published_version} in {approved.environment}.")
+
+
+def _proposal(
+    cycle: "Cycle", head: "PostProcessingHead", replaced: "HeadRecord", reference: str
+) -> dict[str, Any]:
+    """The head that a cycle proposes and what it would change, as JSON values."""
+    return {
+        "cycle": str(cycle.id),
+        "model": reference,
+        "environment": cycle.environment,
+        "judged_at": cycle.finished_at.isoformat(timespec="seconds"),
+        "window_samples": cycle.window_samples,
+        "replaces": replaced.version,
+        "assumed_prevalence": [
+            {"class": name, "now": now, "proposed": proposed}
+            for name, now, proposed in zip(
+                head.class_names,
+                replaced.head.assumed_prevalence.tolist(),
+                head.assumed_prevalence.tolist(),
+                strict=True,
+            )
+        ],
+        "expected_gain": cycle.report.get("expected_gain"),
+        "reasons": cycle.report["reasons"],
+    }
+
+
+def _lines(proposal: dict[str, Any]) -> list[str]:
+    """A proposal for people: the cycle's id alone on its line, ready to be copied."""
+    shares = proposal["assumed_prevalence"]
+    moved = sorted(shares, key=lambda share: -abs(share["proposed"] - share["now"]))[:MOST_SHARES]
+    shown = [share for share in shares if share in moved]
+    changes = [f"    {share['class']}: {share['now']:.3f} -> {share['proposed']:.3f}" for share in shown]
+    if len(shares) > len(shown):
+        changes.append(f"    and {len(shares) - len(shown)} classes that move less")
+    return [
+        proposal["cycle"],
+        f"  model: {proposal['model']}",
+        f"  environment: {proposal['environment']}",
+        f"  judged at: {proposal['judged_at']}",
+        f"  assumed prevalence, head {proposal['replaces']} -> proposed:",
+        *changes,
+        "  because:",
+        *(f"    {reason['text']}" for reason in proposal["reasons"]),
+    ]
 
 
 def _head_in(environment: str | None) -> str:

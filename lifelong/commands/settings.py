@@ -42,4 +42,4 @@ def settings(*, as_json: bool) -> None:
                 )
         return found
 
-    print_rows(rows(Settings.load(), "LIFELONG_"), as_json=as_json, empty="")
+    print_rows(rows(Settings.load(), "LIFELONG_"), as_json=as_json, empty="", whole="variable")

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -14,8 +15,9 @@ from onnx import TensorProto, helper
 
 from lifelong.cli import cli
 from lifelong.commands.common import open_store
-from lifelong_core.deploy import LabeledLogits, PostProcessingHead
+from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, PostProcessingHead
 from lifelong_core.errors import LifelongError
+from lifelong_core.settings import Settings
 from lifelong_core.store import Cycle, new_prediction_id
 
 
@@ -126,7 +128,14 @@ def test_what_a_cycle_proposes_is_listed_and_approved(run, served):
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     with open_store() as store:
         candidate = store.heads.get("net", 1).head
-        reasons = [{"code": "gain_sufficient", "text": "It pays."}]
+        candidate = replace(candidate, assumed_prevalence=[0.5, 0.3, 0.2])
+        reasons = [
+            {
+                "code": "prevalence_shifted",
+                "text": "The prevalence of [b] has shifted, " + 9 * "as it seems, ",
+            },
+            {"code": "gain_sufficient", "text": "It pays."},
+        ]
         cycle = Cycle(
             id=new_prediction_id(),
             model_id=store.models.get("net").id,
@@ -144,11 +153,36 @@ def test_what_a_cycle_proposes_is_listed_and_approved(run, served):
         store.cycles.finish(cycle, candidate=candidate, expected_sequence=0, mode="propose")
     (proposal,) = json.loads(run("heads", "proposals", "--model", "net", "--json"))
     assert (proposal["cycle"], proposal["environment"], proposal["replaces"]) == (str(cycle.id), "site-a", 1)
-    assert (proposal["reasons"], proposal["assumed_prevalence"]) == ("It pays.", "a 0.333, b 0.333, c 0.333")
+    assert [reason["code"] for reason in proposal["reasons"]] == ["prevalence_shifted", "gain_sufficient"]
+    assert proposal["assumed_prevalence"][1] == {"class": "b", "now": pytest.approx(1 / 3), "proposed": 0.3}
+    lines = run("heads", "proposals").splitlines()
+    assert lines[0] == str(cycle.id)
+    assert "  model: net@1" in lines
+    assert "  environment: site-a" in lines
+    assert "    a: 0.333 -> 0.500" in lines
+    assert [line.strip() for line in lines[-2:]] == [reason["text"].strip() for reason in reasons]
     assert run("heads", "approve", proposal["cycle"]) == "Published head 2 in site-a.\n"
     assert json.loads(run("heads", "proposals", "--json")) == []
     with pytest.raises(LifelongError, match="approved already"):
         run("heads", "approve", proposal["cycle"])
+
+
+def test_settings_keep_their_names_whole_and_their_brackets(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LIFELONG_ENVIRONMENT_POLICIES", '{"site-a": {"mode": "shadow"}}')
+    lines = run("settings").splitlines()
+    assert max(len(line) for line in lines) <= 80
+    names = [line.split()[0] for line in lines if line.strip().startswith("LIFELONG_")]
+    assert names == [setting["variable"] for setting in json.loads(run("settings", "--json"))]
+    assert "LIFELONG_POLICY__LOOKS_BETWEEN_FALSE_ALARMS" in names
+    monkeypatch.setenv("COLUMNS", "200")
+    assert '[environment_policies."hospital-a"]' in run("settings")
+
+
+def test_the_setting_names_every_quantifier():
+    meaning = Settings.model_fields["quantifier"].description
+    assert meaning is not None
+    assert f": {', '.join(QUANTIFIERS)} (" in meaning
 
 
 def test_an_external_model_needs_no_graph(run, served, calibration):
