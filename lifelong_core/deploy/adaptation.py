@@ -13,7 +13,7 @@ from lifelong_core.deploy import reasons
 from lifelong_core.deploy.assumption import AssumptionTest, assumption_test
 from lifelong_core.deploy.context import AdaptationContext
 from lifelong_core.deploy.evidence import ShiftEvidence, gather_evidence
-from lifelong_core.deploy.gain import expected_gain, largest_difference, largest_harm
+from lifelong_core.deploy.gain import ExpectedGain, expected_gain, largest_difference, largest_harm
 from lifelong_core.deploy.head import PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.policy import AdaptationPolicy
@@ -153,54 +153,68 @@ def _judge(report: AdaptationReport, found: _Findings) -> AdaptationReport:
         report = _because(report, Reason("calibration_changed", text))
     if shift.rejected:
         report = _because(report, reasons.shifted(estimate, head, shift))
-    report, candidate, going_back = _refit(report, found)
+    report, refitted = _refit(report, found)
     if kind.rejected:
         report = _because(report, reasons.assumption_violated(kind, report.largest_harm))
         if policy.assumption_violated == "refuse":
             return replace(report, outcome="refuse")
-    return _decide(report, candidate, going_back=going_back)
+    return _decide(report, refitted)
 
 
-def _refit(report: AdaptationReport, found: _Findings) -> tuple[AdaptationReport, PostProcessingHead, bool]:
-    """The candidate, with what it gains and what it could cost in the report; and whether it goes back."""
+@dataclass(frozen=True)
+class _Refitted:
+    """The candidate and what speaks for it."""
+
+    candidate: PostProcessingHead
+    gain: ExpectedGain
+    """of going all the way to the estimate"""
+    step_value: float
+    """expected gain of the candidate itself, which a limited step may stop before the estimate"""
+    going_back: bool
+
+
+def _refit(report: AdaptationReport, found: _Findings) -> tuple[AdaptationReport, _Refitted]:
+    """The candidate, with what it gains and what it could cost in the report."""
     head, policy, context = found.head, report.policy, report.context
-    analysis, further = found.analysis, None
-    if policy.pooling:
-        pooled = pool_analysis(analysis, context.others)
-        if pooled is not None:
-            report = replace(report, pooled=pooled.analysis.estimate)
-            report = _because(
-                report,
-                reasons.pooled(analysis.estimate, pooled.analysis.estimate, head, len(context.others)),
-            )
-            analysis, further = pooled.analysis, pooled.spread
-    wanted = floored(analysis.estimate)
+    analysis, further, data = found.analysis, None, found.fitted.calibration
+    pooled = pool_analysis(analysis, context.others) if policy.pooling else None
+    if pooled is not None:
+        report = replace(report, pooled=pooled.analysis.estimate)
+        report = _because(report, reasons.pooled(analysis.estimate, pooled, head))
+        analysis, further = pooled.analysis, pooled.spread
+    wanted = floored(analysis.estimate, data.samples)
     target = limited(head.assumed_prevalence, wanted, policy.maximum_step)
+    gain = expected_gain(data, analysis, head, wanted, policy.confidence, further_covariance=further)
+    step_value = gain.value
     if target is not wanted:
         report = _because(report, reasons.step_limited(head, wanted, policy.maximum_step))
-    data = found.fitted.calibration
-    gain = expected_gain(data, analysis, head, target, policy.confidence, further_covariance=further)
+        step_value = expected_gain(data, analysis, head, target, policy.confidence).value
     candidate = _candidate(data, head, target, report)
     harm = largest_harm(*points_of(found.window), head, candidate)
     back = goes_back(head.assumed_prevalence, target, context.previous_prevalence)
-    return replace(report, expected_gain=gain, largest_harm=harm), candidate, back
+    report = replace(report, expected_gain=gain, largest_harm=harm)
+    return report, _Refitted(candidate, gain, step_value, back)
 
 
-def _decide(report: AdaptationReport, candidate: PostProcessingHead, *, going_back: bool) -> AdaptationReport:
-    """Step 5: is the candidate worth it, and may it come in force?"""
-    policy, context, gain = report.policy, report.context, report.expected_gain
-    assert gain is not None  # noqa: S101 - _refit puts it there
-    factor = 1 + policy.hysteresis if going_back else 1.0
-    threshold = factor * policy.minimum_gain * largest_difference(candidate.costs)
-    if gain.lower_quartile <= threshold:
-        return _end(report, "keep", reasons.too_little_gain(gain, threshold, going_back=going_back))
+def _decide(report: AdaptationReport, refitted: _Refitted) -> AdaptationReport:
+    """Step 5: is the candidate worth it, and may it come in force?
+
+    A limited step is on its way to the estimate, where the gain is; by itself it must only do no harm.
+    """
+    policy, context, gain = report.policy, report.context, refitted.gain
+    factor = 1 + policy.hysteresis if refitted.going_back else 1.0
+    threshold = factor * policy.minimum_gain * largest_difference(refitted.candidate.costs)
+    # Asked so that a figure which is no number keeps the head.
+    worth_it = gain.lower_quartile > threshold and refitted.step_value >= -threshold
+    if not worth_it:
+        return _end(report, "keep", reasons.too_little_gain(gain, threshold, going_back=refitted.going_back))
     report = _because(report, reasons.enough_gain(gain, threshold))
     if context.pinned:
         return _end(report, "keep", Reason("head_pinned", "A person has pinned the head."))
     passed = context.seconds_since_swap
     if passed is not None and passed < policy.cool_down_seconds:
         return _end(report, "keep", reasons.cooling_down(passed, policy.cool_down_seconds))
-    return replace(report, outcome="swap", candidate=candidate)
+    return replace(report, outcome="swap", candidate=refitted.candidate)
 
 
 def _gather(

@@ -62,9 +62,11 @@ def expected_gain(
     labels = calibration.labels
     current = held_out_output(calibration, head).decisions
     candidate = crossfitted_output(calibration, head.costs, target_prevalence).decisions
-    savings = head.costs[labels, current] - head.costs[labels, candidate]
+    # Costs may be of any size; their squares must not overflow.
+    unit = largest_difference(head.costs) or 1.0
+    savings = (head.costs[labels, current] - head.costs[labels, candidate]) / unit
     by_class = np.bincount(labels, savings, minlength=calibration.classes) / calibration.counts
-    value = float(prevalence @ by_class)
+    value = unit * float(prevalence @ by_class)
     influence = Influence(
         window=_column(analysis.influence.window @ by_class),
         pseudo=_column(analysis.influence.pseudo @ by_class),
@@ -75,7 +77,7 @@ def expected_gain(
     if further_covariance is not None:
         variance += float(by_class @ further_covariance @ by_class)
     freedom = float(spread.degrees_of_freedom[0])
-    error = float(np.sqrt(variance))
+    error = unit * float(np.sqrt(variance))
     reach = error * _quantile(freedom, (1 + confidence) / 2)
     return ExpectedGain(
         value=value,

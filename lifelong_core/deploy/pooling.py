@@ -40,6 +40,8 @@ class Pooling:
     """shape (C, C)"""
     heterogeneity: float
     """in 0..1: variance between environments in units of mean * (1 - mean), of each class"""
+    environments: int
+    """others that were used"""
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,23 @@ class PooledAnalysis:
     """with the pooled estimate, and what the window's samples still contribute to it"""
     spread: Floats
     """shape (C, C), covariance of the estimate that comes from the other environments"""
+    environments: int
+    """others that were used"""
 
 
 def pool_analysis(analysis: Analysis, others: Sequence[PrevalenceEstimate]) -> PooledAnalysis | None:
     """`pool` for the estimate of an analysis and all that depends on it; None where it cannot be pooled."""
     own, influence = analysis.estimate, analysis.influence
     sampling = replace(influence, calibration=np.zeros_like(influence.calibration))
-    found = pool(own.prevalence, analysis.spread(sampling).covariance, others)
+    shared = replace(
+        influence, window=np.zeros_like(influence.window), pseudo=np.zeros_like(influence.pseudo)
+    )
+    found = pool(
+        own.prevalence,
+        analysis.spread(sampling).covariance,
+        others,
+        shared_covariance=analysis.spread(shared).covariance + analysis.doubt,
+    )
     if found is None:
         return None
     kept = np.eye(own.prevalence.size) - found.gain.T
@@ -74,11 +86,17 @@ def pool_analysis(analysis: Analysis, others: Sequence[PrevalenceEstimate]) -> P
         covariance=covariance,
         degrees_of_freedom=spread.degrees_of_freedom,
     )
-    return PooledAnalysis(replace(analysis, estimate=estimate, influence=remaining), found.spread)
+    return PooledAnalysis(
+        replace(analysis, estimate=estimate, influence=remaining), found.spread, found.environments
+    )
 
 
 def pool(
-    prevalence: Floats, window_covariance: Floats, others: Sequence[PrevalenceEstimate]
+    prevalence: Floats,
+    window_covariance: Floats,
+    others: Sequence[PrevalenceEstimate],
+    *,
+    shared_covariance: Floats | None = None,
 ) -> Pooling | None:
     """Shrink a prevalence towards those of other environments (empirical Bayes, Efron and Morris 1973).
 
@@ -93,6 +111,8 @@ def pool(
         prevalence: shape (C,), own estimate.
         window_covariance: shape (C, C), the part of its covariance that comes from the window.
         others: the other environments' estimates.
+        shared_covariance: shape (C, C), of the error that all environments have in common. It makes their estimates
+            wrong, but not different from each other; None: there is none.
 
     Returns:
         None where fewer than MINIMUM_OTHERS other environments with the same classes are given, or where the own
@@ -114,7 +134,7 @@ def pool(
         return None
     basis = tangent_basis(classes)
     points = np.array([other.prevalence for other in usable]) @ basis
-    errors = np.array([basis.T @ other.covariance @ basis for other in usable])
+    errors = np.array([basis.T @ _own_error(other, shared_covariance) @ basis for other in usable])
     own = basis.T @ window_covariance @ basis
     heterogeneity = _fitting(
         prevalence @ basis, own, points, errors, basis, at_least=_heterogeneity(points, errors, basis)
@@ -131,7 +151,20 @@ def pool(
         gain=lifted,
         spread=lifted @ (basis @ prior @ basis.T) @ lifted.T,
         heterogeneity=heterogeneity,
+        environments=len(usable),
     )
+
+
+def _own_error(estimate: PrevalenceEstimate, shared: Floats | None) -> Floats:
+    """The part of an estimate's covariance that other environments do not share, at least that of counting labels."""
+    smooth = (estimate.effective_n * estimate.prevalence + 1) / (
+        estimate.effective_n + estimate.prevalence.size
+    )
+    counting = (np.diag(smooth) - np.outer(smooth, smooth)) / estimate.effective_n
+    if shared is None:
+        return estimate.covariance
+    sizes, axes = np.linalg.eigh(estimate.covariance - shared - counting)
+    return counting + (axes * np.maximum(sizes, 0)) @ axes.T
 
 
 def _heterogeneity(points: Floats, errors: Floats, basis: Floats) -> float:

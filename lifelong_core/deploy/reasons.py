@@ -10,6 +10,7 @@ from lifelong_core.arrays import Floats
 from lifelong_core.deploy.assumption import AssumptionTest
 from lifelong_core.deploy.gain import ExpectedGain
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.pooling import PooledAnalysis
 from lifelong_core.deploy.quantification import PrevalenceEstimate
 from lifelong_core.deploy.shift import ShiftTest
 from lifelong_core.errors import InvalidInputError
@@ -65,7 +66,7 @@ class Reason:
 
 def too_few_samples(estimate: PrevalenceEstimate, minimum: int) -> Reason:
     """The window is too small to judge by."""
-    text = f"The window has {estimate.effective_n:.0f} effective samples, fewer than {minimum}."
+    text = f"The window says as much as {estimate.effective_n:.0f} independent samples; {minimum} are needed."
     return Reason("window_too_small", text)
 
 
@@ -86,14 +87,13 @@ def shifted(estimate: PrevalenceEstimate, head: PostProcessingHead, test: ShiftT
     return Reason("prevalence_shifted", text)
 
 
-def pooled(
-    own: PrevalenceEstimate, used: PrevalenceEstimate, head: PostProcessingHead, environments: int
-) -> Reason:
+def pooled(own: PrevalenceEstimate, found: PooledAnalysis, head: PostProcessingHead) -> Reason:
     """Other environments had their say; names the class whose estimate moved most."""
-    k = int(np.argmax(np.abs(used.prevalence - own.prevalence)))
+    used = found.analysis.estimate.prevalence
+    k = int(np.argmax(np.abs(used - own.prevalence)))
     text = (
-        f"With {environments} other environments of the model, the estimate for {head.class_names[k]!r} moves from "
-        f"{own.prevalence[k]:.3f} to {used.prevalence[k]:.3f}."
+        f"With {found.environments} other environments of the model, the estimate for {head.class_names[k]!r} is "
+        f"{used[k]:.3f} instead of {own.prevalence[k]:.3f}."
     )
     return Reason("estimate_pooled", text)
 
@@ -138,7 +138,12 @@ def cooling_down(passed: float, wanted: float) -> Reason:
 def _strength(test: ShiftTest) -> str:
     if test.p_value is not None:
         return f"{_probability(test.p_value)}, level {test.level:g}"
-    return f"evidence 10^{test.statistic / np.log(10):.1f}, an alarm needs 10^{-np.log10(test.level):.1f}"
+    return f"evidence {_power_of_ten(test.statistic)}, an alarm needs {_power_of_ten(-np.log(test.level))}"
+
+
+def _power_of_ten(logarithm: float) -> str:
+    # Evidence is gathered no further than a little above this; what lies between there is noise.
+    return "10^12 or more" if logarithm > 12 * np.log(10) else f"10^{logarithm / np.log(10):.1f}"
 
 
 def _probability(p_value: float) -> str:
@@ -146,7 +151,13 @@ def _probability(p_value: float) -> str:
 
 
 def _gain(gain: ExpectedGain, threshold: float, verdict: str) -> str:
+    change = "lowers" if gain.value > 0 else "does not lower"
+    sure = (
+        f"with probability 3/4 by at least {gain.lower_quartile:.4f}, {verdict}"
+        if gain.lower_quartile > 0
+        else "with probability 3/4 by nothing that is sure, less than"
+    )
     return (
-        f"A refitted head lowers the expected cost from {gain.current_cost:.4f} to {gain.candidate_cost:.4f}; with "
-        f"probability 3/4 by at least {gain.lower_quartile:.4f}, {verdict} the {threshold:.4f} that a swap must gain."
+        f"A refitted head {change} the expected cost (from {gain.current_cost:.4f} to {gain.candidate_cost:.4f}); "
+        f"{sure} the {threshold:.4f} that a swap must gain."
     )

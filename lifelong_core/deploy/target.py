@@ -6,9 +6,13 @@ from lifelong_core.arrays import Floats
 from lifelong_core.deploy.quantification import PrevalenceEstimate
 
 
-def floored(estimate: PrevalenceEstimate) -> Floats:
-    """The estimate after half a sample more of each class, shape (C,), positive (Jeffreys' prior)."""
-    raised = estimate.effective_n * estimate.prevalence + 0.5
+def floored(estimate: PrevalenceEstimate, calibration_samples: int) -> Floats:
+    """The estimate after half a sample more of each class, shape (C,), positive (Jeffreys' prior).
+
+    The window counts for no more samples than the calibration set has: a class that was not seen is not taken to be
+    rarer than the calibration set could tell. It may come back, and then has to be decided and noticed.
+    """
+    raised = min(estimate.effective_n, calibration_samples) * estimate.prevalence + 0.5
     return raised / raised.sum()
 
 

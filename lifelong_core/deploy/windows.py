@@ -20,7 +20,7 @@ Bucket: TypeAlias = ArrayLike | tuple[ArrayLike, ArrayLike | None] | WindowSumma
 def fingerprint(window: ArrayLike | WindowSummary, groups: ArrayLike | None) -> tuple[int, str | None]:
     """Number of samples, and SHA-256 (hex) over logits and groups; 0 and None where they are not legal."""
     if isinstance(window, WindowSummary):
-        return window.samples, hashlib.sha256(window.to_bytes()).hexdigest()
+        return window.samples, window.digest
     try:
         logits = as_logits(window)
         keys = as_groups(groups, samples=logits.shape[0])
@@ -29,8 +29,9 @@ def fingerprint(window: ArrayLike | WindowSummary, groups: ArrayLike | None) -> 
     digest = hashlib.sha256(f"{logits.shape}\n".encode())
     digest.update(logits.astype("<f4", copy=False).tobytes())
     if keys is not None:
-        # Which samples belong together is what counts; the keys themselves are pseudonyms of any type.
-        digest.update(np.unique(keys, return_inverse=True)[1].astype("<i8").tobytes())
+        # Which samples belong together is what counts, not how the pseudonyms sort: each is named by its first sample.
+        _, first, member = np.unique(keys, return_index=True, return_inverse=True)
+        digest.update(first[member].astype("<i8").tobytes())
     return logits.shape[0], digest.hexdigest()
 
 
@@ -47,7 +48,8 @@ def mean_features(window: ArrayLike | WindowSummary, reference: AssumptionRefere
     """Mean over the samples of what the assumption test looks at, shape (M,)."""
     if isinstance(window, WindowSummary):
         return window.moments / window.samples
-    return reference.features(as_logits(window)).mean(axis=0)
+    logits = as_logits(window)
+    return reference.feature_sums(logits) / len(logits)
 
 
 def scores_of(head: PostProcessingHead, bucket: Bucket) -> BucketScores:

@@ -47,7 +47,7 @@ def test_a_shifted_population_gets_another_head(three, calibration, head):
     assert report.shift_test.rejected
     assert report.expected_gain.lower_quartile > POLICY.minimum_gain * COSTS.max()
     assert report.prevalence.prevalence == pytest.approx(SHIFTED, abs=0.08)
-    expected = fit_head(calibration, COSTS, target_prevalence=floored(report.prevalence))
+    expected = fit_head(calibration, COSTS, target_prevalence=floored(report.prevalence, calibration.samples))
     assert report.candidate.bias.tolist() == expected.bias.tolist()
     assert report.candidate.class_names == head.class_names
     assert report.candidate.costs.tolist() == COSTS.tolist()

@@ -73,7 +73,7 @@ def test_a_swap_goes_no_further_than_the_largest_step(setting, shifted):
     assert "step_limited" in codes(report)
     move = report.candidate.assumed_prevalence - head.assumed_prevalence
     assert np.abs(move).sum() == pytest.approx(0.3)
-    wanted = floored(report.prevalence) - head.assumed_prevalence
+    wanted = floored(report.prevalence, fitted.calibration.samples) - head.assumed_prevalence
     assert move / np.abs(move).sum() == pytest.approx(wanted / np.abs(wanted).sum())
 
 
@@ -197,7 +197,9 @@ class TestPooling:
             np.abs(e.prevalence - [0.75, 0.147, 0.103]).sum() for e in (report.prevalence, report.pooled)
         ]
         assert distance[1] < distance[0]
-        assert report.candidate.assumed_prevalence == pytest.approx(floored(report.pooled))
+        assert report.candidate.assumed_prevalence == pytest.approx(
+            floored(report.pooled, fitted.calibration.samples)
+        )
         assert AdaptationReport.from_json(report.to_json()) == report
 
     def test_one_other_environment_is_no_population(self, setting, shifted):
