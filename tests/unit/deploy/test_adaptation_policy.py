@@ -11,9 +11,11 @@ from lifelong_core.deploy import (
     AdaptationReport,
     PrevalenceEstimate,
     adapt,
+    adaptation,
     fit_head,
     quantifier,
 )
+from lifelong_core.deploy.gain import expected_gain
 from lifelong_core.deploy.target import floored, goes_back, limited
 
 COSTS = np.array([[0, 1, 1], [1, 0, 1], [2, 2, 0.0]])
@@ -86,6 +88,53 @@ def test_steps_lead_to_the_estimate(setting, shifted):
         report = adapt(fitted, shifted, head, policy)
     assert steps in (2, 3)
     assert np.abs(head.assumed_prevalence - SHIFTED).sum() < 0.3
+
+
+@pytest.mark.parametrize("step", [0.05, 0.2])
+def test_even_small_steps_lead_to_the_estimate(setting, shifted, step):
+    """A step gains little by itself; the way as a whole is what counts."""
+    _, fitted, head = setting
+    report = adapt(fitted, shifted, head, AdaptationPolicy(maximum_step=step))
+    assert report.outcome == "swap"
+    assert report.expected_gain == adapt(fitted, shifted, head, POLICY).expected_gain
+    steps = 0
+    while report.outcome == "swap" and steps < 40:
+        head, steps = report.candidate, steps + 1
+        report = adapt(fitted, shifted, head, AdaptationPolicy(maximum_step=step))
+    assert codes(report)[-1] in {"gain_too_small", "prevalence_unchanged"}
+    assert np.abs(head.assumed_prevalence - SHIFTED).sum() < 0.35
+
+
+@pytest.mark.parametrize("size", [1e-90, 1e80])
+def test_costs_of_any_size_give_the_same_outcome(setting, shifted, size):
+    _, fitted, _ = setting
+    plain, scaled = (
+        adapt(fitted, shifted, fit_head(fitted.calibration, costs), POLICY) for costs in (COSTS, size * COSTS)
+    )
+    assert (scaled.outcome, codes(scaled)) == (plain.outcome, codes(plain))
+    assert scaled.expected_gain.value / size == pytest.approx(plain.expected_gain.value)
+    assert scaled.expected_gain.lower_quartile / size == pytest.approx(plain.expected_gain.lower_quartile)
+    assert AdaptationReport.from_json(scaled.to_json()) == scaled
+
+
+def test_a_gain_that_is_no_number_keeps_the_head(setting, shifted, monkeypatch):
+    _, fitted, head = setting
+
+    def broken(*arguments, **options):
+        return replace(expected_gain(*arguments, **options), lower_quartile=float("nan"))
+
+    monkeypatch.setattr(adaptation, "expected_gain", broken)
+    report = adapt(fitted, shifted, head, POLICY)
+    assert (report.outcome, report.candidate) == ("keep", None)
+
+
+def test_a_class_that_is_not_seen_is_taken_to_be_no_rarer_than_the_calibration_set_could_tell(setting):
+    population, fitted, head = setting
+    window = population.logits(np.zeros(20_000, dtype=int), np.random.default_rng(1))
+    candidate = adapt(fitted, window, head, POLICY).candidate
+    assert candidate.assumed_prevalence.min() > 0.4 / fitted.calibration.samples
+    grouped = floored(replace(adapt(fitted, window, head, POLICY).prevalence, effective_n=10.0), 1800)
+    assert grouped.min() > 0.4 / 11.5
 
 
 @pytest.mark.parametrize(
@@ -201,6 +250,18 @@ class TestPooling:
             floored(report.pooled, fitted.calibration.samples)
         )
         assert AdaptationReport.from_json(report.to_json()) == report
+
+    def test_the_gain_counts_what_is_not_known_of_the_others(self, setting):
+        """The more the others differ, the less sure is what was borrowed."""
+        population, fitted, head = setting
+        window = population.window(SHIFTED, 220, np.random.default_rng(5))
+        policy = AdaptationPolicy(pooling=True)
+        widths = []
+        for error in (0.01, 0.12):
+            others = tuple(self.other([0.76, 0.14, 0.1], error) for _ in range(3))
+            gain = adapt(fitted, window, head, policy, context=AdaptationContext(others=others)).expected_gain
+            widths.append(gain.high - gain.low)
+        assert widths[0] < 0.95 * widths[1]
 
     def test_one_other_environment_is_no_population(self, setting, shifted):
         _, fitted, head = setting

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -97,6 +99,44 @@ def test_few_environments_are_no_population(count):
     assert (pool(own.prevalence, own.covariance, others + strange) is None) == (count < MINIMUM_OTHERS)
 
 
+def test_each_direction_is_shrunk_by_its_own_uncertainty():
+    """Three classes, unequal errors: the gain is no symmetric matrix, and the pooled point uses it the right way."""
+    centre = np.array([0.3, 0.4, 0.3])
+    own = centre + np.array([0.02, -0.01, -0.01])
+    sharp, blunt = np.array([1, -1, 0]) / np.sqrt(2), np.array([1, 1, -2]) / np.sqrt(6)
+    covariance = 1e-6 * np.outer(sharp, sharp) + 1e-2 * np.outer(blunt, blunt)
+    spread = 1e-4 * (np.eye(3) - 1 / 3)
+    others = [
+        PrevalenceEstimate(centre, centre, centre, 0.95, 999, 999.0, "x", spread, np.full(3, 99.0))
+        for _ in range(4)
+    ]
+    found = pool(own, covariance, others)
+    left = found.prevalence - centre
+    assert left @ sharp == pytest.approx((own - centre) @ sharp, rel=0.05)
+    assert abs(left @ blunt) < 0.15 * abs((own - centre) @ blunt)
+
+
+def test_an_error_that_all_environments_share_is_no_agreement():
+    """Estimates that differ by no more than their common error suggests do differ."""
+    rng = np.random.default_rng(8)
+    matrix = np.array([[1, -1], [-1, 1.0]])
+    heterogeneity = []
+    for _ in range(100):
+        points = 0.3 + 0.03 * rng.normal(size=9) + 0.05 * rng.normal() + 0.02 * rng.normal(size=9)
+        own, *others = (
+            replace(binary(float(p), np.hypot(0.02, 0.05)), n=2000, effective_n=2000.0) for p in points
+        )
+        sampling = 0.02**2 * matrix
+        found = (
+            pool(own.prevalence, sampling, others, shared_covariance=shared)
+            for shared in (None, 0.05**2 * matrix)
+        )
+        heterogeneity.append([1.0 if one is None else one.heterogeneity for one in found])
+    blind, aware = np.median(heterogeneity, axis=0)
+    real = 0.03**2 / (0.3 * 0.7)
+    assert blind < 0.7 * real < real < aware < 4 * real
+
+
 @pytest.mark.parametrize("own", [0.1, 0.4, 0.6, 0.8])
 def test_an_environment_that_is_unlike_all_others_decides_by_itself(own):
     """However precisely the others agree, and although its own window is small."""
@@ -186,6 +226,16 @@ def test_pooled_intervals_still_cover(population):
         found = pool_analysis(own, [other.estimate for other in others]).analysis.estimate
         inside.append((found.low <= truths[0]) & (truths[0] <= found.high))
     assert 0.88 < np.mean(inside) <= 1
+
+
+def test_what_no_sample_explains_stays_in_the_pooled_covariance(population):
+    own, *others = analyses(population(3, 1.5), [100, *[3000] * 5], [0.6, 0.3, 0.1], 0)
+    away = np.array([0.1, -0.06, -0.04])
+    doubted = replace(own, doubt=own.doubt + np.outer(away, away))
+    found, more = (
+        pool_analysis(one, [other.estimate for other in others]).analysis.estimate for one in (own, doubted)
+    )
+    assert np.diag(more.covariance - found.covariance) == pytest.approx(away**2, rel=0.5)
 
 
 def test_without_other_environments_nothing_is_pooled(population):
