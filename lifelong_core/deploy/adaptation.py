@@ -56,7 +56,8 @@ def adapt(
        set than this one. With `new_buckets` or `evidence`, evidence gathered over all cycles decides, so that endless
        looks raise no more false alarms than the policy allows; otherwise this window alone, at `policy.level`.
     3. Refit the head for the estimated prevalence, with half a sample of each class added, so that a class that
-       was not seen keeps a small prevalence (Jeffreys' prior) and can still be decided.
+       was not seen keeps a small prevalence (Jeffreys' prior) and can still be decided; no further away from the
+       present one than `policy.maximum_step`.
     4. Refuse if more has changed than the prevalence.
     5. Swap if, with probability 3/4, the gain in expected cost exceeds `policy.minimum_gain` times the largest
        difference that a decision can make, and neither a pin nor the cool-down forbids it.

@@ -45,13 +45,15 @@ class AdaptationReport(ArrayValue):
     shift_test: ShiftTest | None
     """None: the cycle ended before it"""
     evidence: ShiftEvidence | None
-    """of a shift, gathered up to this cycle; goes into the next one. None: the cycle was given none and no bucket"""
+    """of a shift, gathered up to this cycle; goes into the next one. None: the cycle was given neither evidence nor new
+    buckets, or ended before it could read them (then the next cycle goes on from what this one was given)"""
     assumption_test: AssumptionTest | None
     """"only the prevalence has changed"; None: the cycle ended before it"""
     pooled: PrevalenceEstimate | None
     """the estimate after the other environments had their say; None: it was not pooled"""
     expected_gain: ExpectedGain | None
-    """None: the cycle ended before it"""
+    """of a head for the estimated prevalence, even where a swap goes only part of the way; None: the cycle ended
+    before it"""
     largest_harm: float | None
     """what a swap could cost at worst per decision on this window, whatever changed; None: the cycle ended before"""
     candidate: PostProcessingHead | None
