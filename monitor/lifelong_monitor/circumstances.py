@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from lifelong_core.deploy import AdaptationContext, PrevalenceEstimate
+from lifelong_core.deploy import AdaptationContext, AdaptationReport, PrevalenceEstimate
 from lifelong_core.store import Store
 from lifelong_core.store.records import Activation, Model
 from lifelong_monitor.reports import readable_report_of
@@ -67,7 +67,7 @@ def context_of(
         served: the heads that served it; the last one serves now.
         pinned: whether a person holds the head.
         at: the time of the cycle.
-        others_since: the other environments count with cycles due since then; None: they do not count.
+        others_since: the other environments count with sound cycles due since then; None: they do not count.
     """
     if len(served) < 2:
         seconds, previous = None, None
@@ -83,9 +83,20 @@ def context_of(
 
 
 def _others(store: Store, model: Model, environment: str, since: datetime) -> tuple[PrevalenceEstimate, ...]:
-    """The newest estimate of each other environment, in the order of their names."""
+    """The estimates of the other environments whose newest cycle was sound, in the order of their names."""
     cycles = [store.cycles.last(model.id, name) for name in store.environments.list() if name != environment]
     reports = [readable_report_of(cycle) for cycle in cycles if cycle is not None and cycle.due_at >= since]
     return tuple(
-        report.prevalence for report in reports if report is not None and report.prevalence is not None
+        report.prevalence
+        for report in reports
+        if report is not None and report.prevalence is not None and _is_sound(report)
+    )
+
+
+def _is_sound(report: AdaptationReport) -> bool:
+    """Whether its estimate may be lent: not where more than the prevalence changed, or where little was seen."""
+    return (
+        report.outcome != "refuse"
+        and (report.assumption_test is None or not report.assumption_test.rejected)
+        and all(reason.code != "window_too_small" for reason in report.reasons)
     )

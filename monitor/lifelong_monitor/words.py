@@ -7,7 +7,7 @@ from lifelong_monitor.reports import readable_report_of
 
 
 def describe(result: CycleResult, class_names: Sequence[str]) -> str:
-    """Outcome, reason, estimate with interval, window and published or proposed head in one line."""
+    """Outcome, reason, estimate with interval, window, published or proposed head, and cautions in one line."""
     parts = [f"{result.outcome}. {result.reason}"]
     if result.last is not None:
         report = readable_report_of(result.last)
@@ -25,4 +25,6 @@ def describe(result: CycleResult, class_names: Sequence[str]) -> str:
             parts.append(f"Proposed; publish it with: lifelong heads approve {result.last.id}.")
         elif result.outcome == "swap":
             parts.append("Nothing is published in shadow mode.")
+        if report is not None and report.prevalence is not None and report.prevalence.cautions:
+            parts.append(f"Caution: {' '.join(report.prevalence.cautions)}")
     return " ".join(parts)

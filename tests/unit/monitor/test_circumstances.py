@@ -1,13 +1,14 @@
 """Since when a head serves, what served before, and what a person has to say about it."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 
-from lifelong_core.deploy import AdaptationContext
+from lifelong_core.deploy import AdaptationContext, LabeledLogits
 from lifelong_core.settings import PolicySettings, Settings
-from lifelong_core.store import Activation, Model, Store
+from lifelong_core.store import Activation, Model, Store, register_calibration
 from lifelong_monitor.circumstances import services
 from lifelong_monitor.cycle import CycleResult, run_cycle
 from lifelong_monitor.replay import replay
@@ -109,8 +110,8 @@ def test_no_swap_while_cooling_down(store: Store, settings: Settings, model: Mod
 def test_a_pinned_population_is_judged_and_kept(
     store: Store, settings: Settings, model: Model, place: str | None
 ) -> None:
-    store.heads.pin(model.reference, environment=place, reason="under audit", actor="ann")
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=2))
+    store.heads.pin(model.reference, environment=place, reason="under audit", actor="ann")
     result = run(store, settings, model)
     assert result.outcome == "keep"
     assert "head_pinned" in codes(result)
@@ -201,6 +202,58 @@ def test_with_pooling_the_newest_estimates_of_the_other_environments_count(
     assert context(result).others == expected
     assert result.last is not None
     assert replay(store, result.last.id) == report_of(result.last)
+
+
+def test_only_sound_estimates_are_pooled(store: Store, settings: Settings, model: Model) -> None:
+    def other_scanner(prevalence: Sequence[float], seed: int) -> LabeledLogits:
+        drawn = draw(prevalence, 600, seed=seed)
+        return LabeledLogits(drawn.logits * 0.3, drawn.labels)
+
+    reporting = PolicySettings(assumption_violated="report", minimum_gain=1.0)
+    changed = settings.model_copy(update={"environment_policies": {"reports": reporting}})
+    windows = {
+        "clinic": draw(BALANCED, 600, seed=1),
+        "sound": draw(BALANCED, 600, seed=2),
+        "small": draw(BALANCED, 90, seed=3),
+        "refused": other_scanner(SHIFTED, 4),
+        "rejected": other_scanner(BALANCED, 5),
+        "reports": other_scanner(SHIFTED, 6),
+    }
+    found = {}
+    for environment, logits in windows.items():
+        predict(store, model, environment, logits)
+        if environment != "clinic":
+            last = run_cycle(store, changed, model, environment, DUE).last
+            assert last is not None
+            found[environment] = report_of(last)
+    assert [found[name].outcome for name in ("sound", "small", "refused", "reports")] == [
+        "keep",
+        "keep",
+        "refuse",
+        "keep",
+    ]
+    for name in ("refused", "reports"):
+        test = found[name].assumption_test
+        assert test is not None
+        assert test.rejected
+    assert all(report.prevalence is not None for report in found.values())
+    assert context(run(store, settings, model, pooling=True)).others == (found["sound"].prevalence,)
+
+
+def test_what_makes_an_estimate_less_certain_stands_in_the_log_line(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=2))
+    assert "Caution" not in describe(run(store, settings, model), CLASS_NAMES)
+    register_calibration(store, model.reference, draw(BALANCED, 60, seed=1), actor="tests")
+    predict(store, model, "clinic", draw(BALANCED, 300, seed=3))
+    result = run(store, settings, model, DUE + MINUTE)
+    line = describe(result, CLASS_NAMES)
+    assert result.last is not None
+    estimate = report_of(result.last).prevalence
+    assert estimate is not None
+    assert estimate.cautions
+    assert line.endswith("Caution: " + " ".join(estimate.cautions))
 
 
 def test_estimates_older_than_the_window_are_not_pooled(
