@@ -2,12 +2,15 @@
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError
+from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.store import tables
 from lifelong_core.store.engine import Database
 from lifelong_core.store.records import check_name
 from lifelong_core.store.registry import bump_revision, changing_registry
 from lifelong_core.store.rows import now
+
+_NAMED = 20
+"""Environments that a message lists; of more it gives the number."""
 
 
 class Environments:
@@ -54,6 +57,28 @@ def ensure_environment(connection: sa.Connection, name: str) -> None:
     if name not in _names(connection):
         bump_revision(connection)
         _insert(connection, name)
+
+
+def expect_environment(connection: sa.Connection, name: str, *, mend: str) -> None:
+    """Make sure that an environment exists, so that a misspelt name is not taken for another place.
+
+    Args:
+        connection: of a transaction.
+        name: of the environment.
+        mend: what the caller can do if there is none of that name.
+
+    Raises:
+        InvalidInputError: the name is not legal.
+        NotFoundError: there is no such environment; the message names those that there are.
+    """
+    check_name(name, field="environment")
+    known = _names(connection)
+    if name in known:
+        return
+    names = ", ".join(known[:_NAMED]) + (f" and {len(known) - _NAMED} more" if len(known) > _NAMED else "")
+    raise NotFoundError(
+        f"there is no environment {name!r}; known are {names}.", field="environment", mend=mend
+    )
 
 
 def _names(connection: sa.Connection) -> list[str]:

@@ -9,12 +9,17 @@ from lifelong_core.errors import NotFoundError
 from lifelong_core.store import activations, pins, tables
 from lifelong_core.store.audit import write_audit
 from lifelong_core.store.engine import Database
-from lifelong_core.store.environments import ensure_environment
+from lifelong_core.store.environments import ensure_environment, expect_environment
 from lifelong_core.store.models import model_referenced
 from lifelong_core.store.records import Activation, HeadPin, HeadRecord, Model
 from lifelong_core.store.registry import changing_registry
 from lifelong_core.store.rows import Row, head_of, now
 from lifelong_core.store.tasks import check_fit
+
+_UNKNOWN = (
+    "Check the spelling. An environment that nobody has used yet cannot be pinned; "
+    "a pin of the default head holds for new ones too."
+)
 
 
 class Heads:
@@ -84,27 +89,27 @@ class Heads:
         """Hold the head that is in force: from now on no cycle replaces it.
 
         People may still publish and roll back there; the pin then holds what they put in force. A pinned default head
-        holds for every environment that uses it.
+        holds for every environment that uses it, new ones included.
 
         Args:
             reference: the model.
-            environment: where (created if it is new); None: the model's default head.
+            environment: where, one that has been used; None: the model's default head.
             reason: for whoever finds the pin later, 1 to 200 printable characters.
             actor: who pins it.
             expected_sequence: the sequence of the newest activation that the caller saw there (0: none); None: any.
 
         Raises:
-            NotFoundError: there is no such model.
-            InvalidInputError: the reason is empty, too long or cannot be printed.
+            NotFoundError: there is no such model or environment.
+            InvalidInputError: the reason is empty, too long or cannot be printed, or a name is not legal.
             ConflictError: it is pinned already, no head is in force, or another one than the caller saw.
         """
         pins.check_reason(reason)
         with changing_registry(self._database) as connection:
             model = model_referenced(connection, reference)
+            if environment is not None:
+                expect_environment(connection, environment, mend=_UNKNOWN)
             if expected_sequence is not None:
                 activations.expect_sequence(connection, model, environment, expected_sequence)
-            if environment is not None:
-                ensure_environment(connection, environment)
             pin = pins.add(connection, model, environment, reason=reason, actor=actor)
             details = {
                 "version": activations.serving_version(connection, model.id, environment),
@@ -120,11 +125,14 @@ class Heads:
         """Let cycles replace the head again.
 
         Raises:
-            NotFoundError: there is no such model.
+            NotFoundError: there is no such model or environment.
+            InvalidInputError: the environment's name is not legal.
             ConflictError: nothing is pinned there, or another head is in force than the caller saw.
         """
         with changing_registry(self._database) as connection:
             model = model_referenced(connection, reference)
+            if environment is not None:
+                expect_environment(connection, environment, mend="List the pins: `lifelong heads list`.")
             if expected_sequence is not None:
                 activations.expect_sequence(connection, model, environment, expected_sequence)
             pins.remove(connection, model, environment)

@@ -110,6 +110,8 @@ def test_publish_and_roll_back(run, served, tmp_path):
 
 
 def test_pin_and_unpin(run, served):
+    with open_store() as store:
+        store.environments.ensure("site-a", limit=9)
     run("heads", "pin", "net", "--reason", "frozen for the study")
     assert "head in site-a" in run(
         "heads", "pin", "net", "--environment", "site-a", "--reason", "under audit"
@@ -121,6 +123,15 @@ def test_pin_and_unpin(run, served):
     run("heads", "unpin", "net")
     (head,) = json.loads(run("heads", "list", "net", "--json"))
     assert head["pinned_in"] == "site-a: under audit"
+
+
+def test_a_pin_on_a_misspelt_environment_is_not_confirmed(run, served):
+    for arguments in (("pin", "--reason", "frozen"), ("unpin",)):
+        command, *options = arguments
+        with pytest.raises(LifelongError, match=r"no environment 'nowhere'; known are default\."):
+            run("heads", command, "net", "--environment", "nowhere", *options)
+    (head,) = json.loads(run("heads", "list", "net", "--json"))
+    assert head["pinned_in"] == ""
 
 
 def test_what_a_cycle_proposes_is_listed_and_approved(run, served):

@@ -39,6 +39,7 @@ def propose(service: Service, environment: str = "site-a", due_at: datetime = NO
 
 def test_pin_list_and_unpin(service: Service) -> None:
     client = service.client
+    service.store.environments.ensure("site-a", limit=9)
     made = client.post(f"{HEADS}/pin", json={"environment": "site-a", "reason": "under audit"})
     assert made.status_code == 201
     document = made.json()
@@ -66,6 +67,8 @@ def test_pin_list_and_unpin(service: Service) -> None:
         ({}, 422, "reason"),
         ({"reason": ""}, 422, "reason"),
         ({"reason": "why", "environment": "No Name"}, 422, "environment"),
+        ({"reason": "why", "environment": "nowhere"}, 404, "environment"),
+        ({"reason": "why", "environment": "nowhere", "expected_sequence": 0}, 404, "environment"),
         ({"reason": "why", "expected_sequence": 7}, 409, "expected_sequence"),
         ({"reason": "why", "expected_sequence": -1}, 422, "expected_sequence"),
         ({"reason": "why", "enviroment": "site-a"}, 422, "enviroment"),
@@ -76,6 +79,19 @@ def test_wrong_pins(service: Service, body: dict[str, object], status: int, fiel
     assert answer.status_code == status
     assert answer.json()["error"]["field"] == field
     assert service.client.get(HEADS).json()["pins"] == []
+
+
+@pytest.mark.parametrize("call", ["pin", "unpin"])
+def test_a_misspelt_environment_is_answered_with_the_names_there_are(service: Service, call: str) -> None:
+    service.store.environments.ensure("site-a", limit=9)
+    body = {"environment": "sight-a"} | ({"reason": "why"} if call == "pin" else {})
+    answer = service.client.post(f"{HEADS}/{call}", json=body)
+    assert answer.status_code == 404
+    error = answer.json()["error"]
+    assert (error["code"], error["field"]) == ("not_found", "environment")
+    assert "default, site-a" in error["message"]
+    assert ("default head" in error["mend"]) is (call == "pin")
+    assert service.store.environments.list() == ["default", "site-a"]
 
 
 def test_unpinning_over_somebody_elses_change_is_a_conflict(service: Service) -> None:

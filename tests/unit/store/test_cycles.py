@@ -198,6 +198,7 @@ def _publish_default(store: Store, proposed: Cycle, model: Model) -> None:
 
 
 def _pin_there(store: Store, proposed: Cycle, model: Model) -> None:
+    store.environments.ensure(SITE, limit=9)
     store.heads.pin("dermatology", environment=SITE, reason="trial", actor="bob")
 
 

@@ -13,6 +13,9 @@ SITE = "site-a"
 
 
 def pin(store: Store, environment: str | None = SITE, reason: str = "under audit") -> None:
+    """Pin a place that has been used."""
+    if environment is not None:
+        store.environments.ensure(environment, limit=9)
     store.heads.pin("dermatology", environment=environment, reason=reason, actor="ann")
 
 
@@ -38,6 +41,7 @@ def swap(store: Store, model: Model, environment: str = SITE) -> int | None:
 
 def test_a_pin_tells_who_holds_what_and_why_until_it_is_taken_away(store: Store):
     model, _ = add_serving_model(store)
+    store.environments.ensure(SITE, limit=9)
     before = store.registry()
     made = store.heads.pin("dermatology", environment=SITE, reason="under audit", actor="ann")
     assert (made.model_id, made.environment, made.reason, made.pinned_by) == (
@@ -110,6 +114,7 @@ def test_what_is_pinned_already_or_not_at_all_is_a_conflict(store: Store):
         pin(store, reason="another")
     pin(store, None)
     assert [one.environment for one in store.heads.pins("dermatology")] == [None, SITE]
+    store.environments.ensure("site-b", limit=9)
     with pytest.raises(ConflictError, match="head in site-b of dermatology@1 is not pinned"):
         store.heads.unpin("dermatology", environment="site-b", actor="ann")
 
@@ -155,9 +160,28 @@ def test_only_what_is_in_force_can_be_pinned(store: Store):
         store.heads.unpin("nothing", environment=None, actor="ann")
 
 
-def test_pinning_names_the_environment_as_publishing_does(store: Store):
-    add_serving_model(store)
-    pin(store, "site-new")
-    assert "site-new" in store.environments.list()
+def test_a_misspelt_environment_is_neither_pinned_nor_unpinned(store: Store):
+    model, _ = add_serving_model(store)
+    pin(store)
+    before = (store.registry(), store.audit.list(), store.environments.list())
+    place = {"environment": "sight-a", "actor": "ann"}
+    with pytest.raises(
+        NotFoundError, match=r"no environment 'sight-a'; known are default, site-a\.(.*)new ones"
+    ) as refused:
+        store.heads.pin("dermatology", reason="why", **place)
+    assert refused.value.field == "environment"
+    with pytest.raises(NotFoundError, match=r"known are default, site-a\."):
+        store.heads.unpin("dermatology", **place)
     with pytest.raises(InvalidInputError, match="legal"):
-        pin(store, "Site New")
+        store.heads.pin("dermatology", reason="why", environment="Site New", actor="ann")
+    assert (store.registry(), store.audit.list(), store.environments.list()) == before
+    pin(store, None)
+    assert pinned(store, model, "sight-a")
+
+
+def test_of_many_environments_a_message_names_some(store: Store):
+    add_serving_model(store)
+    for number in range(30):
+        store.environments.ensure(f"site-{number:02}", limit=99)
+    with pytest.raises(NotFoundError, match=r"default, site-00, (.*), site-18 and 11 more\."):
+        store.heads.pin("dermatology", reason="why", environment="nowhere", actor="ann")
