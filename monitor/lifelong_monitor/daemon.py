@@ -4,11 +4,13 @@ import logging
 import os
 import signal
 import threading
+import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from types import FrameType
 
-from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
 from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from lifelong_core.errors import ConfigurationError, LifelongError
@@ -49,7 +51,6 @@ class Daemon:
         Raises:
             ConfigurationError: the database has no schema, or that of another version, or cannot be used at all.
         """
-        self._scheduler.add_listener(self._after_unexpected_error, EVENT_JOB_ERROR)
         self._scheduler.add_job(
             self._tick,
             AlignedTrigger(self._interval),
@@ -76,15 +77,23 @@ class Daemon:
 
     def _tick(self) -> None:
         self._idle.clear()
+        # None is due while one runs: the scheduler would only warn that it cannot start it.
+        self._schedule(None)
+        started, succeeded = time.monotonic(), False
         try:
             ticker = None if self._stopping.is_set() else self._ticker or self._open()
             if ticker is not None:
                 now = datetime.now(UTC)
                 ticker.tick(now, due_before(now, self._interval))
+            succeeded = True
         except LifelongError as error:
             log.warning("this tick failed, trying again soon: %s", error)
-            self._after_failed_tick()
         finally:
+            # The scheduler logs the traceback of what nobody expected.
+            if succeeded:
+                self._after_tick(time.monotonic() - started)
+            else:
+                self._after_failed_tick()
             self._idle.set()
 
     def _open(self) -> Ticker | None:
@@ -98,15 +107,23 @@ class Daemon:
         self._ticker = Ticker(store, self._settings, self._exporter, stopping=self._stopping.is_set)
         return self._ticker
 
-    def _after_unexpected_error(self, event: JobExecutionEvent) -> None:  # noqa: ARG002 - a listener
-        # The scheduler has logged the traceback already.
-        self._after_failed_tick()
+    def _after_tick(self, seconds: float) -> None:
+        if seconds > self._interval.total_seconds() and not self._stopping.is_set():
+            log.warning(
+                "this tick took %.1f s, longer than LIFELONG_CYCLE_INTERVAL_SECONDS;"
+                " those that came due meanwhile are left out",
+                seconds,
+            )
+        self._schedule(due_before(datetime.now(UTC), self._interval) + self._interval)
 
     def _after_failed_tick(self) -> None:
         self._exporter.count_tick_error()
-        if not self._stopping.is_set():
-            soon = datetime.now(UTC) + min(self._interval, timedelta(seconds=RETRY_SECONDS))
-            self._scheduler.modify_job(_TICK, next_run_time=soon)
+        self._schedule(datetime.now(UTC) + min(self._interval, timedelta(seconds=RETRY_SECONDS)))
+
+    def _schedule(self, at: datetime | None) -> None:
+        """When the next tick comes; None: not before this is called again."""
+        with suppress(JobLookupError):  # a scheduler that was shut down knows no job any more
+            self._scheduler.modify_job(_TICK, next_run_time=at)
 
     def _shut_down(self) -> None:
         self._scheduler.shutdown(wait=False)

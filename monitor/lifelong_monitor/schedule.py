@@ -24,6 +24,10 @@ class AlignedTrigger(BaseTrigger):
     def __init__(self, interval: timedelta) -> None:
         self._interval = interval
 
+    def __repr__(self) -> str:
+        """As the scheduler names it in the log."""
+        return f"every {self._interval.total_seconds():g} s since 1970 (UTC)"
+
     def get_next_fire_time(  # pyright: ignore[reportIncompatibleMethodOverride] - the base has no types
         self, previous_fire_time: datetime | None, now: datetime
     ) -> datetime:

@@ -1,7 +1,9 @@
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,6 +12,7 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
 from lifelong_monitor.daemon import Daemon
 from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.schedule import due_before
 from lifelong_monitor.tick import Ticker
 from tests.unit.monitor.population import BALANCED, draw, predict
 
@@ -89,6 +92,52 @@ def test_after_a_failed_tick_it_does_not_wait_for_the_next_hour(
     monkeypatch.setattr("lifelong_monitor.daemon.RETRY_SECONDS", 0.1)
     with running(settings.model_copy(update={"cycle_interval_seconds": 3600.0}), exporter):
         until(lambda: tick_errors(exporter) >= 3)
+
+
+def test_a_tick_that_outlasts_the_interval_is_said_in_our_words_and_the_next_one_comes(
+    store: Store,
+    settings: Settings,
+    exporter: Exporter,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ticks: list[datetime] = []
+
+    def takes_long(_: Ticker, now: datetime, __: datetime) -> None:
+        ticks.append(now)
+        time.sleep(0.5 if len(ticks) == 1 else 0)
+
+    monkeypatch.setattr(Ticker, "tick", takes_long)
+    with running(settings.model_copy(update={"cycle_interval_seconds": 0.2}), exporter):
+        until(lambda: len(ticks) >= 3)
+    warnings = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [record.name for record in warnings] == ["lifelong_monitor.daemon"]
+    assert "longer than LIFELONG_CYCLE_INTERVAL_SECONDS" in warnings[0].getMessage()
+    assert tick_errors(exporter) == 0
+
+
+def test_a_first_tick_that_runs_into_the_full_interval_is_nothing_to_warn_of(
+    store: Store,
+    settings: Settings,
+    exporter: Exporter,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    interval = timedelta(seconds=1)
+    due: list[datetime] = []
+
+    def into_the_next(_: Ticker, now: datetime, due_at: datetime) -> None:
+        due.append(due_at)
+        if len(due) == 1:
+            time.sleep((due_at + interval - now).total_seconds() + 0.05)
+
+    monkeypatch.setattr(Ticker, "tick", into_the_next)
+    now = datetime.now(UTC)
+    time.sleep((due_before(now, interval) + interval * 1.3 - now).total_seconds())
+    with running(settings.model_copy(update={"cycle_interval_seconds": 1.0}), exporter):
+        until(lambda: len(due) == 2)
+    assert due[1] == due[0] + 2 * interval
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 def test_a_database_without_a_schema_stops_it(settings: Settings, exporter: Exporter) -> None:

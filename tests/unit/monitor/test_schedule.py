@@ -52,6 +52,10 @@ def test_missed_ticks_are_not_made_up_for() -> None:
     assert AlignedTrigger(HOUR).get_next_fire_time(last, now) == at("2025-03-01T18:00:00")
 
 
+def test_the_log_names_the_schedule_in_words() -> None:
+    assert str(AlignedTrigger(HOUR)) == repr(AlignedTrigger(HOUR)) == "every 3600 s since 1970 (UTC)"
+
+
 @pytest.mark.parametrize("seconds", [1e-9, 0.5, 3600, 86400 * 3])
 def test_every_legal_interval_is_positive(seconds: float) -> None:
     assert interval_of(seconds) > timedelta(0)
