@@ -15,8 +15,9 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
 from lifelong_core.arrays import as_labels, as_logits
-from lifelong_core.deploy import LabeledLogits
-from lifelong_core.errors import InvalidInputError, NotFoundError, PayloadTooLargeError
+from lifelong_core.deploy import LabeledLogits, quantifier
+from lifelong_core.errors import InvalidInputError, NotFoundError, PayloadTooLargeError, UnidentifiableError
+from lifelong_core.settings import Settings
 from lifelong_core.store import Store, register_calibration
 from lifelong_core.store.records import Scope
 from lifelong_service.bodies import media_type, parsed
@@ -121,25 +122,51 @@ async def add_calibration_set(request: Request, reference: str) -> dict[str, Any
             body = await parts[0].read() if parts else b""
     else:
         body = await request.body()
-    limit = worker.settings.maximum_model_bytes
     return await run_in_threadpool(
-        _add, worker.store, reference, body, actor, json=kind == "application/json", limit=limit
+        _add, worker.store, worker.settings, reference, body, actor, json=kind == "application/json"
     )
 
 
-def _add(store: Store, reference: str, body: bytes, actor: str, *, json: bool, limit: int) -> dict[str, Any]:
+def _add(
+    store: Store, settings: Settings, reference: str, body: bytes, actor: str, *, json: bool
+) -> dict[str, Any]:
     if json:
         document = parsed(body, NewCalibrationSet)
         logits, labels = as_logits(document.logits), np.asarray(document.labels)
         groups = None if document.groups is None else np.asarray(document.groups)
         labelled = LabeledLogits(logits, as_labels(labels, classes=logits.shape[1]), groups)
     else:
-        labelled = _unpacked(body, limit)
+        labelled = _unpacked(body, settings.maximum_model_bytes)
     model = store.models.get(reference)
+    _check_quantifiable(labelled, settings.quantifier)
     head = register_calibration(store, model.reference, labelled, actor=actor)
     model = store.models.get(model.reference)
     record = store.calibration_sets.get(model.calibration_set_id or 0)
     return calibration_set_document(record) | {"model": model.reference, "head_version": head.version}
+
+
+def _check_quantifiable(labelled: LabeledLogits, method: str) -> None:
+    """Turn away a set from which no cycle could estimate a prevalence, before its head serves.
+
+    PACC compares the classes' mean probabilities, which takes milliseconds. What it cannot tell apart, the method of
+    the monitor perhaps can: only then it is worth its time.
+
+    Raises:
+        UnidentifiableError: classes look exactly alike.
+    """
+    if not labelled.counts.all():
+        return  # the registration says by name which class lacks
+    try:
+        quantifier("PACC").fit(labelled)
+    except UnidentifiableError:
+        try:
+            quantifier(method).fit(labelled)
+        except UnidentifiableError as error:
+            raise UnidentifiableError(
+                error.message,
+                field="logits",
+                mend="Check that these are the model's logits, and that the classes can be told apart by them.",
+            ) from error
 
 
 def _unpacked(body: bytes, limit: int) -> LabeledLogits:

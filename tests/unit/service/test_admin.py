@@ -89,6 +89,34 @@ def test_wrong_calibration_sets(service: Service, body: bytes, kind: str, status
     assert answer.json()["error"]["field"]
 
 
+@pytest.mark.parametrize("method", ["auto", "ACC"])
+def test_logits_that_tell_no_class_apart_are_refused_before_their_head_serves(
+    registered: None, serve: Callable[..., Service], method: str
+) -> None:
+    service = serve(quantifier=method)
+    path = "/v1/admin/models/linear"
+    before = [service.client.get(f"{path}/{what}").json() for what in ("heads", "calibration-sets")]
+    body = {"logits": [[0.5, 1.0, 2.0]] * 60, "labels": [0, 1, 2] * 20}
+    answer = service.client.post(f"{path}/calibration-sets", json=body)
+    assert answer.status_code == 422
+    error = answer.json()["error"]
+    assert (error["code"], error["field"]) == ("unidentifiable", "logits")
+    assert "cannot tell" in error["message"]
+    assert [service.client.get(f"{path}/{what}").json() for what in ("heads", "calibration-sets")] == before
+    lacking = service.client.post(f"{path}/calibration-sets", json=body | {"labels": [0, 1] * 30})
+    assert (lacking.status_code, lacking.json()["error"]["field"]) == (422, "labels")
+
+
+def test_classes_that_mean_probabilities_hide_but_their_spread_shows_are_taken(service: Service) -> None:
+    labels = np.arange(600) % 3
+    # 2 and 1 look alike to the softmax, which never sees more than e^-12 of either
+    spread = np.random.default_rng(3).normal(size=600) * np.array([1.0, 0.3, 2.0])[labels]
+    logits = np.stack([np.full(600, 15.0), spread, -spread], axis=1)
+    body = {"logits": logits.tolist(), "labels": labels.tolist()}
+    answer = service.client.post("/v1/admin/models/linear/calibration-sets", json=body)
+    assert answer.status_code == 201, answer.text
+
+
 def test_an_npz_that_unpacks_to_too_much_is_refused(registered: None, serve: Callable[..., Service]) -> None:
     service = serve(maximum_model_bytes=100_000)
     file = BytesIO()
