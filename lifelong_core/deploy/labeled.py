@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, Integers, Logits, Mask, as_groups, as_labels, as_logits, frozen
 from lifelong_core.deploy.npz import read_npz, write_npz
+from lifelong_core.deploy.softmax import one_hot
 from lifelong_core.deploy.values import ArrayValue
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,3 +113,28 @@ class LabeledLogits(ArrayValue):
         if self.groups is not None:
             arrays["groups"] = self.groups.astype(self.groups.dtype.newbyteorder("<"), copy=False)
         return arrays
+
+
+def check_every_class(data: LabeledLogits) -> None:
+    """What is learnt class by class needs a sample of each.
+
+    Raises:
+        UnidentifiableError: a class has no sample.
+    """
+    absent = data.counts == 0
+    if absent.any():
+        raise UnidentifiableError(
+            f"class {int(np.argmax(absent))} has no calibration sample.",
+            field="calibration",
+            mend="Add labelled samples of this class.",
+        )
+
+
+def class_means(features: Floats, data: LabeledLogits) -> Floats:
+    """Mean feature of each class, shape (F, C): column k belongs to class k; every class has a sample.
+
+    Args:
+        features: of the samples, shape (N, F).
+        data: the samples.
+    """
+    return features.T @ (one_hot(data.labels, data.classes) / data.counts)

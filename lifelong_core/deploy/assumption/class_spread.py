@@ -6,8 +6,7 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.softmax import one_hot
+from lifelong_core.deploy.labeled import LabeledLogits, class_means
 
 PSEUDO_SAMPLES = 2.0
 """A class's covariance counts as if so many of its samples came from all classes alike: a feature that none of twenty
@@ -57,7 +56,7 @@ class ClassSpread:
     def of(cls, rows: Floats, data: LabeledLogits) -> Self:
         """From features (N, K) of the calibration samples."""
         counts, labels = data.counts, data.labels
-        means = (one_hot(labels, data.classes) / counts).T @ rows
+        means = class_means(rows, data).T
         residuals = rows - means[labels]
         covariances = np.empty((data.classes, rows.shape[1], rows.shape[1]))
         for k in range(data.classes):

@@ -9,8 +9,7 @@ import numpy as np
 from lifelong_core.arrays import Floats, Integers, Logits, centred
 from lifelong_core.deploy.calibration import fit_weighted
 from lifelong_core.deploy.folds import stratified_folds
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.softmax import one_hot
+from lifelong_core.deploy.labeled import LabeledLogits, class_means
 
 FREQUENCIES = 48
 """Random directions in which the kernel test compares; each gives a cosine and a sine."""
@@ -79,7 +78,7 @@ class FeatureMap:
         middle: Floats = np.median(rows, axis=0)
         spread = _robust_spread(rows, middle)
         scaled = _scaled(rows, middle, spread)
-        centres = _centres(scaled, data)
+        centres = class_means(scaled, data).T
         # One parameter: what is fitted to the calibration samples must not know them by heart.
         fitted = fit_weighted(data.logits, data.labels, np.ones(data.samples), bias=False)
         temperature = float(np.mean(fitted.temperature))
@@ -121,7 +120,7 @@ class FeatureMap:
         folds = stratified_folds(data, FOLDS)
         for fold in range(1 + int(folds.max()) if folds.any() else 0):
             held = folds == fold
-            centres = _centres(scaled[~held], data.select(~held))
+            centres = class_means(scaled[~held], data.select(~held)).T
             distances = _nearest(scaled[held], centres)
             features[held, self.steps - self.far.size : self.steps] = _far_beyond(distances, self.far)
         return features
@@ -178,10 +177,6 @@ def log_odds(scores: Floats) -> Floats:
 def column_order(rows: Floats) -> Integers:
     """Rank of each column by its mean, shape (C,): renumbering the classes renumbers it likewise."""
     return np.argsort(np.argsort(rows.mean(axis=0), kind="stable"), kind="stable").astype(np.int64)
-
-
-def _centres(scaled: Floats, data: LabeledLogits) -> Floats:
-    return (one_hot(data.labels, data.classes) / data.counts).T @ scaled
 
 
 def _scaled(rows: Floats, middle: Floats, spread: Floats) -> Floats:

@@ -30,10 +30,10 @@ from lifelong_core.deploy.assumption.drift import DriftDetectors, tangents, with
 from lifelong_core.deploy.assumption.features import FeatureMap
 from lifelong_core.deploy.assumption.result import AssumptionTest, ComponentTest
 from lifelong_core.deploy.checks import as_class_names, as_level, as_parameter
-from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
 from lifelong_core.deploy.scientific import f_tail, normal_quantile, t_tail
 from lifelong_core.deploy.simplex import simplex_least_squares, tangent_basis
-from lifelong_core.errors import InvalidInputError, UnidentifiableError
+from lifelong_core.errors import InvalidInputError
 
 RELIABLE_FROM = 500
 """Calibration samples below which the test's level is not promised."""
@@ -71,13 +71,7 @@ class AssumptionReference:
         Raises:
             UnidentifiableError: a class has no calibration sample.
         """
-        absent = calibration.counts == 0
-        if absent.any():
-            raise UnidentifiableError(
-                f"class {int(np.argmax(absent))} has no calibration sample.",
-                field="calibration",
-                mend="Add labelled samples of this class.",
-            )
+        check_every_class(calibration)
         feature_map = FeatureMap.of(calibration)
         own = feature_map.of_calibration(calibration)
         detectors = DriftDetectors.of(calibration, feature_map, own)

@@ -5,7 +5,7 @@ from abc import abstractmethod
 import numpy as np
 
 from lifelong_core.arrays import Floats, Logits
-from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.deploy.scientific import solve
@@ -18,7 +18,7 @@ class AdjustedCount(FittedQuantifier):
 
     def _fit(self) -> None:
         self._own = self._features(self.calibration.logits)
-        self._means = self._class_means(self._own)
+        self._means = class_means(self._own, self.calibration)
         self._check_separated(self._own)
 
     @abstractmethod
@@ -115,8 +115,7 @@ def matching_influence(
         prevalence: shape (C,), where it is linearised.
     """
     labels = calibration.labels
-    onehot = one_hot(labels, calibration.classes) / calibration.counts
-    pulls = onehot.T @ own
+    pulls = class_means(own, calibration).T
     expected = prevalence @ pulls
     pushes = (own - pulls[labels]) * prevalence[labels][:, np.newaxis]
     return Influence(window - expected, own - expected, -pushes)

@@ -17,7 +17,7 @@ from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import canonical
 from lifelong_core.deploy.evidence.reference import ScoreReference
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
 from lifelong_core.deploy.quantification.cautions import cautions
 from lifelong_core.deploy.quantification.codebook import Codebook
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
@@ -84,13 +84,7 @@ class FittedQuantifier(ABC):
             UnidentifiableError: a class has no calibration sample, or the method cannot tell the classes
                 apart.
         """
-        absent = calibration.counts == 0
-        if absent.any():
-            raise UnidentifiableError(
-                f"class {int(np.argmax(absent))} has no calibration sample.",
-                field="calibration",
-                mend="Add labelled samples of this class.",
-            )
+        check_every_class(calibration)
         self.calibration = calibration
         self.settings: Mapping[str, float] = MappingProxyType({**self.defaults, **settings})
         self._separation: Separation | None = None
@@ -300,11 +294,6 @@ class FittedQuantifier(ABC):
             return window.clusters()
         keys = as_groups(groups, samples=samples)
         return None if keys is None else Clusters.of(keys)
-
-    def _class_means(self, features: Floats) -> Floats:
-        """Mean calibration feature of each class, shape (F, C): column k belongs to class k."""
-        onehot = self.calibration.labels[:, np.newaxis] == np.arange(self.calibration.classes)
-        return features.T @ (onehot / self.calibration.counts)
 
     def _check_separated(self, features: Floats) -> None:
         """Refuse features whose class means are linearly dependent (thesis section 6.1.3, assumption ii, Ex. 6.5).

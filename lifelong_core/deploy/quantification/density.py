@@ -7,6 +7,7 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Logits
 from lifelong_core.deploy.folds import stratified_folds
+from lifelong_core.deploy.labeled import class_means
 from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature, smoothed
 from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, as_bandwidth
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
@@ -78,7 +79,7 @@ class KernelDensityQuantifier(FittedQuantifier):
 
     def _second_solution(self, features: Floats, counts: Floats, prevalence: Floats) -> Floats:
         assumed = smoothed(prevalence, float(counts.sum()))
-        means = self._class_means(_posteriors(self._crossfitted, assumed))
+        means = class_means(_posteriors(self._crossfitted, assumed), self.calibration)
         window = _posteriors(self._split(features)[1], assumed)
         return simplex_least_squares(means, mean_feature(window, counts))
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import numpy as np
 
 from lifelong_core.arrays import Floats, Logits
-from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.quantification.adjusted import matching_directions, matching_influence
 from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.density import KernelDensityQuantifier
@@ -103,7 +103,7 @@ class HellingerDistanceHistograms(FittedQuantifier):
         self._bins = _whole(self.settings, "bins", 2, MOST_BINS)
         self._own = self._features(self.calibration.logits)
         self._check_separated(self._own)
-        self._means = self._class_means(self._own)
+        self._means = class_means(self._own, self.calibration)
 
     def _features(self, rows: Logits) -> Floats:
         """1 in the bin of each class's probability, shape (N, C * bins)."""
@@ -213,7 +213,7 @@ class KernelDensityCauchySchwarz(FittedQuantifier):
         self._kernels = ClassKernels.at(own, self.calibration, np.sqrt(2) * self._bandwidth)
         self._own = self._features(self.calibration.logits)
         self._check_separated(self._own)
-        means = self._class_means(self._own)
+        means = class_means(self._own, self.calibration)
         self._products = (means + means.T) / 2
 
     def _features(self, rows: Logits) -> Floats:

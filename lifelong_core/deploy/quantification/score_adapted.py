@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.quantification.adjusted import adjusted_influence
 from lifelong_core.deploy.quantification.base import mean_feature
 from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.deploy.simplex import simplex_least_squares
-from lifelong_core.deploy.softmax import one_hot, softmax
+from lifelong_core.deploy.softmax import softmax
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ScoreAdaptedCount:
         `prevalence`, positive, is the one under which posteriors are taken.
         """
         window, own = self._posteriors(scores, prevalence)
-        return simplex_least_squares(self._means(own), mean_feature(window, counts))
+        return simplex_least_squares(class_means(own, self.calibration), mean_feature(window, counts))
 
     def influence(self, scores: Floats, prevalence: Floats) -> Influence:
         """How each sample moves the estimate.
@@ -40,13 +40,9 @@ class ScoreAdaptedCount:
         alike.
         """
         window, own = self._posteriors(scores, prevalence)
-        return adjusted_influence(self._means(own), window, own, self.calibration.labels, prevalence)
+        means = class_means(own, self.calibration)
+        return adjusted_influence(means, window, own, self.calibration.labels, prevalence)
 
     def _posteriors(self, scores: Floats, prevalence: Floats) -> tuple[Floats, Floats]:
         shift = np.log(prevalence / self.calibration.prevalence)
         return softmax(scores + shift), softmax(self.crossfitted + shift)
-
-    def _means(self, own: Floats) -> Floats:
-        """Mean of each class, shape (C, C): column k belongs to class k."""
-        members = one_hot(self.calibration.labels, self.calibration.classes)
-        return own.T @ (members / self.calibration.counts)

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.scientific import chi_square_quantile
 from lifelong_core.deploy.simplex import tangent_basis
 from lifelong_core.deploy.softmax import one_hot
@@ -40,7 +40,7 @@ class Separation:
     @classmethod
     def of(cls, features: Floats, calibration: LabeledLogits) -> Self:
         """Of the calibration samples' features, shape (N, F)."""
-        means = features.T @ (one_hot(calibration.labels, calibration.classes) / calibration.counts)
+        means = class_means(features, calibration)
         basis = tangent_basis(calibration.classes)
         # All directions: with fewer features than classes, some show in none of them.
         _, found, rows = np.linalg.svd(means @ basis, full_matrices=True)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.deploy.labeled import check_every_class, class_means
+from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 
 @pytest.fixture
@@ -112,3 +113,15 @@ def test_a_single_npy_array_is_refused():
     np.save(file, np.eye(2))
     with pytest.raises(InvalidInputError):
         LabeledLogits.from_bytes(file.getvalue())
+
+
+def test_class_means_are_the_means_of_each_class():
+    data = LabeledLogits(np.eye(2)[[0, 1, 1]], [0, 1, 1])
+    features = np.array([[1.0, 5.0, 2.0], [2.0, 0.0, 4.0], [4.0, 1.0, 4.0]])
+    assert class_means(features, data).tolist() == [[1, 3], [5, 0.5], [2, 4]]
+
+
+def test_a_class_without_samples_is_named():
+    check_every_class(LabeledLogits(np.eye(3), [0, 1, 2]))
+    with pytest.raises(UnidentifiableError, match="class 1"):
+        check_every_class(LabeledLogits(np.eye(3), [0, 2, 2]))
