@@ -23,6 +23,8 @@ SEED = 0
 HOURS_PER_YEAR = 8760
 POLICY = AdaptationPolicy()
 ALARM = float(np.log(POLICY.looks_between_false_alarms))
+RARE = (1e-2, 1e-3, 1e-4)
+"""What a head assumes of a class that was missing for a while; a swap floors it at half a sample or so."""
 MOST_SAMPLES = 40_000
 """A shift that is not found by then counts as found then."""
 
@@ -58,6 +60,23 @@ class Calm:
 
 
 @dataclass(frozen=True)
+class Return:
+    """How many samples it takes to find a class that the head hardly assumes; every class has its turns."""
+
+    task: str
+    classes: int
+    calibration: int
+    assumed: float
+    """prevalence of the class for the head; all others are alike"""
+    returned: float
+    """its prevalence from then on"""
+    samples: float
+    """median over streams"""
+    found: float
+    """share of the streams in which it was found at all"""
+
+
+@dataclass(frozen=True)
 class Population:
     """Labelled logits to draw from."""
 
@@ -88,14 +107,18 @@ def populations() -> Iterator[Population]:
 
 
 def installed(
-    population: Population, size: int, rng: np.random.Generator
+    population: Population, size: int, rng: np.random.Generator, prevalence: np.ndarray | None = None
 ) -> tuple[np.ndarray, PostProcessingHead, ScoreReference]:
-    """The prevalence that a head assumes, the head, and what the evidence against it is measured by."""
+    """The prevalence that a head assumes, the head, and what the evidence against it is measured by.
+
+    The calibration set has all classes alike; so does the prevalence, where none is given.
+    """
     classes = population.data.classes
-    prevalence = np.full(classes, 1 / classes)
-    calibration = population.draw(prevalence, size, rng)
+    alike = np.full(classes, 1 / classes)
+    prevalence = alike if prevalence is None else prevalence
+    calibration = population.draw(alike, size, rng)
     while not calibration.counts.all():
-        calibration = population.draw(prevalence, size, rng)
+        calibration = population.draw(alike, size, rng)
     head = fit_head(calibration, 1 - np.eye(classes), target_prevalence=prevalence)
     return prevalence, head, ScoreReference.of(calibration, head)
 
@@ -116,15 +139,42 @@ def delay(population: Population, size: int, distance: float, streams: int, look
     for _ in range(streams):
         prevalence, head, reference = installed(population, size, rng)
         target = shifted(prevalence, distance, rng)
-        evidence: ShiftEvidence | None = None
-        seen = 0
-        while seen < MOST_SAMPLES and (evidence is None or evidence.log_e_value < ALARM):
-            bucket = bucket_scores(head, population.draw(target, look, rng).logits)
-            evidence = gather_evidence(evidence, reference, [bucket], key="", tolerance=POLICY.tolerance)
-            seen += look
-        needed.append(seen if evidence is not None and evidence.log_e_value >= ALARM else MOST_SAMPLES)
+        needed.append(samples_to_find(population, head, reference, target, look, rng))
     found = float(np.mean([one < MOST_SAMPLES for one in needed]))
     return Delay(population.name, population.data.classes, size, distance, float(np.median(needed)), found)
+
+
+def comeback(population: Population, size: int, assumed: float, streams: int, look: int) -> Return:
+    classes, returned = population.data.classes, 0.1
+    rng = np.random.default_rng([SEED, size, int(1 / assumed)])
+    needed: list[int] = []
+    for stream in range(streams):
+        before, after = np.empty(classes), np.empty(classes)
+        for prevalence, one in ((before, assumed), (after, returned)):
+            prevalence[:] = (1 - one) / (classes - 1)
+            prevalence[stream % classes] = one
+        _, head, reference = installed(population, size, rng, before)
+        needed.append(samples_to_find(population, head, reference, after, look, rng))
+    found = float(np.mean([one < MOST_SAMPLES for one in needed]))
+    return Return(population.name, classes, size, assumed, returned, float(np.median(needed)), found)
+
+
+def samples_to_find(
+    population: Population,
+    head: PostProcessingHead,
+    reference: ScoreReference,
+    target: np.ndarray,
+    look: int,
+    rng: np.random.Generator,
+) -> int:
+    """How many samples of a population with the target prevalence raise an alarm; at most MOST_SAMPLES."""
+    evidence: ShiftEvidence | None = None
+    for seen in range(look, MOST_SAMPLES, look):
+        bucket = bucket_scores(head, population.draw(target, look, rng).logits)
+        evidence = gather_evidence(evidence, reference, [bucket], key="", tolerance=POLICY.tolerance)
+        if evidence.log_e_value >= ALARM:
+            return seen
+    return MOST_SAMPLES
 
 
 def calm(population: Population, size: int, streams: int, years: float, look: int) -> Calm:
@@ -168,6 +218,7 @@ def main() -> None:
     shifts = (0.5, 0.2) if arguments.quick else (0.5, 0.2, 0.1)
     quiet: list[Calm] = []
     delays: list[Delay] = []
+    returns: list[Return] = []
     for population in populations():
         for size in sizes[:2]:
             quiet.append(calm(population, size, streams, years, look=50))
@@ -184,6 +235,15 @@ def main() -> None:
                     f"{delays[-1].samples:6,.0f} samples (in {100 * delays[-1].found:.0f} % of the streams)",
                     flush=True,
                 )
+        for size in sizes[:2]:
+            for assumed in RARE:
+                returns.append(comeback(population, size, assumed, 3 if arguments.quick else 9, look=500))
+                print(
+                    f"{returns[-1].task:26s} calibration {size:6,d}: a class assumed at {assumed:g} that returns at "
+                    f"{returns[-1].returned:g} found after {returns[-1].samples:6,.0f} samples "
+                    f"(in {100 * returns[-1].found:.0f} % of the streams)",
+                    flush=True,
+                )
     if arguments.json:
         figures = {
             "benchmark": "evidence",
@@ -192,6 +252,7 @@ def main() -> None:
             "policy": POLICY.to_document(),
             "calm": [asdict(one) for one in quiet],
             "delays": [asdict(one) for one in delays],
+            "returns": [asdict(one) for one in returns],
         }
         print(json.dumps(figures))
 

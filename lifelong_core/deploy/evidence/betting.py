@@ -14,6 +14,13 @@ sum Y - k(l) sum Y^2: it needs only the first two moments of a bucket's scores, 
 Samples of one group may depend on each other: the summed Y of a group of m samples still has E <= 0, and is at least
 -m r, so that with l = (largest m) r the same holds with sums over groups in place of samples. Nothing is assumed about
 the dependence within a group.
+
+How long a bet should be (Kelly 1956) is its gain over the second moment of Y that goes with the gain, not over the one
+that is assumed: where a class of which the head assumes hardly any returns, its samples score a hundred times as far
+off as the scores are assumed to spread. How far is not known before it happens; but scores lie on the simplex, and
+where they are sharp, a gain of w.(mean score - expectation) = g comes with a second moment greater by g times
+max(w) + min(w) - 2 w.expectation. A head that assumes exactly none of a class gives it scores of zero, whose mean says
+nothing: this class is found by what its samples take from the scores of the others, or not at all.
 """
 
 import numpy as np
@@ -26,10 +33,13 @@ LARGEST_STAKE = 0.5
 """Share of the capital that the worst sample or group can cost; larger bets are scaled down."""
 
 SHIFTS = (0.015, 0.04, 0.1, 0.25)
-"""Changes of a class's mean score for which the fixed bets are made."""
+"""Changes of a class's mean score, beyond the zone's edge, for which the fixed bets are made."""
 
 _SMALLEST_SPREAD = 1e-3
 """Directions in which scores spread less than this, relative to the mean over directions, count as spread so much."""
+
+_ROUNDING = 1e-12
+"""Scores that differ by less are not told from equal ones."""
 
 
 def log_growth(
@@ -58,23 +68,30 @@ def log_growth(
     return scale * gain - scale**2 * cost
 
 
-def fixed_bets(reference: ScoreReference) -> Floats:
-    """Bets on each class's mean score going up or down by each of SHIFTS, shape (J, C).
+def fixed_bets(reference: ScoreReference, tolerance: float) -> Floats:
+    """Bets on each class's mean score leaving the zone upwards or downwards by each of SHIFTS, shape (J, C).
 
     For a calibrated head this is the most powerful direction against a class that becomes more or less prevalent at
-    the expense of all others alike: its likelihood ratio is linear in the score of that class.
+    the expense of all others alike: its likelihood ratio is linear in the score of that class. Nothing is bet on
+    scores that are all the same: all zeros.
+
+    Args:
+        reference: of the head.
+        tolerance: see `ScoreReference.tolls`.
     """
     classes = reference.classes
     sides = np.eye(classes) if classes == 2 else np.vstack([np.eye(classes), -np.eye(classes)])
     variances = np.abs(sides) @ np.diag(reference.spread)
-    return np.vstack([sides * (shift / (variances + shift))[:, np.newaxis] for shift in SHIFTS])
+    sides = np.where((variances > _ROUNDING**2)[:, np.newaxis], sides, 0)
+    edges = variances + reference.tolls(sides, tolerance)
+    return np.vstack([sides * (shift / (edges + shift))[:, np.newaxis] for shift in SHIFTS])
 
 
 def precision(reference: ScoreReference) -> Floats:
     """Inverse of the scores' covariance on the directions that sum to zero, shape (C, C)."""
     sizes, directions = np.linalg.eigh(reference.spread)
     across = directions - directions.mean(axis=0)
-    typical = max(float(sizes.sum()) / (reference.classes - 1), np.finfo(np.float64).tiny)
+    typical = max(float(sizes.sum()) / (reference.classes - 1), _ROUNDING**2)
     return across / np.maximum(sizes, _SMALLEST_SPREAD * typical) @ across.T
 
 
@@ -84,8 +101,9 @@ def learned_bets(
     """Bets that the scores go on deviating as they did recently, and their tolls, shapes (K, C) and (K,).
 
     The direction that grows fastest leads from the zone's nearest point to the recent deviation, nearest in units of
-    the scores' covariance; a bet as long as that distance is the (approximate) optimum of Kelly. Deviations inside
-    the zone are not worth a bet: all zeros.
+    the scores' covariance; a bet as long as that distance is the (approximate) optimum of Kelly while scores spread as
+    assumed, a shorter one where the deviation makes them spread more. Deviations inside the zone are not worth a bet:
+    all zeros.
 
     Args:
         reference: of the head.
@@ -96,8 +114,14 @@ def learned_bets(
     outside = recent - reference.nearest(recent, metric, tolerance)
     bets = outside @ metric
     tolls = reference.tolls(bets, tolerance)
-    worth = (bets * recent).sum(axis=1) > tolls
-    return bets * worth[:, np.newaxis], tolls * worth
+    moved = (bets * recent).sum(axis=1)
+    most, least = bets.max(axis=1), bets.min(axis=1)
+    gain = moved - tolls
+    lopsided = np.maximum(most + least - 2 * bets @ reference.expectation, 0)
+    squares = ((bets @ reference.spread) * bets).sum(axis=1) + moved * lopsided
+    worth = (gain > _ROUNDING * (most - least)) & (squares > 0)
+    length = np.minimum(np.divide(gain, squares, out=np.zeros_like(gain), where=worth), 1)
+    return bets * length[:, np.newaxis], tolls * length
 
 
 def _curvature(stake: Floats) -> Floats:

@@ -18,11 +18,12 @@ scattered beyond their samples' own chance: approximate, because that has to be 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from numbers import Integral
+from typing import Any, Self, cast
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, frozen
+from lifelong_core.arrays import LARGEST_NUMBER, Floats, frozen
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.evidence.betting import fixed_bets, learned_bets, log_growth, precision
@@ -75,11 +76,17 @@ class ShiftEvidence(ArrayValue):
     """faded number of those looks"""
 
     def __post_init__(self) -> None:
-        """Check and freeze the arrays.
+        """Check every field, and freeze the arrays.
 
         Raises:
-            InvalidInputError: a shape or a value does not fit.
+            InvalidInputError: a type, a shape or a value does not fit.
         """
+        if not isinstance(cast("object", self.key), str):
+            raise InvalidInputError("expected a string.", field="key")
+        for name in ("looks", "samples"):
+            object.__setattr__(self, name, _as_count(getattr(self, name), name))
+        for name in ("scatter", "scatter_looks"):
+            object.__setattr__(self, name, _as_number(getattr(self, name), name))
         for name, dimensions in (
             ("log_capitals", 1),
             ("memory_sums", 2),
@@ -91,14 +98,24 @@ class ShiftEvidence(ArrayValue):
             if array.ndim != dimensions:
                 raise InvalidInputError(f"expected {dimensions} dimensions, got {array.ndim}.", field=name)
             object.__setattr__(self, name, frozen(array))
-        if self.memory_sums.shape != (self.memory_samples.size, self.last_deviation.size):
+        classes = self.last_deviation.size
+        if classes < 2:
+            raise InvalidInputError("expected two classes or more.", field="last_deviation")
+        if self.memory_sums.shape != (self.memory_samples.size, classes):
             raise InvalidInputError("expected one row per memory, one column per class.", field="memory_sums")
-        if self.last_variance.shape != self.last_deviation.shape:
+        if self.last_variance.size != classes:
             raise InvalidInputError("expected one number per class.", field="last_variance")
-        if (self.log_capitals < 0).any() or (self.log_capitals > LARGEST_LOG_CAPITAL + 1).any():
-            raise InvalidInputError(f"expected 0 to {LARGEST_LOG_CAPITAL:g}.", field="log_capitals")
+        if self.log_capitals.size <= MEMORIES.size:
+            raise InvalidInputError(f"expected more than {MEMORIES.size} numbers.", field="log_capitals")
+        for name in ("log_capitals", "memory_samples", "last_variance", "scatter"):
+            if (np.asarray(getattr(self, name)) < 0).any():
+                raise InvalidInputError("expected nothing negative.", field=name)
+        if (self.log_capitals > LARGEST_LOG_CAPITAL + 1).any():
+            raise InvalidInputError(f"expected at most {LARGEST_LOG_CAPITAL + 1:g}.", field="log_capitals")
         if self.scatter_looks <= 0:
             raise InvalidInputError("expected a positive number.", field="scatter_looks")
+        if self.samples < self.looks:
+            raise InvalidInputError("expected at least one sample per look.", field="samples")
 
     @classmethod
     def start(cls, key: str, *, classes: int, bets: int) -> Self:
@@ -210,6 +227,22 @@ def gather_evidence(
     return evidence
 
 
+def _as_count(value: object, field: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InvalidInputError("expected a whole number.", field=field)
+    if value < 0:
+        raise InvalidInputError("expected a number that is not negative.", field=field)
+    return int(value)
+
+
+def _as_number(value: object, field: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.float64):
+        raise InvalidInputError("expected a number.", field=field)
+    if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
+        raise InvalidInputError(f"expected a number of at most {LARGEST_NUMBER:g} in size.", field=field)
+    return float(value)
+
+
 @dataclass(frozen=True)
 class _Bettor:
     """All that the looks share."""
@@ -222,7 +255,7 @@ class _Bettor:
 
     @classmethod
     def of(cls, reference: ScoreReference, tolerance: float) -> Self:
-        fixed = fixed_bets(reference)
+        fixed = fixed_bets(reference, tolerance)
         return cls(reference, tolerance, precision(reference), fixed, reference.tolls(fixed, tolerance))
 
     @property
@@ -240,8 +273,11 @@ class _Bettor:
         expectation = self.reference.expectation
         samples = bucket.samples
         deviation = bucket.sums - samples * expectation
-        squares = np.diag(bucket.squares_around(expectation))
-        scatter, scatter_looks = _scatter(evidence, deviation / samples, squares / samples**2)
+        squares = np.maximum(
+            np.diag(bucket.squares_around(expectation)), 0
+        )  # a difference: rounding goes below
+        variance = squares / samples**2
+        scatter, scatter_looks = _scatter(evidence, deviation / samples, variance)
         fading = np.exp(-samples / MEMORIES)
         return ShiftEvidence(
             key=evidence.key,
@@ -251,7 +287,7 @@ class _Bettor:
             memory_sums=evidence.memory_sums * fading[:, np.newaxis] + deviation,
             memory_samples=evidence.memory_samples * fading + samples,
             last_deviation=deviation / samples,
-            last_variance=squares / samples**2,
+            last_variance=variance,
             scatter=scatter,
             scatter_looks=scatter_looks,
         )
@@ -260,17 +296,16 @@ class _Bettor:
         """log(1 + M) of each bet after the bucket."""
         recent = evidence.memory_sums / np.maximum(evidence.memory_samples, 1.0)[:, np.newaxis]
         learned, learned_tolls = learned_bets(self.reference, self.precision, recent, self.tolerance)
+        bets = np.vstack([self.fixed, learned])
         growth = log_growth(
-            np.vstack([self.fixed, learned]),
+            bets,
             np.concatenate([self.fixed_tolls, learned_tolls]),
             self.reference.expectation,
             bucket,
             evidence.dispersion,
         )
         # Where nothing is bet, nothing is staked: the unit would only pile up, look after look.
-        unit = np.ones(self.bets)
-        unit[self.fixed.shape[0] :] = learned.any(axis=1)
-        before = np.expm1(evidence.log_capitals) + unit
+        before = np.expm1(evidence.log_capitals) + bets.any(axis=1)
         after = np.log(before, out=np.full(self.bets, -np.inf), where=before > 0) + growth
         return np.logaddexp(0, np.minimum(after, LARGEST_LOG_CAPITAL))
 

@@ -27,6 +27,9 @@ NEAREST_STEPS = 4
 
 _TINY = np.finfo(np.float64).tiny
 
+_LOST = 1e-12
+"""A sum so much smaller than its terms is rounding."""
+
 
 @dataclass(frozen=True, eq=False)
 class ScoreReference(ArrayValue):
@@ -54,8 +57,14 @@ class ScoreReference(ArrayValue):
 
         A head looks better than it is on the samples that it was fitted on; where it was fitted on these, each sample
         is scored by a head fitted without the sample's fold. The classes are sampled separately, the calibration
-        set's groups are respected. To every class one sample more is added when its spread is computed, which could be
-        taken for any of the classes alike: a few samples that happen to agree do not claim to know their class.
+        set's groups are respected.
+
+        A few samples that happen to agree must not claim to know their class. What n samples can miss is a share of
+        the class, of the order of 1 / n, that looks otherwise. The error therefore contains one sample more of each
+        class, scored like another class on average, or as its own class for certain, each of these C scores alike.
+        What is missed is assumed to look no stranger than that. In particular, none of it has a high score in a class
+        whose own samples have low ones: where the head assumes hardly any of a class, all scores in it are low, and so
+        are the doubts about them, or else the return of the class would pass for a doubt.
 
         Raises:
             InvalidInputError: calibration set and head have different classes.
@@ -158,7 +167,9 @@ class ScoreReference(ArrayValue):
             direction = (deviations - points) @ metric
             moved = direction @ self.class_means
             reached = direction @ self.error
-            length = np.sqrt(np.maximum((reached * direction).sum(axis=1), _TINY))
+            squares = reached * direction
+            # Where nothing but rounding is left of the sum, it must not be divided by.
+            length = np.sqrt(np.maximum(squares.sum(axis=1), _LOST * np.abs(squares).sum(axis=1) + _TINY))
             gained = self.class_means.T[moved.argmax(axis=1)] - self.class_means.T[moved.argmin(axis=1)]
             step = tolerance * gained + self._radius / length[:, np.newaxis] * reached - points
             squared = np.maximum(((step @ metric) * step).sum(axis=1), _TINY)
@@ -208,14 +219,18 @@ def _sampling_error(
     shares = np.zeros((owner.size, classes))
     np.add.at(shares, index, residuals)
     shares *= np.sqrt(independent / np.maximum(independent - 1, 1))[owner][:, np.newaxis]
-    # One sample more of class k, whose score is any of the unit vectors alike: their mean square around the class mean.
-    weights = prevalence**2 / (independent * (independent + 1))
-    mixed = np.outer(np.ones(classes), means @ weights)
-    added = (weights.sum() * np.eye(classes) - mixed - mixed.T) / classes + (means * weights) @ means.T
+    # One sample more of each class, whose score is one of C alike: the mean score of any other class, or its own class
+    # for certain. Their mean square around the class's mean score, class by class, without an array of C^3 numbers.
+    weights = prevalence**2 / (independent * (independent + 1) * classes)
+    certain = np.eye(classes) - means
+    mixed = np.outer(means.sum(axis=1), means @ weights)
+    added = weights.sum() * means @ means.T - mixed - mixed.T
+    added += (classes * means * weights) @ means.T + (certain * weights) @ certain.T
     sums = np.zeros((int(member.max()) + 1, classes))
     np.add.at(sums, member[firsts], shares)
     # Row k: the variances that class k brings.
-    by_class = weights[:, np.newaxis] * ((1 - 2 * means.T) / classes + means.T**2)
+    others = (means**2).sum(axis=1) - 2 * means.T * means.sum(axis=1) + classes * means.T**2
+    by_class = weights[:, np.newaxis] * (others + certain.T**2)
     np.add.at(by_class, owner, shares**2)
     freedom = np.full(classes, independent.sum())
     squares = (by_class**2 / independent[:, np.newaxis]).sum(axis=0)

@@ -102,6 +102,7 @@ def bucket_scores(
     counts: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     design_effect: float = 1.0,
+    largest: float | None = None,
 ) -> BucketScores:
     """The scores of a bucket of samples, in any order.
 
@@ -113,6 +114,10 @@ def bucket_scores(
         groups: shape (N,); samples of one group may depend on each other, and all samples of a row are of its group.
             Groups should not cross buckets: where they do, make the buckets longer.
         design_effect: where the groups themselves are gone, how many dependent samples say as much as one alone.
+        largest: samples of the largest group, or a bound on them, where the groups themselves are gone; never counts
+            for less than the groups and the design effect say. None: as these say. The bound on what a bucket can
+            cost a bet is strict only if no group is larger; a design effect is a mean over groups, and less than the
+            largest of them where they differ.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -128,16 +133,19 @@ def bucket_scores(
     weights = _as_counts(counts, rows.shape[0])
     if not 1 <= design_effect < np.inf:
         raise InvalidInputError(f"expected at least 1, got {design_effect}.", field="design_effect")
+    if largest is not None and not 1 <= largest < np.inf:
+        raise InvalidInputError(f"expected at least 1, got {largest}.", field="largest")
     samples = int(weights.sum())
     if samples == 0:
         return BucketScores(0, np.zeros(head.classes), np.zeros((head.classes, head.classes)))
     scores = head.apply(rows).probabilities
     if keys is None:
-        products, largest = scores.T @ (scores * weights[:, np.newaxis]), 1.0
+        products, seen = scores.T @ (scores * weights[:, np.newaxis]), 1.0
     else:
         sums, sizes = _by_group(scores * weights[:, np.newaxis], weights, keys)
-        products, largest = sums.T @ sums, float(sizes.max())
-    return BucketScores(samples, weights @ scores, design_effect * products, design_effect * largest)
+        products, seen = sums.T @ sums, float(sizes.max())
+    known = max(design_effect * seen, largest or 1.0)
+    return BucketScores(samples, weights @ scores, design_effect * products, known)
 
 
 def _as_counts(values: ArrayLike | None, samples: int) -> Floats:

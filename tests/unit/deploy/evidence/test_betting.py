@@ -130,7 +130,7 @@ def reference_of(population, classes):
 
 @pytest.mark.parametrize(("classes", "sides"), [(2, 2), (3, 6), (10, 20)])
 def test_fixed_bets_look_both_ways_in_every_class(population, classes, sides):
-    found = fixed_bets(reference_of(population, classes))
+    found = fixed_bets(reference_of(population, classes), 0.01)
     assert found.shape == (sides * len(SHIFTS), classes)
     assert len(np.unique(found, axis=0)) == sides * len(SHIFTS)
     centred = found - found.mean(axis=1, keepdims=True)  # a constant of a bet changes nothing
@@ -152,7 +152,7 @@ def test_learned_bets_follow_what_lies_outside_the_zone(population):
     assert found[0] @ recent[0] > tolls[0] > 0
     assert not found[1:].any()
     assert not tolls[1:].any()
-    # With all doubt gone and nothing tolerated, it is Kelly's: the deviation over the variance.
+    # With all doubt gone and nothing tolerated, its direction is that of the deviation over the variance.
     sure = ScoreReference(
         reference.expectation,
         reference.class_means,
@@ -161,4 +161,63 @@ def test_learned_bets_follow_what_lies_outside_the_zone(population):
         reference.degrees_of_freedom,
     )
     found, _ = learned_bets(sure, precision(sure), recent[:1], 0.0)
-    np.testing.assert_allclose(reference.spread @ found[0], recent[0], atol=1e-9)
+    length = (reference.spread @ found[0]) / recent[0]
+    np.testing.assert_allclose(length, length[0], atol=1e-9)
+    assert 0.5 < length[0] <= 1
+
+
+def rare(score, assumed=1e-3, error=0.0):
+    """A head that is sure of its first class; the second scores so much whenever it comes, the first nothing."""
+    means = np.array([[1, 1 - score], [0, score]])
+    expectation = means @ [1 - assumed, assumed]
+    away = np.array([1, -1])
+    return ScoreReference(
+        expectation,
+        means,
+        assumed * (1 - assumed) * score**2 * np.outer(away, away),
+        error * np.outer(away, away),
+        np.full(2, 100.0),
+    )
+
+
+def growth_per_sample(bets, tolls, reference, prevalence):
+    """On average, where the classes have this prevalence."""
+    rows = reference.class_means.T
+    growths = [
+        log_growth(bets, tolls, reference.expectation, BucketScores(1, row, np.outer(row, row)))
+        for row in rows
+    ]
+    return np.array(prevalence) @ growths
+
+
+@pytest.mark.parametrize("score", [1.0, 0.3])
+def test_a_learned_bet_on_a_class_that_was_hardly_assumed_is_no_longer_than_pays(score):
+    """By the variance that is assumed it would be a hundred times too long, and lose."""
+    reference = rare(score)
+    recent = (reference.class_means @ [0.9, 0.1] - reference.expectation)[np.newaxis]
+    found, tolls = learned_bets(reference, precision(reference), recent, 0.01)
+    assert found.any()
+    lengths = np.geomspace(1e-3, 1e3, 200)
+    best = growth_per_sample(lengths[:, np.newaxis] * found, lengths * tolls, reference, [0.9, 0.1]).max()
+    assert growth_per_sample(found, tolls, reference, [0.9, 0.1])[0] > 0.3 * best > 0
+
+
+@pytest.mark.parametrize("assumed", [1e-2, 1e-3, 1e-6])
+def test_some_fixed_bet_wins_at_the_return_of_a_class_that_was_hardly_assumed(assumed):
+    """Even where the calibration set leaves doubts three quarters as large as the change of the mean score."""
+    class_two = np.array([[0.0, 1.0]])
+    change = 0.5 * (0.1 - assumed)
+    error = (0.75 * change / rare(0.5, assumed, error=1.0).tolls(class_two, 0.0)[0]) ** 2
+    reference = rare(0.5, assumed, error)
+    placed = fixed_bets(reference, 0.01)
+    tolls = reference.tolls(placed, 0.01)
+    assert growth_per_sample(placed, tolls, reference, [0.9, 0.1]).max() > 1e-4
+    assert growth_per_sample(placed, tolls, reference, [1 - assumed, assumed]).max() <= 0
+
+
+def test_nothing_is_bet_on_scores_that_are_all_the_same():
+    reference = rare(0.0)
+    assert not fixed_bets(reference, 0.01).any()
+    found, tolls = learned_bets(reference, precision(reference), np.array([[-1e-16, 1e-16]]), 0.01)
+    assert not found.any()
+    assert not tolls.any()

@@ -174,21 +174,41 @@ def test_its_size_does_not_grow(stream):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("log_capitals", [[0.0]]),
-        ("log_capitals", [-1.0]),
-        ("log_capitals", [1e6]),
-        ("memory_sums", [[0.0]]),
-        ("memory_samples", [0.0]),
-        ("last_deviation", [np.nan] * 3),
-        ("last_variance", [0.0]),
+        ("key", 3),
+        ("key", None),
+        *((name, value) for name in ("looks", "samples") for value in ("x", None, 1.5, True, -1, [1])),
+        ("samples", 0),
+        *(
+            (name, value)
+            for name in ("scatter", "scatter_looks")
+            for value in ("x", "5", None, True, [5.0], -1.0, np.nan, np.inf, 10**400)
+        ),
         ("scatter_looks", 0.0),
+        *(
+            (name, value)
+            for name in ("log_capitals", "memory_sums", "memory_samples", "last_deviation", "last_variance")
+            for value in ("x", None, 0.0, [], [0.0], [[[0.0]]], {"a": 1}, [[0.0], [0.0, 0.0]])
+        ),
+        ("log_capitals", [-1.0] * 30),
+        ("log_capitals", [1e6] * 30),
+        ("log_capitals", [0.0] * 3),
+        ("memory_samples", [1.0, 1.0, -1.0]),
+        ("memory_sums", [[np.nan] * 3] * 3),
+        ("last_deviation", [np.nan] * 3),
+        ("last_variance", [1.0, 1.0, -1e-9]),
+        ("last_variance", [np.inf] * 3),
         ("unknown", 0),
     ],
 )
 def test_a_document_is_checked(stream, field, value):
     document = {**stream.gather(None, [stream.bucket()]).to_document(), field: value}
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(InvalidInputError) as caught:
         ShiftEvidence.from_document(document)
+    assert caught.value.field == field or (field, caught.value.field) in SHAPES
+
+
+SHAPES = {("memory_samples", "memory_sums"), ("last_deviation", "memory_sums")}
+"""Arrays whose shapes must agree: which one is wrong cannot be told."""
 
 
 @pytest.mark.parametrize("tolerance", [-0.1, 1.5, np.nan])
@@ -227,6 +247,99 @@ def test_patients_show_a_shift_nevertheless(stream):
         return bucket_scores(stream.head, logits, groups=np.repeat(np.arange(15), 20))
 
     assert stream.first_alarm(None, (bucket() for _ in range(60))) is not None
+
+
+def test_the_memories_fade(stream):
+    """Transcription of what the fields say, and what that is for: long after, nothing is left of a shift."""
+    buckets = [stream.bucket(SHIFTED, 300), stream.bucket(size=2000), stream.bucket(size=50)]
+    evidence = stream.gather(None, buckets)
+    sums, samples = np.zeros((3, 3)), np.zeros(3)
+    for bucket in buckets:
+        fading = np.exp(-bucket.samples / np.array([1_000, 4_000, 16_000]))
+        deviation = bucket.sums - bucket.samples * stream.reference.expectation
+        sums = sums * fading[:, np.newaxis] + deviation
+        samples = samples * fading + bucket.samples
+    np.testing.assert_allclose(evidence.memory_sums, sums)
+    np.testing.assert_allclose(evidence.memory_samples, samples)
+    later = stream.gather(evidence, [stream.bucket(size=500) for _ in range(100)])
+    np.testing.assert_allclose(later.memory_samples[0], 500 / (1 - np.exp(-0.5)))
+
+
+def test_the_last_bucket_is_remembered_as_it_was(stream):
+    buckets = [stream.bucket(), stream.bucket(SHIFTED, 400)]
+    evidence = stream.gather(None, buckets)
+    last = buckets[-1]
+    np.testing.assert_allclose(evidence.last_deviation, last.mean - stream.reference.expectation)
+    squares = np.diag(last.squares_around(stream.reference.expectation))
+    np.testing.assert_allclose(evidence.last_variance, squares / 400**2)
+
+
+def test_scatter_compares_successive_buckets(stream):
+    """Transcription: 1 on average where nothing but chance is at work, and one jump counts for so much at most."""
+    first, second = stream.bucket(), stream.bucket()
+    before, after = stream.gather(None, [first]), stream.gather(None, [first, second])
+    assert (before.scatter, before.scatter_looks) == (5, 5)
+    expectation = stream.reference.expectation
+    explained = sum(np.trace(one.squares_around(expectation)) / one.samples**2 for one in (first, second))
+    excess = ((first.mean - second.mean) ** 2).sum() / explained
+    assert after.scatter == pytest.approx(5 * 0.99 + excess)
+    assert after.scatter_looks == pytest.approx(5 * 0.99 + 1)
+    jump = stream.gather(None, [first, stream.bucket([0.0, 0.0, 1.0], 5000)])
+    assert jump.scatter == pytest.approx(5 * 0.99 + 5)
+    calm = stream.gather(None, [stream.bucket(size=100) for _ in range(300)])
+    assert 0.8 < calm.scatter / calm.scatter_looks < 1.2
+
+
+def test_nothing_piles_up_where_nothing_is_bet(stream):
+    """Buckets that are exactly as expected give no reason for a learned bet, and no unit for one."""
+    mean = stream.reference.expectation
+    exact = BucketScores(10, 10 * mean, 10 * (stream.reference.spread + np.outer(mean, mean)))
+    evidence = stream.gather(None, [exact] * 50)
+    assert (evidence.log_capitals[-3:] == 0).all()
+    assert (evidence.log_capitals[:-3] > 0).all()
+
+
+@pytest.mark.parametrize("prevalence", [[1.0, 0.0], [1 - 1e-12, 1e-12]])
+def test_a_head_that_excludes_a_class_gathers_nothing_from_rounding(population, prevalence):
+    two, rng = population(2, 3.0), np.random.default_rng(0)
+    calibration = two.draw([50, 50], rng)
+    head = fit_head(calibration, 1 - np.eye(2), target_prevalence=prevalence)
+    reference = ScoreReference.of(calibration, head)
+    evidence = None
+    for size in (500, 1, 20_000, *([500] * 40)):
+        bucket = bucket_scores(head, two.window([1.0, 0.0], size, rng))
+        evidence = gather_evidence(evidence, reference, [bucket], key="", tolerance=0.01)
+    assert evidence.log_e_value < 1
+    assert evidence.dispersion < 2
+    assert ShiftEvidence.from_document(evidence.to_document()) == evidence
+
+
+@pytest.mark.parametrize(
+    ("classes", "assumed", "returned", "most"),
+    [(2, 1e-3, 0.1, 3000), (2, 1e-4, 0.1, 6000), (8, 1e-3, 0.1, 3000), (2, 1e-6, 0.3, 15_000)],
+)
+def test_finds_the_return_of_a_class_that_was_hardly_assumed(population, classes, assumed, returned, most):
+    """With 2,000 calibration samples, and after quiet days without the class."""
+    many = population(classes, 2.0 if classes == 2 else 3.0)
+    first = np.eye(classes)[0]
+    others = (1 - first) / (classes - 1)
+    for seed in range(3):
+        rng = np.random.default_rng([seed, classes])
+        calibration = many.draw([2000 // classes] * classes, rng)
+        prevalence = assumed * first + (1 - assumed) * others
+        head = fit_head(calibration, 1 - np.eye(classes), target_prevalence=prevalence)
+        reference = ScoreReference.of(calibration, head)
+        evidence = None
+        for _ in range(20):
+            bucket = bucket_scores(head, many.window(others, 500, rng))
+            evidence = gather_evidence(evidence, reference, [bucket], key="", tolerance=0.01)
+        assert evidence.log_e_value < ALARM
+        seen = 0
+        while evidence.log_e_value < ALARM:
+            bucket = bucket_scores(head, many.window(returned * first + (1 - returned) * others, 500, rng))
+            evidence = gather_evidence(evidence, reference, [bucket], key="", tolerance=0.01)
+            seen += 500
+            assert seen <= most
 
 
 def jitter(stream, looks, deviation):

@@ -153,6 +153,34 @@ def test_recentring_needs_more_than_one_group(reference, groups):
         reference.recentred(bucket_scores(elsewhere(), rows, groups=groups))
 
 
+def test_the_error_contains_one_sample_more_of_each_class(population):
+    """Transcription of what `ScoreReference.of` says, class by class."""
+    data = population(3).draw([9, 6, 4], np.random.default_rng(0))
+    scores = elsewhere().apply(data.logits).probabilities
+    means = np.column_stack([scores[data.labels == k].mean(axis=0) for k in range(3)])
+    expected = np.zeros((3, 3))
+    for k, size in enumerate(data.counts):
+        own = PREVALENCE[k] ** 2 / size * np.cov(scores[data.labels == k].T)
+        for other in range(3):
+            away = (np.eye(3)[k] if other == k else means[:, other]) - means[:, k]
+            own += PREVALENCE[k] ** 2 / (size * (size + 1)) * np.outer(away, away) / 3
+        expected += own
+    reference = ScoreReference.of(data, elsewhere())
+    np.testing.assert_allclose(reference.error, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("assumed", [0.5, 1e-2, 1e-4])
+def test_scores_that_all_agree_leave_a_doubt_that_shrinks_with_what_the_class_scores(assumed):
+    """Of 50 samples each; the return of the class to a third is never taken for a doubt."""
+    prevalence = np.array([1 - assumed, assumed])
+    head = PostProcessingHead(1.0, np.log(prevalence), 1 - np.eye(2), prevalence, ("a", "b"))
+    data = LabeledLogits(4 * np.eye(2)[np.repeat([0, 1], 50)], np.repeat([0, 1], 50))
+    reference = ScoreReference.of(data, head)
+    least, most = reference.class_means[1]
+    doubt = reference.tolls(np.array([[0.0, 1.0]]), 0.0)[0]
+    assert 0.2 / 50 < doubt / ((1 - assumed) * (most - least)) < 5 / 50
+
+
 def test_a_class_with_one_sample_is_hardly_known(population):
     three, rng = population(3), np.random.default_rng(0)
     one = ScoreReference.of(three.draw([100, 100, 1], rng), elsewhere(np.array([0.4, 0.3, 0.3])))

@@ -78,6 +78,15 @@ def test_a_design_effect_counts_like_groups_of_equal_samples():
     assert close(bucket_scores(HEAD, repeated, design_effect=4), known)
 
 
+def test_the_largest_group_may_be_larger_than_the_design_effect():
+    found = bucket_scores(HEAD, ROWS, design_effect=4, largest=9)
+    assert found.largest == 9
+    np.testing.assert_allclose(found.products, bucket_scores(HEAD, ROWS, design_effect=4).products)
+    assert bucket_scores(HEAD, ROWS, design_effect=4, largest=2).largest == 4
+    assert bucket_scores(HEAD, ROWS, groups=np.arange(60) // 10, largest=2).largest == 10
+    assert bucket_scores(HEAD, ROWS, largest=7.5).largest == 7.5
+
+
 def test_an_empty_bucket_adds_nothing():
     empty = bucket_scores(HEAD, np.empty((0, 3)))
     assert empty.samples == 0
@@ -101,6 +110,8 @@ def test_extreme_logits_have_scores_on_the_simplex():
         ({"logits": ROWS, "counts": np.full(60, -1)}, "counts"),
         ({"logits": ROWS, "groups": ["x"]}, "groups"),
         ({"logits": ROWS, "design_effect": 0.5}, "design_effect"),
+        ({"logits": ROWS, "largest": 0.5}, "largest"),
+        ({"logits": ROWS, "largest": np.nan}, "largest"),
     ],
 )
 def test_says_what_is_wrong(arguments, field):
