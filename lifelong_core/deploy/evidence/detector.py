@@ -190,6 +190,7 @@ def gather_evidence(
     Examples:
         >>> import numpy as np
         >>> from lifelong_core.deploy import LabeledLogits, fit_head
+        >>> from lifelong_core.deploy.evidence import ScoreReference, bucket_scores, gather_evidence
         >>> rng = np.random.default_rng(0)
         >>> def sample(*counts):
         ...     labels = rng.permutation(np.repeat(np.arange(len(counts)), counts))
