@@ -76,4 +76,4 @@ def _summary_scores(head: PostProcessingHead, summary: WindowSummary) -> BucketS
         return bucket_scores(head, logits[clusters.row], counts=clusters.counts, groups=clusters.group)
     # Only a sample of the groups is kept: their samples are taken to say all the same.
     design_effect = float((sizes**2).sum() / sizes.sum())
-    return bucket_scores(head, logits, counts=counts, design_effect=design_effect)
+    return bucket_scores(head, logits, counts=counts, design_effect=design_effect, largest=float(sizes.max()))
