@@ -5,6 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+# Small matrices, and processes that share the cores: more threads of BLAS only wait for each other, ten times as long
+# on two cores. It has to be said before numpy is imported; the processes that tests start inherit it.
+for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
 import numpy as np
 import pytest
 from hypothesis import settings
