@@ -84,6 +84,7 @@ def adapt(
         more has changed than the prevalence.
 
     Examples:
+        >>> import numpy as np
         >>> rng = np.random.default_rng(1)
         >>> def sample(*counts):
         ...     labels = rng.permutation(np.repeat(np.arange(len(counts)), counts))
