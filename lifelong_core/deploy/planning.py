@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers, as_prevalence, frozen
 from lifelong_core.deploy.checks import as_level, as_parameter
+from lifelong_core.deploy.grouping import independent_cases, member_sums
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
-from lifelong_core.deploy.quantification.uncertainty import member_sums
 from lifelong_core.deploy.scientific import t_quantile
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
@@ -274,7 +274,7 @@ def plan_samples(
     scores = analysis.influence.window - np.average(
         analysis.influence.window, axis=0, weights=analysis.counts
     )
-    cases = _independent_cases(data)
+    cases = independent_cases(data).astype(np.float64)
     return SamplePlan(
         method=fitted.method,
         confidence=analysis.estimate.confidence,
@@ -318,15 +318,6 @@ def _calibration_parts(analysis: Analysis) -> Floats:
     if data.groups is not None:
         parts *= np.divide(total, found, out=np.ones_like(found), where=found > 0)[:, np.newaxis]
     return parts
-
-
-def _independent_cases(data: LabeledLogits) -> Floats:
-    """Calibration cases of each class; groups count once, shape (C,)."""
-    if data.groups is None:
-        return data.counts.astype(np.float64)
-    return np.array(
-        [np.unique(data.groups[data.labels == k]).size for k in range(data.classes)], dtype=np.float64
-    )
 
 
 def _calibration_degrees(data: LabeledLogits, cases: Floats) -> Floats:

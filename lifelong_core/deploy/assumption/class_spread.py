@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
+from lifelong_core.deploy.grouping import independent_cases, sorted_runs
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
 
 PSEUDO_SAMPLES = 2.0
@@ -64,9 +65,8 @@ class ClassSpread:
             covariances[k] = own.T @ own / max(len(own) - 1, 1)
         between = means - means.mean(axis=0)
         everywhere = covariances.mean(axis=0) + between.T @ between / data.classes
-        grouped, independent = _grouped(residuals, data)
-        freedom = np.maximum(independent - 1.0, 1.0)
-        return cls(counts, means, covariances, everywhere, freedom, grouped)
+        freedom = np.maximum(independent_cases(data) - 1.0, 1.0)
+        return cls(counts, means, covariances, everywhere, freedom, _grouped(residuals, data))
 
     def covariance(self, prevalence: Floats, samples: float) -> Floats:
         """Of the mean over a window minus the mix of class means, without what a change of the mix explains, (K, K).
@@ -102,13 +102,9 @@ class ClassSpread:
         return prevalence / samples, prevalence**2 / (trust * self.counts)
 
 
-def _grouped(residuals: Floats, data: LabeledLogits) -> tuple[GroupedResiduals | None, Integers]:
-    """Residuals by group, None without groups, and the number of independent units of each class, (C,)."""
+def _grouped(residuals: Floats, data: LabeledLogits) -> GroupedResiduals | None:
+    """Residuals by group; None without groups."""
     if data.groups is None:
-        return None, data.counts
-    _, member = np.unique(data.groups, return_inverse=True)
-    order = np.argsort(member, kind="stable")
-    first = np.flatnonzero(np.diff(member[order], prepend=-1)).astype(np.int64)
-    pairs = np.unique(np.column_stack([data.labels, member]), axis=0)
-    units = np.bincount(pairs[:, 0], minlength=data.classes).astype(np.int64)
-    return GroupedResiduals(residuals[order], data.labels[order], first), units
+        return None
+    order, first = sorted_runs(np.unique(data.groups, return_inverse=True)[1])
+    return GroupedResiduals(residuals[order], data.labels[order], first.astype(np.int64))

@@ -11,10 +11,10 @@ from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.evidence.scores import BucketScores
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.held_out import held_out_output
-from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.labeled import LabeledLogits, check_every_class, class_means
 from lifelong_core.deploy.scientific import chi_square_quantile, t_quantile
 from lifelong_core.deploy.values import ArrayValue
-from lifelong_core.errors import InvalidInputError, UnidentifiableError
+from lifelong_core.errors import InvalidInputError
 
 ZONE_CONFIDENCE = 0.99
 """With this probability the zone around the expectation holds the true one, whatever the calibration set drawn."""
@@ -75,20 +75,12 @@ class ScoreReference(ArrayValue):
                 f"expected {head.classes} classes like the head's, got {calibration.classes}.",
                 field="calibration",
             )
-        counts, labels = calibration.counts, calibration.labels
-        if not counts.all():
-            raise UnidentifiableError(
-                f"class {int(np.argmin(counts))} has no calibration sample.",
-                field="calibration",
-                mend="Add labelled samples of this class.",
-            )
-        prevalence = head.assumed_prevalence
+        check_every_class(calibration)
+        labels, prevalence = calibration.labels, head.assumed_prevalence
         scores = held_out_output(calibration, head).probabilities
-        shares = np.zeros((calibration.samples, head.classes))
-        shares[np.arange(labels.size), labels] = 1 / counts[labels]
-        means = scores.T @ shares
+        means = class_means(scores, calibration)
         expectation = means @ prevalence
-        weights = shares @ prevalence
+        weights = (prevalence * (1 / calibration.counts))[labels]
         deviations = scores - expectation
         error, freedom = _sampling_error(
             (scores - means.T[labels]) * weights[:, np.newaxis],

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.arrays import Floats, as_groups, as_logits, frozen
 from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.deploy.grouping import member_sums
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
@@ -162,6 +163,4 @@ def _as_counts(values: ArrayLike | None, samples: int) -> Floats:
 def _by_group(values: Floats, counts: Floats, groups: NDArray[np.generic]) -> tuple[Floats, Floats]:
     """Summed rows (G, C) and summed counts (G,) of each group."""
     _, member = np.unique(groups, return_inverse=True)
-    order = np.argsort(member, kind="stable")
-    first = np.flatnonzero(np.diff(member[order], prepend=-1))
-    return np.add.reduceat(values[order], first, axis=0), np.add.reduceat(counts[order], first)
+    return member_sums(values, member), member_sums(counts, member)

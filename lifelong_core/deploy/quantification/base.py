@@ -16,6 +16,7 @@ from lifelong_core.deploy.assumption import AssumptionReference
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import canonical
 from lifelong_core.deploy.evidence.reference import ScoreReference
+from lifelong_core.deploy.grouping import member_sums
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
 from lifelong_core.deploy.quantification.cautions import cautions
@@ -30,7 +31,6 @@ from lifelong_core.deploy.quantification.uncertainty import (
     Influence,
     Spread,
     combine,
-    member_sums,
 )
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 

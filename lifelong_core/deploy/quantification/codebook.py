@@ -8,8 +8,8 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, Logits, centred
 from lifelong_core.deploy.calibration import fit_weighted
+from lifelong_core.deploy.grouping import member_sums
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.quantification.uncertainty import member_sums
 from lifelong_core.deploy.softmax import softmax
 
 MOST_CELLS = 4096

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, Integers
+from lifelong_core.deploy.grouping import independent_cases, member_sums
 from lifelong_core.deploy.labeled import LabeledLogits
 
 PSEUDO_SAMPLES = 1.0
@@ -18,15 +19,6 @@ and Coull 1998 do the same for a proportion)."""
 def pseudo_weights(calibration: LabeledLogits) -> Floats:
     """Weight of each calibration sample in the window, shape (M,): PSEUDO_SAMPLES per class."""
     return PSEUDO_SAMPLES / calibration.counts[calibration.labels]
-
-
-def member_sums(values: Floats, member: Integers | NDArray[np.intp]) -> Floats:
-    """Sum of the rows of each member index 0, 1, ..., none of which is missing; shape (members, ...)."""
-    if member.size == 0:
-        return values
-    order = np.argsort(member, kind="stable")
-    first = np.flatnonzero(np.diff(member[order], prepend=-1))
-    return np.add.reduceat(values[order], first, axis=0)
 
 
 @dataclass(frozen=True)
@@ -146,8 +138,7 @@ def _calibration_part(scores: Floats, calibration: LabeledLogits) -> tuple[Float
     sums = member_sums(residuals / counts[labels][:, np.newaxis], member)
     covariance = sums.T @ sums * _correction(sums.shape[0])
     # A class is known no better than its own groups allow; one group shows no spread between groups at all.
-    pairs = np.unique(np.column_stack([labels, member]), axis=0)
-    sparsest = np.bincount(pairs[:, 0], minlength=counts.size).min()
+    sparsest = independent_cases(calibration).min()
     return covariance, np.diag(covariance)[np.newaxis, :], np.array([sparsest - 1.0])
 
 

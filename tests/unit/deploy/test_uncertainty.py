@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import LabeledLogits
+from lifelong_core.deploy.grouping import member_sums
 from lifelong_core.deploy.quantification.uncertainty import (
     PSEUDO_SAMPLES,
     Clusters,
     Influence,
     combine,
-    member_sums,
 )
 
 
