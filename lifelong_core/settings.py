@@ -120,6 +120,36 @@ class Settings(BaseSettings):
         description="File with the secret key of the group hash; None: data_directory/group.key.",
     )
 
+    log_durability: Literal["process", "power"] = Field(
+        default="process",
+        description="What an answered prediction survives: the death of any process; or a power failure too, at the"
+        " price of waiting for the disk at every commit.",
+    )
+    log_patience_seconds: float = Field(
+        default=0.5,
+        gt=0,
+        le=10,
+        description="How long a micro-batch waits for the database before it goes to the spool on the local disk.",
+    )
+    spool_directory: Path | None = Field(
+        default=None,
+        description="Folder on a local disk for predictions that the database cannot take now;"
+        " None: data_directory/spool.",
+    )
+    maximum_spool_bytes: Annotated[int, Field(ge=1_000_000)] = Field(
+        default=1_000_000_000,
+        description="Size of the spool from which on predictions get 503 instead; 1 GB holds some 5 million.",
+    )
+    retention_days: Positive | None = Field(
+        default=None,
+        description="Predictions, their labels and request ids are deleted this many days after they were made;"
+        " None: they are kept.",
+    )
+    environment_retention_days: dict[EnvironmentName, Positive] = Field(
+        default_factory=dict[str, int],
+        description="Environments with a retention of their own.",
+    )
+
     # Service
     host: str = Field(default="127.0.0.1", description="Address that the service and the exporter listen on.")
     port: int = Field(default=3000, ge=1, le=65535, description="Port of the service.")
@@ -197,6 +227,12 @@ class Settings(BaseSettings):
         description="A cycle feeds at most this many of the predictions that came since the last one to the"
         " sequential test; where there are more, the newest.",
     )
+    lease_seconds: float = Field(
+        default=30,
+        ge=1,
+        le=3600,
+        description="After this time without a sign of life from the monitor that runs a cycle, another takes over.",
+    )
     policy: PolicySettings = Field(default_factory=PolicySettings, description="When a cycle swaps the head.")
     environment_policies: dict[EnvironmentName, PolicySettings] = Field(
         default_factory=dict[str, PolicySettings],
@@ -269,6 +305,15 @@ class Settings(BaseSettings):
     def resolved_group_key_file(self) -> Path:
         """The file of the secret key with which groups are hashed."""
         return self.group_key_file or self.data_directory / "group.key"
+
+    @property
+    def resolved_spool_directory(self) -> Path:
+        """The folder of the spool."""
+        return self.spool_directory or self.data_directory / "spool"
+
+    def retention_for(self, environment: str) -> int | None:
+        """Days for which the predictions of an environment are kept; None: for ever."""
+        return self.environment_retention_days.get(environment, self.retention_days)
 
     def policy_for(self, environment: str) -> PolicySettings:
         """The policy of an environment: the common one with its own values on top."""

@@ -151,6 +151,8 @@ requests = sa.Table(
     # 16 bytes for each prediction, in the order of the answer.
     sa.Column("prediction_ids", sa.LargeBinary, nullable=False),
     sa.Column("logged_on", sa.Date, nullable=False),
+    # Retention deletes by day.
+    sa.Index("ix_requests_logged_on", "logged_on"),
 )
 
 labels = sa.Table(
@@ -189,6 +191,67 @@ cycles = sa.Table(
     sa.UniqueConstraint("model_id", "environment", "due_at"),
     sa.Index("ix_cycles_horizon", "model_id", "environment", "horizon"),
 )
+
+window_summaries = sa.Table(
+    "window_summaries",
+    metadata,
+    sa.Column("model_id", sa.Integer, sa.ForeignKey("models.id"), primary_key=True, autoincrement=False),
+    sa.Column("environment", sa.String(64), primary_key=True),
+    sa.Column("quantifier_digest", sa.String(64), primary_key=True),
+    # The beginning of the UTC hour in which the predictions were made.
+    sa.Column("bucket", Moment, primary_key=True),
+    # The bytes of a WindowSummary; null: rows of this hour were deleted since, and it has to be made anew.
+    sa.Column("summary", sa.LargeBinary),
+    sa.Column("samples", sa.Integer, nullable=False),
+    # Rows of this hour that no estimate may use; they are not in the summary.
+    sa.Column("quarantined", sa.Integer, nullable=False),
+)
+
+summary_cursors = sa.Table(
+    "summary_cursors",
+    metadata,
+    sa.Column("model_id", sa.Integer, sa.ForeignKey("models.id"), primary_key=True, autoincrement=False),
+    sa.Column("environment", sa.String(64), primary_key=True),
+    sa.Column("quantifier_digest", sa.String(64), primary_key=True),
+    # Rows up to this place in commit order are in the summaries, later ones are not; null id: no row of that order.
+    sa.Column("commit_order", sa.BigInteger, nullable=False),
+    sa.Column("last_id", OrderedUuid),
+    # Whether the summaries know which samples belong together: from the first row with a group on.
+    sa.Column("is_grouped", sa.Boolean, nullable=False),
+)
+
+leases = sa.Table(
+    "leases",
+    metadata,
+    sa.Column("name", sa.String(200), primary_key=True),
+    sa.Column("holder", sa.String(128), nullable=False),
+    # Grows with every holder: who comes with an older one has lost the lease.
+    sa.Column("token", sa.BigInteger, nullable=False),
+    sa.Column("expires_at", Moment, nullable=False),
+)
+
+workers = sa.Table(
+    "workers",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("host", sa.String(255), nullable=False),
+    sa.Column("process", sa.Integer, nullable=False),
+    sa.Column("started_at", Moment, nullable=False),
+    sa.Column("seen_at", Moment, nullable=False),
+    # Of the registry that it serves.
+    sa.Column("revision", sa.BigInteger, nullable=False),
+    # What it serves: [{"model_id", "environment" (null: default head), "version"}].
+    sa.Column("heads", sa.JSON, nullable=False),
+)
+"""Serving processes, by their own word."""
+
+erased_groups = sa.Table(
+    "erased_groups",
+    metadata,
+    sa.Column("group_hash", sa.LargeBinary(16), primary_key=True),
+    sa.Column("erased_at", Moment, nullable=False),
+)
+"""What was made of these groups before that time never comes back, not even from the spool of another machine."""
 
 tokens = sa.Table(
     "tokens",
