@@ -13,7 +13,13 @@ from lifelong_core.deploy import reasons
 from lifelong_core.deploy.assumption import AssumptionTest, assumption_test
 from lifelong_core.deploy.context import AdaptationContext
 from lifelong_core.deploy.evidence import ShiftEvidence, gather_evidence
-from lifelong_core.deploy.gain import ExpectedGain, expected_gain, largest_difference, largest_harm
+from lifelong_core.deploy.gain import (
+    ExpectedGain,
+    expected_gain,
+    gain_value,
+    largest_difference,
+    largest_harm,
+)
 from lifelong_core.deploy.head import PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.policy import AdaptationPolicy
@@ -190,7 +196,7 @@ def _refit(report: AdaptationReport, found: _Findings) -> tuple[AdaptationReport
     step_value = gain.value
     if target is not wanted:
         report = _because(report, reasons.step_limited(head, wanted, policy.maximum_step))
-        step_value = expected_gain(data, analysis, head, target, policy.confidence).value
+        step_value = gain_value(data, analysis.estimate.prevalence, head, target)
     candidate = _candidate(data, head, target, report)
     harm = largest_harm(*points_of(found.window), head, candidate)
     back = goes_back(head.assumed_prevalence, target, context.previous_prevalence)
@@ -206,10 +212,11 @@ def _decide(report: AdaptationReport, refitted: _Refitted) -> AdaptationReport:
     policy, context, gain = report.policy, report.context, refitted.gain
     factor = 1 + policy.hysteresis if refitted.going_back else 1.0
     threshold = factor * policy.minimum_gain * largest_difference(refitted.candidate.costs)
-    # Asked so that a figure which is no number keeps the head.
-    worth_it = gain.lower_quartile > threshold and refitted.step_value >= -threshold
-    if not worth_it:
+    # Both asked so that a figure which is no number keeps the head.
+    if not gain.lower_quartile > threshold:
         return _end(report, "keep", reasons.too_little_gain(gain, threshold, going_back=refitted.going_back))
+    if not refitted.step_value >= -threshold:
+        return _end(report, "keep", reasons.losing_step(refitted.step_value, threshold))
     report = _because(report, reasons.enough_gain(gain, threshold))
     if context.pinned:
         return _end(report, "keep", Reason("head_pinned", "A person has pinned the head."))

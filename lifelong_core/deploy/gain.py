@@ -1,6 +1,7 @@
 """What a new head would save: expected costs of two heads in a population with the estimated prevalence."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -59,18 +60,15 @@ def expected_gain(
             calibration set.
     """
     prevalence = analysis.estimate.prevalence
-    labels = calibration.labels
-    current = held_out_output(calibration, head).decisions
-    candidate = crossfitted_output(calibration, head.costs, target_prevalence).decisions
-    # Costs may be of any size; their squares must not overflow.
-    unit = largest_difference(head.costs) or 1.0
-    savings = (head.costs[labels, current] - head.costs[labels, candidate]) / unit
-    by_class = np.bincount(labels, savings, minlength=calibration.classes) / calibration.counts
+    compared = _Comparison.of(calibration, head, target_prevalence)
+    by_class, unit, labels = compared.by_class, compared.unit, calibration.labels
     value = unit * float(prevalence @ by_class)
     influence = Influence(
         window=_column(analysis.influence.window @ by_class),
         pseudo=_column(analysis.influence.pseudo @ by_class),
-        calibration=_column(analysis.influence.calibration @ by_class + prevalence[labels] * savings),
+        calibration=_column(
+            analysis.influence.calibration @ by_class + prevalence[labels] * compared.savings
+        ),
     )
     spread = analysis.spread(influence)
     variance = float(spread.covariance[0, 0] + by_class @ analysis.doubt @ by_class)
@@ -84,9 +82,42 @@ def expected_gain(
         low=value - reach,
         high=value + reach,
         lower_quartile=value - error * _quantile(freedom, 0.75),
-        current_cost=_cost(calibration, head, current, prevalence),
-        candidate_cost=_cost(calibration, head, candidate, prevalence),
+        current_cost=_cost(calibration, head, compared.current, prevalence),
+        candidate_cost=_cost(calibration, head, compared.candidate, prevalence),
     )
+
+
+def gain_value(
+    calibration: LabeledLogits, prevalence: Floats, head: PostProcessingHead, target_prevalence: Floats
+) -> float:
+    """`ExpectedGain.value` alone, in a population of that prevalence, (C,)."""
+    compared = _Comparison.of(calibration, head, target_prevalence)
+    return compared.unit * float(prevalence @ compared.by_class)
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """Two heads on the calibration set."""
+
+    current: Integers
+    candidate: Integers
+    """decisions, shape (M,)"""
+    savings: Floats
+    """shape (M,), by how much the candidate's decision is cheaper, in units of the largest difference"""
+    by_class: Floats
+    """shape (C,), their means"""
+    unit: float
+
+    @classmethod
+    def of(cls, calibration: LabeledLogits, head: PostProcessingHead, target_prevalence: Floats) -> Self:
+        labels = calibration.labels
+        current = held_out_output(calibration, head).decisions
+        candidate = crossfitted_output(calibration, head.costs, target_prevalence).decisions
+        # Costs may be of any size; their squares must not overflow.
+        unit = largest_difference(head.costs) or 1.0
+        savings = (head.costs[labels, current] - head.costs[labels, candidate]) / unit
+        by_class = np.bincount(labels, savings, minlength=calibration.classes) / calibration.counts
+        return cls(current, candidate, savings, by_class, unit)
 
 
 def largest_difference(costs: Floats) -> float:

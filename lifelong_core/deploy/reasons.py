@@ -118,6 +118,15 @@ def too_little_gain(gain: ExpectedGain, threshold: float, *, going_back: bool) -
     return Reason("gain_too_small", text)
 
 
+def losing_step(value: float, threshold: float) -> Reason:
+    """Going all the way would gain enough, but the first step, which is all that is allowed, costs too much."""
+    text = (
+        f"The step that one swap may go changes the expected cost by {-value:+.4f}, a loss of more than "
+        f"{threshold:.4f}, although the whole way would be a gain."
+    )
+    return Reason("gain_too_small", text)
+
+
 def assumption_violated(test: AssumptionTest, harm: float | None = None) -> Reason:
     """More has changed than the prevalence; names what disagrees most, and what a swap could cost at worst."""
     parts = [f"More has changed than the prevalence ({_probability(test.p_value)}, level {test.level:g})."]

@@ -90,6 +90,15 @@ def test_steps_lead_to_the_estimate(setting, shifted):
     assert np.abs(head.assumed_prevalence - SHIFTED).sum() < 0.3
 
 
+def test_a_step_that_loses_is_not_taken_and_the_reason_says_so(setting, shifted, monkeypatch):
+    """The whole way would gain, so the usual sentence, that a refitted head gains too little, would be false."""
+    _, fitted, head = setting
+    monkeypatch.setattr(adaptation, "gain_value", lambda *_: -0.1)
+    report = adapt(fitted, shifted, head, AdaptationPolicy(maximum_step=0.3))
+    assert (report.outcome, codes(report)[-1]) == ("keep", "gain_too_small")
+    assert "changes the expected cost by +0.1000, a loss of more than" in report.reasons[-1].text
+
+
 @pytest.mark.parametrize("step", [0.05, 0.2])
 def test_even_small_steps_lead_to_the_estimate(setting, shifted, step):
     """A step gains little by itself; the way as a whole is what counts."""
