@@ -1,14 +1,14 @@
 """A calibration set: logits with their true classes."""
 
-import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, Integers, Logits, Mask, as_groups, as_labels, as_logits, frozen
-from lifelong_core.deploy.npz import read_npz, write_npz
+from lifelong_core.deploy.npz import array_digest, read_npz, write_npz
 from lifelong_core.deploy.softmax import one_hot
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
@@ -73,14 +73,10 @@ class LabeledLogits(ArrayValue):
         """Share of each class, shape (C,)."""
         return self.counts / self.samples
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) over logits, labels and groups."""
-        digest = hashlib.sha256()
-        for name, array in self._arrays().items():
-            digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+        return array_digest(self._arrays())
 
     def select(self, rows: Integers | Mask) -> Self:
         """The samples at these indices (or where this mask is true)."""
@@ -98,10 +94,7 @@ class LabeledLogits(ArrayValue):
         Raises:
             InvalidInputError: not an npz file, an array is missing or has an illegal value.
         """
-        found = read_npz(content, ("logits", "labels", "groups"), field="calibration_set")
-        for name in ("logits", "labels"):
-            if name not in found:
-                raise InvalidInputError("the npz file lacks this array.", field=name)
+        found = read_npz(content, ("logits", "labels"), ("groups",), field="calibration_set")
         return cls(cast("Logits", found["logits"]), cast("Integers", found["labels"]), found.get("groups"))
 
     def _arrays(self) -> dict[str, NDArray[np.generic]]:

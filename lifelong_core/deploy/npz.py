@@ -1,5 +1,6 @@
 """Arrays as npz files: equal arrays give equal bytes, on every machine and at any time."""
 
+import hashlib
 import io
 import zipfile
 from collections.abc import Collection, Mapping
@@ -13,27 +14,43 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The oldest time a zip entry can have."""
 
 
-def write_npz(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
-    """The arrays as a compressed npz file, little-endian; `numpy.load` reads it."""
+def array_digest(arrays: Mapping[str, NDArray[np.generic]]) -> str:
+    """SHA-256 (hex) over names, types, shapes and values."""
+    digest = hashlib.sha256()
+    for name, array in arrays.items():
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def write_npz(arrays: Mapping[str, NDArray[np.generic]], *, compressed: bool = True) -> bytes:
+    """The arrays as an npz file, little-endian; `numpy.load` reads it."""
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(file, "w", method) as archive:
         for name, array in arrays.items():
             portable = np.asarray(array, order="C").astype(array.dtype.newbyteorder("<"), copy=False)
             content = io.BytesIO()
             np.lib.format.write_array(content, portable, allow_pickle=False)
             entry = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
-            archive.writestr(entry, content.getvalue(), zipfile.ZIP_DEFLATED, 6)
+            archive.writestr(entry, content.getvalue(), method, 6)
     return file.getvalue()
 
 
-def read_npz(content: bytes, names: Collection[str], *, field: str) -> dict[str, NDArray[np.generic]]:
-    """Those of the named arrays that the npz file holds.
+def read_npz(
+    content: bytes, required: Collection[str], optional: Collection[str] = (), *, field: str
+) -> dict[str, NDArray[np.generic]]:
+    """The required arrays of an npz file, and those of the optional ones that it holds.
 
     Raises:
-        InvalidInputError: not an npz file, or one with pickled objects.
+        InvalidInputError: not an npz file, one with pickled objects, or one that lacks a required array.
     """
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in names if name in arrays}
+            found = {name: arrays[name] for name in (*required, *optional) if name in arrays}
     except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, KeyError, AttributeError) as error:
         raise InvalidInputError("expected an npz file without pickled objects.", field=field) from error
+    for name in required:
+        if name not in found:
+            raise InvalidInputError("the npz file lacks this array.", field=name)
+    return found

@@ -9,7 +9,7 @@ from lifelong_core.arrays import Floats
 from lifelong_core.deploy.quantification.base import Analysis
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
 from lifelong_core.deploy.scientific import chi_square_quantile
-from lifelong_core.deploy.simplex import simplex_least_squares, tangent_basis
+from lifelong_core.deploy.simplex import simplex_least_squares, smoothed, tangent_basis
 
 MINIMUM_OTHERS = 3
 """How much environments differ cannot be told from fewer."""
@@ -157,9 +157,7 @@ def pool(
 
 def _own_error(estimate: PrevalenceEstimate, shared: Floats | None) -> Floats:
     """The part of an estimate's covariance that other environments do not share, at least that of counting labels."""
-    smooth = (estimate.effective_n * estimate.prevalence + 1) / (
-        estimate.effective_n + estimate.prevalence.size
-    )
+    smooth = smoothed(estimate.prevalence, estimate.effective_n)
     counting = (np.diag(smooth) - np.outer(smooth, smooth)) / estimate.effective_n
     if shared is None:
         return estimate.covariance

@@ -7,11 +7,20 @@ import numpy as np
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy.scientific import cholesky, non_negative_least_squares, solve
 
+PSEUDO_SAMPLES = 1.0
+"""Samples of each class, in total weight, that join a window when its variance is computed. A window that happens to
+hold none of a class would otherwise claim to know for sure that there is none (Agresti and Coull 1998 do the same for
+a proportion)."""
 MAXIMUM_STEPS = 200
 _PRECISION = 1e-14
 _SUFFICIENT = 1e-4
 _LEAST_REMAINDER = 0.01
 _SHORTEST = 1e-12
+
+
+def smoothed(prevalence: Floats, samples: float) -> Floats:
+    """The estimate after PSEUDO_SAMPLES more samples of each class: variances vanish where the prevalence is 0."""
+    return (samples * prevalence + PSEUDO_SAMPLES) / (samples + PSEUDO_SAMPLES * prevalence.size)
 
 
 def tangent_basis(classes: int) -> Floats:

@@ -32,7 +32,7 @@ from lifelong_core.deploy.assumption.result import AssumptionTest, ComponentTest
 from lifelong_core.deploy.checks import as_class_names, as_level, as_parameter
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
 from lifelong_core.deploy.scientific import f_tail, normal_quantile, t_tail
-from lifelong_core.deploy.simplex import simplex_least_squares, tangent_basis
+from lifelong_core.deploy.simplex import simplex_least_squares, smoothed, tangent_basis
 from lifelong_core.errors import InvalidInputError
 
 RELIABLE_FROM = 500
@@ -161,7 +161,7 @@ def assumption_test(
         raise InvalidInputError(f"expected {reference.classes} names.", field="class_names")
     steps, waves = np.split(means, [reference.feature_map.steps])
     prevalence, uncertainty = _mix(reference.steps, steps, samples)
-    weights = _smoothed(prevalence, samples)
+    weights = smoothed(prevalence, samples)
     step_test = _step_test(reference.steps, steps, weights, samples)
     wave_test = _wave_test(reference.waves, waves, weights, samples)
     # No detector has exactly equal means in all classes: what is not known about the mix moves it a little.
@@ -200,7 +200,7 @@ def _mix(spread: ClassSpread, means: Floats, samples: float) -> tuple[Floats, Fl
     prevalence = simplex_least_squares(spread.means.T, means)
     basis = tangent_basis(classes)
     sensitivity = basis @ np.linalg.pinv(spread.means.T @ basis)
-    covariance = spread.covariance(_smoothed(prevalence, samples), samples)
+    covariance = spread.covariance(smoothed(prevalence, samples), samples)
     return prevalence, sensitivity @ covariance @ sensitivity.T
 
 
@@ -275,13 +275,8 @@ def _drift_test(
     sizes = np.divide(distance, errors, out=np.zeros(count), where=errors > 0)
     statistic = float(np.abs(sizes).max())
     scale = np.where(errors > 0, errors, 1.0)
-    freedom = spread.degrees_of_freedom(_smoothed(prevalence, samples), samples, scale)
+    freedom = spread.degrees_of_freedom(smoothed(prevalence, samples), samples, scale)
     return sizes, ComponentTest("drifts", statistic, min(1.0, 2 * count * t_tail(freedom, statistic)))
-
-
-def _smoothed(prevalence: Floats, samples: float) -> Floats:
-    """The prevalence after one more sample of each class: no class's variance vanishes."""
-    return (samples * prevalence + 1) / (samples + prevalence.size)
 
 
 def _checked_samples(n: int, effective_n: float | None) -> float:

@@ -7,12 +7,11 @@ import numpy as np
 from lifelong_core.arrays import Floats, Logits
 from lifelong_core.deploy.calibration_choice import choose_calibration
 from lifelong_core.deploy.matrix_scaling import chunks
-from lifelong_core.deploy.quantification.base import smoothed
 from lifelong_core.deploy.quantification.likelihood import ExpectationMaximization
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount
 from lifelong_core.deploy.quantification.uncertainty import Influence
-from lifelong_core.deploy.simplex import mixture_weights
+from lifelong_core.deploy.simplex import mixture_weights, smoothed
 from lifelong_core.deploy.softmax import one_hot, softmax
 
 PRIOR_SAMPLES = 0.3
@@ -30,7 +29,6 @@ class AutomaticQuantifier(ExpectationMaximization):
     but trusts the calibration; PACC on the posteriors under the estimated prevalence is consistent also where the
     calibration is wrong, because it compares the window's mean posterior with those of the calibration classes. Their
     difference widens the intervals, and the calibration's own uncertainty counts.
-
     """
 
     method = "auto"

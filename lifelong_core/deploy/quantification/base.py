@@ -26,12 +26,12 @@ from lifelong_core.deploy.quantification.group_sketch import GroupSketch
 from lifelong_core.deploy.quantification.separation import MINIMUM_SEPARATION, Separation
 from lifelong_core.deploy.quantification.summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import (
-    PSEUDO_SAMPLES,
     Clusters,
     Influence,
     Spread,
     combine,
 )
+from lifelong_core.deploy.simplex import smoothed
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 REVISION = 1
@@ -112,7 +112,7 @@ class FittedQuantifier(ABC):
         """What the test "only the prevalence has changed" needs to know about the calibration set."""
         return AssumptionReference.of(self.calibration)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) over method, settings, calibration set and REVISION."""
         parts = {
@@ -319,8 +319,3 @@ class FittedQuantifier(ABC):
 def mean_feature(features: Floats, counts: Floats) -> Floats:
     """Mean over the samples, shape (F,), of the features of distinct rows, (U, F), with their counts, (U,)."""
     return counts @ features / counts.sum()
-
-
-def smoothed(prevalence: Floats, samples: float) -> Floats:
-    """The estimate after PSEUDO_SAMPLES more samples of each class: variances vanish where the prevalence is 0."""
-    return (samples * prevalence + PSEUDO_SAMPLES) / (samples + PSEUDO_SAMPLES * prevalence.size)

@@ -8,11 +8,11 @@ import numpy as np
 from lifelong_core.arrays import Floats, Logits
 from lifelong_core.deploy.folds import stratified_folds
 from lifelong_core.deploy.labeled import class_means
-from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature, smoothed
+from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, as_bandwidth
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
-from lifelong_core.deploy.simplex import mixture_weights, simplex_least_squares
+from lifelong_core.deploy.simplex import mixture_weights, simplex_least_squares, smoothed
 from lifelong_core.deploy.softmax import softmax
 
 FLOOR = 1e-12

@@ -13,11 +13,11 @@ from lifelong_core.deploy.calibration import (
 from lifelong_core.deploy.crossentropy import affine_problem
 from lifelong_core.deploy.folds import stratified_folds
 from lifelong_core.deploy.minimize import minimize_convex
-from lifelong_core.deploy.quantification.base import FittedQuantifier, smoothed
+from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
-from lifelong_core.deploy.simplex import mixture_weights
+from lifelong_core.deploy.simplex import mixture_weights, smoothed
 from lifelong_core.deploy.softmax import affine_scores, softmax
 
 FOLDS = 5

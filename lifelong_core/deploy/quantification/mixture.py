@@ -14,7 +14,7 @@ class MixtureLinearisation:
     """The weights solve mean ratio = 1 on the simplex, ratio_ik = density_ik / sum_l p_l density_il.
 
     Means are taken over the window and the pseudo-samples of the calibration set
-    (`uncertainty.PSEUDO_SAMPLES`).
+    (`simplex.PSEUDO_SAMPLES`).
     """
 
     prevalence: Floats

@@ -9,11 +9,7 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.grouping import independent_cases, member_sums
 from lifelong_core.deploy.labeled import LabeledLogits
-
-PSEUDO_SAMPLES = 1.0
-"""Calibration samples of each class, in total weight, that join the window when its variance is computed. A
-window that happens to hold none of a class would otherwise claim to know for sure that there is none (Agresti
-and Coull 1998 do the same for a proportion)."""
+from lifelong_core.deploy.simplex import PSEUDO_SAMPLES
 
 
 def pseudo_weights(calibration: LabeledLogits) -> Floats:

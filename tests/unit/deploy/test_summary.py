@@ -349,8 +349,10 @@ def test_files_of_another_kind_are_refused():
     with pytest.raises(InvalidInputError) as caught:
         WindowSummary.from_bytes(b"PK no zip")
     assert caught.value.field == "summary"
-    assert read_npz(write_npz({"a": np.arange(3, dtype=">i4")}), ["a", "b"], field="x")["a"].tolist() == [
-        0,
-        1,
-        2,
-    ]
+    content = write_npz({"a": np.arange(3, dtype=">i4")})
+    assert {name: array.tolist() for name, array in read_npz(content, ["a"], ["b"], field="x").items()} == {
+        "a": [0, 1, 2]
+    }
+    with pytest.raises(InvalidInputError) as caught:
+        read_npz(content, ["a", "b"], field="x")
+    assert caught.value.field == "b"

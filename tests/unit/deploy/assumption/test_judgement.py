@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from lifelong_core.deploy.assumption import AssumptionReference, assumption_test
 from lifelong_core.deploy.assumption.class_spread import ClassSpread
 from lifelong_core.deploy.assumption.disagreement import drift_disagreements
-from lifelong_core.deploy.assumption.judgement import _smoothed, _step_test
+from lifelong_core.deploy.assumption.judgement import _step_test
 from lifelong_core.deploy.assumption.result import AssumptionTest
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.simplex import smoothed
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 CLASSES = 4
@@ -172,7 +173,7 @@ def test_on_the_border_of_the_simplex_classes_without_samples_give_their_freedom
     data = LabeledLogits(np.eye(6)[labels], labels)
     rows = 3 * np.eye(8)[labels] + rng.normal(size=(labels.size, 8))
     spread = ClassSpread.of(rows, data)
-    weights = _smoothed(np.eye(6)[0], 500)
+    weights = smoothed(np.eye(6)[0], 500)
     chance = np.linalg.cholesky(spread.covariance(np.eye(6)[0], 500))
     p_values = [
         _step_test(spread, spread.means[0] + chance @ rng.normal(size=8), weights, 500).p_value
