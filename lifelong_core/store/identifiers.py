@@ -68,4 +68,9 @@ def logged_on(prediction_id: UUID) -> date:
 
 def first_id_at(moment: datetime) -> UUID:
     """The smallest id of `moment` (aware, to the millisecond): ids at or above it were made at or after it."""
-    return _assemble(max(0, int(moment.timestamp() * 1000)), 0)
+    return first_id_of(max(0, int(moment.timestamp() * 1000)))
+
+
+def first_id_of(milliseconds: int) -> UUID:
+    """The smallest id made at or after so many milliseconds since 1970."""
+    return _assemble(milliseconds, 0)

@@ -1,4 +1,4 @@
-"""The hot path: the predictions of a micro-batch and the keys of its requests, in one transaction.
+"""Writing to the log: the predictions of a micro-batch and the keys of its requests, in one transaction.
 
 The statements are written out for each database: building them anew for every batch took twice as long as the commit.
 """
@@ -27,6 +27,7 @@ _SQLITE_PREDICTION = (
     " (logged_on, id, model_id, environment, head_version, decision, logits, group_hash, commit_order)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_SQLITE_MISSING_PREDICTION = f"{_SQLITE_PREDICTION} ON CONFLICT DO NOTHING"
 # One statement for all rows, each parameter a column in the binary format (%b): half the time of executemany.
 _POSTGRESQL_REQUESTS = (
     "INSERT INTO requests (model_id, request_id, environment, body_digest, prediction_ids, logged_on)"
@@ -39,6 +40,7 @@ _POSTGRESQL_PREDICTIONS = (
     " SELECT rows.*, pg_current_xact_id()::text::bigint + clock.value FROM commit_clock AS clock,"
     " unnest(%b::date[], %b::uuid[], %b::int[], %b::text[], %b::int[], %b::int[], %b::bytea[], %b::bytea[]) AS rows"
 )
+_POSTGRESQL_MISSING_PREDICTIONS = f"{_POSTGRESQL_PREDICTIONS} ON CONFLICT DO NOTHING"
 
 
 def insert_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> tuple[bool, ...]:
@@ -48,10 +50,7 @@ def insert_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> tu
         InvalidInputError: an entry has no predictions, or holds a value that the log does not take.
     """
     check_entries(entries)
-    first_of_key: dict[RequestKey, LogEntry] = {}
-    for entry in entries:
-        if entry.request is not None:
-            first_of_key.setdefault(entry.request, entry)
+    first_of_key = _first_of_key(entries)
     new = _insert_requests(connection, first_of_key) if first_of_key else set[RequestKey]()
     written = tuple(
         entry.request is None or (entry.request in new and first_of_key[entry.request] is entry)
@@ -63,6 +62,28 @@ def insert_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> tu
             connection, [prediction for entry in accepted for prediction in entry.predictions]
         )
     return written
+
+
+def insert_missing_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> int:
+    """Write what may be in the log already, or in part: after a commit whose outcome was not known, from the spool.
+
+    Every prediction is written unless it is there. A request whose key is taken keeps it only for itself: if two
+    workers answered one request id during an outage, the predictions of both are logged, and the first has the key.
+
+    Returns:
+        The number of predictions that were not there.
+
+    Raises:
+        InvalidInputError: an entry has no predictions, or holds a value that the log does not take.
+    """
+    check_entries(entries)
+    if first_of_key := _first_of_key(entries):
+        _insert_requests(connection, first_of_key)
+    rows = [_prediction_row(prediction) for entry in entries for prediction in entry.predictions]
+    if connection.dialect.name == "postgresql":
+        return connection.exec_driver_sql(_POSTGRESQL_MISSING_PREDICTIONS, _columns(rows)).rowcount
+    values = _sqlite_values(connection, rows)
+    return connection.exec_driver_sql(_SQLITE_MISSING_PREDICTION, values).rowcount
 
 
 def check_entries(entries: Sequence[LogEntry]) -> None:
@@ -92,6 +113,14 @@ def check_entries(entries: Sequence[LogEntry]) -> None:
         raise InvalidInputError("expected finite logits.", field="logits")
 
 
+def _first_of_key(entries: Sequence[LogEntry]) -> dict[RequestKey, LogEntry]:
+    first: dict[RequestKey, LogEntry] = {}
+    for entry in entries:
+        if entry.request is not None:
+            first.setdefault(entry.request, entry)
+    return first
+
+
 def _insert_requests(connection: sa.Connection, entries: dict[RequestKey, LogEntry]) -> set[RequestKey]:
     # In the same order in every process: two that write the same keys wait for each other, but never in a circle.
     keys = sorted(entries, key=lambda key: (key.model_id, key.environment, key.request_id))
@@ -115,9 +144,12 @@ def _insert_predictions(connection: sa.Connection, predictions: Sequence[Predict
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(_POSTGRESQL_PREDICTIONS, _columns(rows))
         return
+    connection.exec_driver_sql(_SQLITE_PREDICTION, _sqlite_values(connection, rows))
+
+
+def _sqlite_values(connection: sa.Connection, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     order = connection.exec_driver_sql(_SQLITE_COMMIT_ORDER).scalar_one()
-    values = [(day.isoformat(), prediction_id.bytes, *rest, order) for day, prediction_id, *rest in rows]
-    connection.exec_driver_sql(_SQLITE_PREDICTION, values)
+    return [(day.isoformat(), prediction_id.bytes, *rest, order) for day, prediction_id, *rest in rows]
 
 
 def _request_row(key: RequestKey, entry: LogEntry) -> tuple[Any, ...]:

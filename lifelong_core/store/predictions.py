@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from uuid import UUID
 
-import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
 
 from lifelong_core.store import tables
 from lifelong_core.store.columns import unpack_logit_rows
 from lifelong_core.store.commit_order import read_horizon
+from lifelong_core.store.delivery import Delivered, deliver_entries
 from lifelong_core.store.engine import Database
 from lifelong_core.store.identifiers import first_id_at, is_prediction_id, logged_on
 from lifelong_core.store.log_writing import insert_entries
 from lifelong_core.store.partitions import ensure_partitions
+from lifelong_core.store.quarantine import usable_rows
 from lifelong_core.store.records import LogEntry, LogPosition, Prediction, RequestKey, StoredRequest, Window
-from lifelong_core.store.rows import Row, prediction_of, split_ids
+from lifelong_core.store.rows import Row, group_keys, prediction_of, split_ids
 
 _log = tables.predictions
 _requests = tables.requests
@@ -31,7 +31,8 @@ class Predictions:
         self._database = database
 
     def append(self, entries: Sequence[LogEntry]) -> tuple[bool, ...]:
-        """Write the predictions of a micro-batch; they are on disk when this returns.
+        """Write the predictions of a micro-batch; they are committed when this returns, and so survive what the
+        database's durability says: the death of any process, or a power failure too.
 
         Returns:
             For each entry whether it was written. False: a request with its key is in the log, or came earlier in
@@ -47,6 +48,19 @@ class Predictions:
             return ()
         with self._database.write() as connection:
             return insert_entries(connection, entries)
+
+    def deliver(self, entries: Sequence[LogEntry]) -> Delivered:
+        """Write what waited in a spool; harmless to repeat. Environments that are not there yet are created.
+
+        Left out are predictions that are in the log, and those of a group that was erased after they were made. A
+        request whose key another one has is logged without it.
+
+        Raises:
+            InvalidInputError: an entry holds a value that the log does not take.
+            UnavailableError: the database does not answer; whether the entries were written is then unknown.
+        """
+        with self._database.write() as connection:
+            return deliver_entries(connection, entries)
 
     def get(self, prediction_id: UUID) -> Prediction | None:
         """The prediction with that id; None if it is not in the log."""
@@ -79,16 +93,28 @@ class Predictions:
             return read_horizon(connection)
 
     def window(
-        self, model_id: int, environment: str, *, limit: int, since: datetime, horizon: int | None = None
+        self,
+        model_id: int,
+        environment: str,
+        *,
+        limit: int,
+        since: datetime,
+        horizon: int | None = None,
+        classes: int | None = None,
     ) -> Window:
         """The newest predictions of (model, environment) made at or after `since`, at most `limit`, oldest first.
 
         Args:
             model_id: of the model.
             environment: its name.
-            limit: largest number of predictions.
+            limit: largest number of predictions, those that are left out included.
             since: aware; predictions made before are left out.
             horizon: that of an earlier window, to read exactly that window again; None: the present one.
+            classes: of the model: rows that cannot be judged are left out and counted (see `quarantine`).
+                None: all rows as they are.
+
+        Raises:
+            InvalidInputError: without `classes`, rows differ in their number of logits.
         """
         first = first_id_at(since)
         with self._database.read() as connection:
@@ -101,7 +127,7 @@ class Predictions:
                 .limit(limit)
             )
             rows = connection.execute(query).all()[::-1]
-        return _window_of(rows, until)
+        return _window_of(rows, until, classes)
 
     def read_since(
         self, position: LogPosition | None, *, limit: int
@@ -143,7 +169,14 @@ class Predictions:
             return connection.execute(query).scalar_one()
 
     def between(
-        self, model_id: int, environment: str, horizon_from: int, horizon_to: int, *, limit: int
+        self,
+        model_id: int,
+        environment: str,
+        horizon_from: int,
+        horizon_to: int,
+        *,
+        limit: int,
+        classes: int | None = None,
     ) -> Window:
         """The predictions of (model, environment) that appeared between two horizons, in the order of the commits.
 
@@ -154,7 +187,9 @@ class Predictions:
             environment: its name.
             horizon_from: the first commit order that counts.
             horizon_to: the first one that does not.
-            limit: largest number of predictions; where there are more, those that appeared last.
+            limit: largest number of predictions, those that are left out included; where there are more, those
+                that appeared last.
+            classes: as for `window`.
         """
         query = (
             sa.select(_log.c.id, _log.c.logits, _log.c.group_hash)
@@ -164,7 +199,7 @@ class Predictions:
         )
         with self._database.read() as connection:
             rows = connection.execute(query).all()[::-1]
-        return _window_of(rows, horizon_to)
+        return _window_of(rows, horizon_to, classes)
 
     def populations(self, since: datetime) -> list[tuple[int, str]]:
         """Every (model id, existing environment) with a prediction made at or after `since`, sorted."""
@@ -204,11 +239,20 @@ def _appeared(
     )
 
 
-def _window_of(rows: Sequence[Row], horizon: int) -> Window:
+def _window_of(rows: Sequence[Row], horizon: int, classes: int | None) -> Window:
+    blobs = [row.logits for row in rows]
+    quarantined = 0
+    if classes is None:
+        logits = unpack_logit_rows(blobs, classes=len(blobs[0]) // 4 if blobs else 0)
+    else:
+        logits, is_usable = usable_rows(blobs, classes=classes)
+        quarantined = len(rows) - len(logits)
+        if quarantined:
+            rows = [row for row, usable in zip(rows, is_usable, strict=True) if usable]
+    groups = [row.group_hash for row in rows]
     ids = tuple(row.id for row in rows)
-    classes = len(rows[0].logits) // 4 if rows else 0
-    logits = unpack_logit_rows([row.logits for row in rows], classes=classes)
-    return Window(ids, logits, _groups(rows), horizon)
+    has_groups = any(group is not None for group in groups)
+    return Window(ids, logits, group_keys(ids, groups) if has_groups else None, horizon, quarantined)
 
 
 def _stored_request(connection: sa.Connection, row: Row) -> StoredRequest:
@@ -228,10 +272,3 @@ def _by_ids(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, Predic
         )
         found |= {row.id: prediction_of(row) for row in connection.execute(query)}
     return found
-
-
-def _groups(rows: Sequence[Row]) -> NDArray[np.generic] | None:
-    """A key for each row in hexadecimal: that of its group, else its own id."""
-    if all(row.group_hash is None for row in rows):
-        return None
-    return np.array([row.id.hex if row.group_hash is None else bytes(row.group_hash).hex() for row in rows])

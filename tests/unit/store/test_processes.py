@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from lifelong_core.store import Store
-from tests.unit.store.samples import read_all
+from tests.unit.store.samples import add_serving_model, read_all
 
 WRITER = """
 import json, sys
@@ -65,3 +65,68 @@ def test_processes_that_append_at_once_lose_nothing_and_write_each_request_once(
     # Half of the rows carry a request id that every process uses: those are written by one of them.
     assert len(written) == batches * rows // 2 * (writers + 1)
     assert sorted(read_all(store, limit=100)) == sorted(written)
+
+
+CHANGER = """
+import json, sys
+from lifelong_core.errors import ConflictError
+from lifelong_core.store import Store
+from tests.unit.store.samples import head
+
+url, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+done = []
+with Store.open(url, "memory://artifacts") as store:
+    print("ready", flush=True)
+    for _ in range(rounds):
+        sequence, what = json.loads(sys.stdin.readline())
+        options = {"environment": None, "actor": name, "expected_sequence": sequence}
+        try:
+            if what == "publish":
+                store.heads.publish("dermatology", head(1), **options)
+            elif what == "rollback":
+                store.heads.rollback("dermatology", **options)
+            elif what == "pin":
+                store.heads.pin("dermatology", reason="held", **options)
+            else:
+                store.heads.unpin("dermatology", **options)
+            outcome = "done"
+        except ConflictError as error:
+            outcome = str(error)
+        print(json.dumps(outcome), flush=True)
+"""
+
+
+def test_of_processes_that_saw_the_same_head_one_changes_it(store: Store, url: str):
+    """Publish, roll back and pin at the same moment from two processes, again and again."""
+    add_serving_model(store)
+    names, rounds = ("ann", "bob"), ["publish", "publish", "rollback", "pin", "unpin"] * 4
+    command = [sys.executable, "-W", "error", "-c", CHANGER, url]
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(start([*command, name, str(len(rounds))])) for name in names]
+        streams = [(process.stdin, process.stdout) for process in processes]
+        assert all(output is not None and output.readline() == "ready\n" for _, output in streams)
+        for what in rounds:
+            history = store.heads.activations("dermatology")
+            pins = store.heads.pins("dermatology")
+            for given, _ in streams:
+                assert given is not None
+                given.write(json.dumps([history[-1].sequence, what]) + "\n")
+                given.flush()
+            outcomes = [json.loads(output.readline()) for _, output in streams if output is not None]
+            refused = [outcome for outcome in outcomes if outcome != "done"]
+            assert len(refused) == 1, (what, outcomes)
+            changed = store.heads.activations("dermatology")
+            if what in ("publish", "rollback"):
+                assert "changed meanwhile" in refused[0]
+                assert [one.sequence for one in changed[len(history) :]] == [history[-1].sequence + 1]
+                assert changed[-1].activated_by == names[outcomes.index("done")]
+            else:
+                assert changed == history
+                assert len(store.heads.pins("dermatology")) == len(pins) + (1 if what == "pin" else -1)
+        for process in processes:
+            assert process.communicate(timeout=60)[1] == ""
+    versions = [record.version for record in store.heads.list("dermatology")]
+    assert versions == list(range(1, len(versions) + 1))
+    # Everything that was done is in the audit log, and nothing else.
+    done = [entry.action for entry in store.audit.list() if entry.actor in names]
+    assert sorted(done) == sorted(f"heads.{what}" for what in rounds)

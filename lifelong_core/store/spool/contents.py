@@ -1,0 +1,156 @@
+"""What a process knows of the spool: the segments and the keys in them, kept up to date by reading what was added."""
+
+import contextlib
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from lifelong_core.store.records import LogEntry, RequestKey, StoredRequest
+from lifelong_core.store.spool.encoding import decode_entries
+from lifelong_core.store.spool.framing import Record, read_record
+from lifelong_core.store.spool.keys import KeyIndex
+from lifelong_core.store.spool.segments import Segment, segment_numbers
+
+
+class Contents:
+    """The segments of a folder, oldest first.
+
+    Args:
+        folder: of the spool.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._last: int | None = None
+        """The number that the newest segment had when they were listed, be it gone or not; None: never listed."""
+        self._segments: dict[int, Segment] = {}
+        self._index = KeyIndex()
+
+    @property
+    def segments(self) -> list[Segment]:
+        """Oldest first."""
+        return list(self._segments.values())
+
+    @property
+    def newest(self) -> Segment | None:
+        """That to which records are added; None: there is none."""
+        return next(reversed(self._segments.values()), None)
+
+    @property
+    def bytes(self) -> int:
+        """Size of all segments."""
+        return sum(segment.size for segment in self._segments.values())
+
+    @property
+    def predictions(self) -> int:
+        """In all whole records, delivered or not."""
+        return sum(segment.predictions for segment in self._segments.values())
+
+    def prepare(self) -> None:
+        """Read, the first time, what is there: it needs no lock, and would hold up those who wait for it.
+
+        Raises:
+            OSError: the folder cannot be read.
+        """
+        if self._last is None:
+            # A segment that is delivered meanwhile is gone.
+            with contextlib.suppress(FileNotFoundError):
+                self._take_over(segment_numbers(self._folder))
+                self._complete(self.segments[:-1])
+                if self.newest is not None:
+                    self.newest.read_ahead(self._index)
+
+    def refresh(self, last: int) -> None:
+        """Read what others have added; whoever calls holds the lock.
+
+        Args:
+            last: number of the segment that was begun last.
+
+        Raises:
+            OSError: the folder cannot be read.
+        """
+        if last != self._last or not self._are_there():
+            self._take_over(segment_numbers(self._folder))
+            self._complete(self.segments[:-1])
+            self._last = last
+        newest = self.newest
+        if newest is not None and newest.path.stat().st_size != newest.size:
+            newest.catch_up(self._index)
+
+    def begin(self, number: int) -> Segment:
+        """A segment was made, which takes the records from now on."""
+        if self.newest is not None:
+            # It only saves time: without the file, whoever starts later reads the segment.
+            with contextlib.suppress(OSError):
+                self.newest.save_keys()
+            self.newest.key_parts = None
+        self._last = number
+        self._segments[number] = Segment(self._folder, number)
+        return self._segments[number]
+
+    def drop_newest(self) -> None:
+        """The segment that was made last is gone, without having held a record."""
+        self._segments.popitem()
+
+    def add(self, record: Record) -> None:
+        """A record was added to the newest segment."""
+        if self.newest is not None:
+            self.newest.add(record, self._index)
+
+    def find(
+        self, keys: Sequence[RequestKey], fingerprints: Sequence[int]
+    ) -> dict[RequestKey, StoredRequest]:
+        """Those of the requests that are here.
+
+        Args:
+            keys: of the requests.
+            fingerprints: one for each key.
+
+        Raises:
+            OSError: a segment cannot be read.
+        """
+        wanted: defaultdict[tuple[int, int], set[RequestKey]] = defaultdict(set)
+        for position, number, offset in self._index.find(fingerprints):
+            if number in self._segments:
+                wanted[number, offset].add(keys[position])
+        return {
+            entry.request: StoredRequest(entry.request, entry.body_digest, entry.predictions)
+            for (number, offset), some in wanted.items()
+            for entry in _read_entries(self._segments[number], offset)
+            # Another key may have the same fingerprint.
+            if entry.request in some
+        }
+
+    def _are_there(self) -> bool:
+        """Whether the oldest, which is delivered first, and the newest segment still exist."""
+        newest, oldest = self.newest, next(iter(self._segments.values()), None)
+        if newest is None or oldest is None:
+            return True
+        return newest.path.exists() and (oldest is newest or oldest.path.exists())
+
+    def _take_over(self, numbers: list[int]) -> None:
+        known = self._segments
+        if known.keys().isdisjoint(numbers):
+            self._index = KeyIndex()
+        else:
+            self._index.forget_before(numbers[0])
+        self._segments = {number: known.get(number) or Segment(self._folder, number) for number in numbers}
+
+    def _complete(self, segments: list[Segment]) -> None:
+        """There are newer ones: read the rest of each."""
+        for segment in segments:
+            if not segment.size:
+                segment.load_keys(self._index)
+            if segment.path.stat().st_size != segment.size:
+                segment.catch_up(self._index)
+            segment.key_parts = None
+
+
+def _read_entries(segment: Segment, offset: int) -> list[LogEntry]:
+    """Those of one record; none if it was damaged since."""
+    with segment.path.open("rb") as stream:
+        stream.seek(offset)
+        size = os.fstat(stream.fileno()).st_size
+        record = read_record(stream, file=segment.number, offset=offset, size=size)
+    return [] if record is None else decode_entries(record.body, record.keys)

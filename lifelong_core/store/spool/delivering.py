@@ -1,0 +1,192 @@
+"""The other end of the spool: one process at a time takes the oldest records, and forgets those that are written."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from lifelong_core.errors import ConflictError, InvalidInputError
+from lifelong_core.store.identifiers import logged_at
+from lifelong_core.store.records import LogEntry
+from lifelong_core.store.spool.aside import AsideFile
+from lifelong_core.store.spool.encoding import decode_entries
+from lifelong_core.store.spool.framing import DAMAGED, ENTRIES, Record, find_record, read_record
+from lifelong_core.store.spool.locks import FileLock, LockBusyError
+from lifelong_core.store.spool.problems import explained
+from lifelong_core.store.spool.progress import Progress
+from lifelong_core.store.spool.refusal import keep_refusal, refusal_of
+from lifelong_core.store.spool.segments import keys_path, segment_numbers, segment_path, whole_records
+
+Write: TypeAlias = Callable[[Sequence[LogEntry]], object]
+
+_BUFFER_BYTES = 1 << 18
+_UNKNOWN = "this version of the product does not know this kind of record"
+
+
+class Delivery:
+    """Takes records out of the spool, in the order in which they were appended.
+
+    Args:
+        folder: of the spool.
+        appending: holds the lock of those who append, so that nobody is in the middle of a record.
+        damaged: takes bytes that are no record.
+        refused: takes entries that the log does not.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        appending: Callable[[], AbstractContextManager[object]],
+        damaged: AsideFile,
+        refused: AsideFile,
+    ) -> None:
+        self._folder = folder
+        self._appending = appending
+        self._damaged = damaged
+        self._refused = refused
+        self._path = folder / "delivery"
+        self._lock = FileLock(self._path)
+        self._reached: Progress | None = None
+
+    def run(self, write: Write, limit: int) -> int | None:
+        """Deliver the next records; see `Spool.deliver`."""
+        with contextlib.ExitStack() as stack:
+            try:
+                with explained(self._folder):
+                    descriptor = stack.enter_context(self._lock.held(until=time.monotonic()))
+            except LockBusyError:
+                return None
+            while (progress := self.progress()) is not None:
+                delivered = self._step(progress, descriptor, write, limit)
+                if delivered:
+                    return delivered
+        return 0
+
+    def progress(self) -> Progress | None:
+        """How far the oldest segment is delivered; None: there is none.
+
+        Raises:
+            UnavailableError: the folder cannot be read.
+        """
+        with explained(self._folder):
+            numbers = segment_numbers(self._folder)
+            saved = Progress.load(self._path, numbers[0]) if numbers else None
+        reached = self._reached
+        if saved is None or reached is None or reached.segment != saved.segment:
+            return saved
+        return max(saved, reached, key=lambda progress: progress.offset)
+
+    def reached(self) -> tuple[int, datetime | None]:
+        """How many predictions of the segments that are there are delivered, and when the next one was made.
+
+        Raises:
+            UnavailableError: the folder cannot be read.
+        """
+        progress = self.progress()
+        if progress is None:
+            return 0, None
+        with explained(self._folder), segment_path(self._folder, progress.segment).open("rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            records = whole_records(stream, file=progress.segment, offset=progress.offset, size=size)
+            entries = (entry for record in records for entry in _entries(record))
+            first = next(entries, None)
+        return progress.predictions, None if first is None else logged_at(first.predictions[0].id)
+
+    def _step(self, progress: Progress, descriptor: int, write: Write, limit: int) -> int:
+        """Take some of the oldest segment; the number of predictions that were written."""
+        with explained(self._folder):
+            size = self._settled_size(progress.segment)
+            if progress.offset > size:
+                # Somebody put another file in its place.
+                progress = Progress(progress.segment)
+            records = self._read(progress, size, limit)
+            if not records:
+                if progress.offset < size:
+                    self._save(self._put_damage_aside(progress, size), descriptor)
+                else:
+                    self._forget(progress)
+                return 0
+        # Kept until all is written: what comes again because `write` fails must not be refused again.
+        refusals = [(record, _UNKNOWN) for record in records if record.kind != ENTRIES]
+        entries = [entry for record in records for entry in _entries(record)]
+        written = _write(entries, write, refusals) if entries else 0
+        with explained(self._folder):
+            for refused, reason in refusals:
+                keep_refusal(self._refused, refused, reason)
+            taken = sum(record.predictions for record in records)
+            progress = Progress(progress.segment, records[-1].end, progress.predictions + taken)
+            self._save(progress, descriptor)
+            if progress.offset == size:
+                self._forget(progress)
+        return written
+
+    def _save(self, progress: Progress, descriptor: int) -> None:
+        self._reached = progress
+        # Where the disk is full nothing is lost by it: after our death a little more is delivered again.
+        with contextlib.suppress(OSError):
+            progress.save(descriptor)
+
+    def _settled_size(self, number: int) -> int:
+        """The size of a segment while nobody is appending: what is written now may yet be taken back."""
+        with self._appending():
+            return segment_path(self._folder, number).stat().st_size
+
+    def _read(self, progress: Progress, size: int, limit: int) -> list[Record]:
+        """The next whole records, up to the first damaged one."""
+        number, offset, predictions = progress.segment, progress.offset, 0
+        records: list[Record] = []
+        with segment_path(self._folder, number).open("rb", buffering=_BUFFER_BYTES) as stream:
+            stream.seek(offset)
+            while offset < size and predictions < limit:
+                record = read_record(stream, file=number, offset=offset, size=size)
+                if record is None:
+                    break
+                records.append(record)
+                offset, predictions = record.end, predictions + record.predictions
+        return records
+
+    def _put_damage_aside(self, progress: Progress, size: int) -> Progress:
+        """Go on behind bytes that are no whole record, and keep them; a torn tail has nothing behind it."""
+        number, offset = progress.segment, progress.offset
+        with segment_path(self._folder, number).open("rb") as stream:
+            stream.seek(offset)
+            data = stream.read(size - offset)
+        next_one = find_record(data, file=number, offset=offset, after=offset)
+        end = size if next_one is None else next_one
+        try:
+            self._damaged.add(data[: end - offset], kind=DAMAGED)
+        except OSError:
+            # The tail is that of an append that never returned: it must not hold up the rest where the disk is full.
+            if next_one is not None:
+                raise
+        return Progress(number, end, progress.predictions)
+
+    def _forget(self, progress: Progress) -> None:
+        """Delete a segment unless something was added to it."""
+        path = segment_path(self._folder, progress.segment)
+        with self._appending():
+            if path.stat().st_size == progress.offset:
+                keys_path(self._folder, progress.segment).unlink(missing_ok=True)
+                path.unlink()
+
+
+def _write(entries: Sequence[LogEntry], write: Write, refusals: list[tuple[Record, str]]) -> int:
+    """Write what the log takes, all at once if it can be; the number of predictions written."""
+    try:
+        write(entries)
+    except (InvalidInputError, ConflictError) as error:
+        if len(entries) == 1:
+            refusals.append(refusal_of(entries[0], str(error)))
+            return 0
+        half = len(entries) // 2
+        return _write(entries[:half], write, refusals) + _write(entries[half:], write, refusals)
+    return sum(len(entry.predictions) for entry in entries)
+
+
+def _entries(record: Record) -> list[LogEntry]:
+    return decode_entries(record.body, record.keys) if record.kind == ENTRIES else []

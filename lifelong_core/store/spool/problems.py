@@ -1,0 +1,36 @@
+"""What went wrong with the spool, in words for the person who runs the product."""
+
+import errno
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lifelong_core.errors import UnavailableError
+
+_MENDS = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "Free some space on its disk."),
+    **dict.fromkeys(
+        (errno.EROFS, errno.EACCES, errno.EPERM), "See to it that this user can write to the folder."
+    ),
+    **dict.fromkeys(
+        (errno.ENOTDIR, errno.EEXIST, errno.ENOENT), "Name a folder by LIFELONG_SPOOL_DIRECTORY."
+    ),
+}
+
+
+class SpoolFullError(UnavailableError):
+    """The spool is as large as it may become."""
+
+
+@contextmanager
+def explained(folder: Path) -> Generator[None, None, None]:
+    """Turn what the operating system says about the spool's files into our own error.
+
+    Raises:
+        UnavailableError: a call in the block failed.
+    """
+    try:
+        yield
+    except OSError as error:
+        mend = _MENDS.get(error.errno or 0, "Look after its disk.")
+        raise UnavailableError(f"the spool {folder} cannot be used: {error.strerror}.", mend=mend) from error

@@ -1,0 +1,179 @@
+"""The files of the spool: segments in the order of their numbers, each with records one after the other.
+
+A process reads each segment once and then only what was added. A segment that takes no more gets a file of its keys
+beside it, so that a process that starts later need not read it.
+"""
+
+import hashlib
+import os
+import struct
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from lifelong_core.store.spool.encoding import fingerprints
+from lifelong_core.store.spool.framing import ENTRIES, Record, find_record, read_record
+from lifelong_core.store.spool.keys import KeyIndex
+
+_SUFFIX = ".segment"
+_KEYS_SUFFIX = ".keys"
+_BUFFER_BYTES = 1 << 18
+_SUMMARY = struct.Struct("<4sQQI8s")
+"""Magic; bytes of the segment; its predictions and keys; checksum."""
+_SUMMARY_MAGIC = b"\xf1Ky\x01"
+
+
+def segment_path(folder: Path, number: int) -> Path:
+    """The file of a segment."""
+    return folder / f"{number:020d}{_SUFFIX}"
+
+
+def keys_path(folder: Path, number: int) -> Path:
+    """The file of a segment's keys."""
+    return folder / f"{number:020d}{_KEYS_SUFFIX}"
+
+
+def segment_numbers(folder: Path) -> list[int]:
+    """The segments that there are, oldest first; none where there is no folder."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - as fast as can be: it is asked for each micro-batch
+    except FileNotFoundError:
+        return []
+    return sorted(
+        int(name.removesuffix(_SUFFIX))
+        for name in names
+        if name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX).isdecimal()
+    )
+
+
+@dataclass
+class Segment:
+    """What a process knows about one segment.
+
+    Attributes:
+        folder: of the spool.
+        number: of the segment.
+        path: of its file.
+        size: bytes read so far.
+        predictions: in the whole records among them.
+        is_torn: bytes follow the last whole record: its writer was killed. Nothing may be added behind them.
+        key_parts: fingerprints of the keys in each record, and its offset; None once there is a newer segment.
+    """
+
+    folder: Path
+    number: int
+    path: Path = field(init=False)
+    size: int = 0
+    predictions: int = 0
+    is_torn: bool = False
+    key_parts: list[tuple[tuple[int, ...], int]] | None = field(
+        default_factory=list[tuple[tuple[int, ...], int]]
+    )
+
+    def __post_init__(self) -> None:
+        self.path = segment_path(self.folder, self.number)
+
+    def catch_up(self, index: KeyIndex) -> None:
+        """Read what was added; nobody may be writing to the segment meanwhile.
+
+        Raises:
+            OSError: the segment is gone or cannot be read.
+        """
+        with self.path.open("rb", buffering=_BUFFER_BYTES) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            for record in whole_records(stream, file=self.number, offset=self.size, size=size):
+                self.add(record, index)
+        self.is_torn = self.size != size
+        self.size = size
+
+    def read_ahead(self, index: KeyIndex) -> None:
+        """Read the whole records that were added, while others may be adding more.
+
+        Raises:
+            OSError: the segment is gone or cannot be read.
+        """
+        with self.path.open("rb", buffering=_BUFFER_BYTES) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            stream.seek(self.size)
+            while record := read_record(stream, file=self.number, offset=self.size, size=size):
+                self.add(record, index)
+
+    def add(self, record: Record, index: KeyIndex) -> None:
+        """Take a record into account."""
+        self.size = record.end
+        self.predictions += record.predictions
+        if record.kind == ENTRIES and record.keys:
+            keys = fingerprints(record.body, record.keys)
+            index.add(keys, self.number, record.offset)
+            if self.key_parts is not None:
+                self.key_parts.append((keys, record.offset))
+
+    def takes(self, size: int, segment_bytes: int) -> bool:
+        """Whether a record of this size may be added; the first one may be larger than a segment."""
+        return not self.is_torn and (not self.size or self.size + size <= segment_bytes)
+
+    def save_keys(self) -> None:
+        """Write the file of the keys, if all are known; the segment takes no more records.
+
+        Raises:
+            OSError: it cannot be written; then whoever starts later reads the segment itself.
+        """
+        if self.key_parts is None:
+            return
+        keys = np.array([key for part, _ in self.key_parts for key in part], "<u8")
+        offsets = np.array([offset for part, offset in self.key_parts for _ in part], "<u4")
+        content = keys.tobytes() + offsets.tobytes()
+        summary = (self.size, self.predictions, keys.size)
+        header = _SUMMARY.pack(_SUMMARY_MAGIC, *summary, _checksum(self.number, summary, content))
+        descriptor = os.open(
+            keys_path(self.folder, self.number), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
+        )
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(header + content)
+
+    def load_keys(self, index: KeyIndex) -> None:
+        """Learn from the file of the keys, if there is a good one, what `catch_up` would from the segment.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        try:
+            data = keys_path(self.folder, self.number).read_bytes()
+        except FileNotFoundError:
+            return
+        if len(data) < _SUMMARY.size:
+            return
+        magic, *summary, checksum = _SUMMARY.unpack_from(data)
+        content = data[_SUMMARY.size :]
+        size, predictions, keys = summary
+        if magic == _SUMMARY_MAGIC and checksum == _checksum(self.number, (size, predictions, keys), content):
+            self.size, self.predictions = size, predictions
+            fingerprints, offsets = (
+                np.frombuffer(content, "<u8", keys),
+                np.frombuffer(content, "<u4", keys, 8 * keys),
+            )
+            index.add_segment(fingerprints, self.number, offsets)
+
+
+def whole_records(stream: IO[bytes], *, file: int, offset: int, size: int) -> Generator[Record, None, None]:
+    """The whole records of a file from `offset` on; what is damaged between them is passed over."""
+    stream.seek(offset)
+    while offset < size:
+        record = read_record(stream, file=file, offset=offset, size=size)
+        if record is None:
+            stream.seek(offset)
+            next_one = find_record(stream.read(size - offset), file=file, offset=offset, after=offset)
+            if next_one is None:
+                return
+            offset = next_one
+            stream.seek(offset)
+        else:
+            yield record
+            offset = record.end
+
+
+def _checksum(number: int, summary: tuple[int, int, int], content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=8, key=repr((number, summary)).encode()).digest()

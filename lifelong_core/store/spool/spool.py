@@ -1,0 +1,294 @@
+"""Predictions that wait on the local disk while the database is away: bounded, shared by the processes of a machine."""
+
+import contextlib
+import os
+import struct
+import threading
+import time
+import weakref
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from lifelong_core.errors import UnavailableError
+from lifelong_core.store.files import settle
+from lifelong_core.store.log_writing import check_entries
+from lifelong_core.store.records import LogEntry, RequestKey, StoredRequest
+from lifelong_core.store.spool.aside import AsideFile
+from lifelong_core.store.spool.contents import Contents
+from lifelong_core.store.spool.delivering import Delivery, Write
+from lifelong_core.store.spool.encoding import Encoded, encode_entries, fingerprint, fingerprints
+from lifelong_core.store.spool.framing import ENTRIES, HEADER_BYTES, Record, pack_record
+from lifelong_core.store.spool.locks import FileLock, LockBusyError
+from lifelong_core.store.spool.problems import SpoolFullError, explained
+from lifelong_core.store.spool.refusal import Refusal, read_refusal
+from lifelong_core.store.spool.segments import Segment, segment_numbers, segment_path
+from lifelong_core.store.spool.state import SpoolState
+from lifelong_core.store.spool.writing import append_bytes
+
+PATIENCE_SECONDS = 1.0
+"""How long a call waits for another process that appends."""
+FULL_RETRY_SECONDS = 5
+_NUMBER = struct.Struct("<Q")
+"""In the lock's file: the number of the segment that was begun last, so that others see at once that there is one."""
+
+
+class Spool:
+    """One folder on a local disk; threads and processes may share it, in each of them one object is enough.
+
+    What was appended first is delivered first, whoever appended it. Nothing is done before the first call; the folder
+    is made by the first append.
+
+    Args:
+        folder: of the spool.
+        maximum_bytes: what it may hold; at this bound appends are refused.
+        durability: what an append survives when it has returned: the death of any process, or a power failure too.
+        segment_bytes: size of a file from which on the next one is begun.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        maximum_bytes: int,
+        durability: Literal["process", "power"] = "process",
+        segment_bytes: int = 4 * 2**20,
+    ) -> None:
+        self._folder = folder
+        self._maximum_bytes = maximum_bytes
+        self._segment_bytes = segment_bytes
+        self._is_synced = durability == "power"
+        self._damaged = AsideFile(folder / "damaged", is_synced=self._is_synced)
+        self._refused = AsideFile(folder / "refused", is_synced=self._is_synced)
+        self._lock = FileLock(folder / "lock")
+        self._delivery = Delivery(
+            folder, appending=self._locked, damaged=self._damaged, refused=self._refused
+        )
+        self._seen: Path | None = None
+        """A segment that was there when `is_empty` last looked."""
+        self._begin_anew()
+        _spools.add(self)
+
+    def append(self, entries: Sequence[LogEntry]) -> tuple[bool, ...]:
+        """Keep the entries until they are delivered; they are in the file when this returns, or none of them is.
+
+        Returns:
+            For each entry whether it was taken. False: a request with its key waits here, or came earlier in
+            `entries`; `find(key)` tells what was answered to it.
+
+        Raises:
+            InvalidInputError: an entry is none that the log would take.
+            SpoolFullError: the spool would become larger than it may.
+            UnavailableError: the folder cannot be written, or others held the lock all the time.
+        """
+        if not entries:
+            return ()
+        check_entries(entries)
+        encoded = encode_entries(entries)
+        with self._current() as descriptor:
+            taken = self._are_new(entries, encoded)
+            new = [entry for entry, is_new in zip(entries, taken, strict=True) if is_new]
+            if new:
+                self._add(encoded if len(new) == len(entries) else encode_entries(new), descriptor)
+        return taken
+
+    def find(self, key: RequestKey) -> StoredRequest | None:
+        """The request with this key, whichever process appended it; None: it does not wait here.
+
+        Who looks into the log too must do so afterwards: what is delivered meanwhile is there.
+
+        Raises:
+            UnavailableError: the folder cannot be read, or others held the lock all the time.
+        """
+        if self.is_empty():
+            return None
+        with self._current():
+            return self._contents.find([key], [fingerprint(key)]).get(key)
+
+    def is_empty(self) -> bool:
+        """Whether nothing waits; cheap enough to be asked for each micro-batch.
+
+        Raises:
+            UnavailableError: the folder cannot be read.
+        """
+        with explained(self._folder):
+            seen = self._seen
+            if seen is not None and seen.exists():
+                return False
+            numbers = segment_numbers(self._folder)
+            self._seen = segment_path(self._folder, numbers[0]) if numbers else None
+            return not numbers
+
+    def deliver(self, write: Write, *, limit: int = 1000) -> int | None:
+        """Hand over what waits longest, and forget it when `write` has returned.
+
+        What `write` has written may come again: after a crash, and when this process loses the right to forget it.
+
+        Args:
+            write: writes all that it gets, or raises.
+            limit: number of predictions at which no further record is added to what is handed over.
+
+        Returns:
+            The number of predictions written. 0: nothing waits. None: another process is delivering.
+
+        Raises:
+            UnavailableError: the folder cannot be used; nothing is lost.
+            Exception: whatever `write` raises; what it got comes again. Only what it refuses for good when it is
+                written alone (InvalidInputError, ConflictError) is put aside instead.
+        """
+        return self._delivery.run(write, limit)
+
+    def state(self) -> SpoolState:
+        """How much waits, and since when.
+
+        Raises:
+            UnavailableError: the folder cannot be read, or others held the lock all the time.
+        """
+        predictions, oldest, size = 0, None, 0
+        if not self.is_empty():
+            with self._current():
+                delivered, oldest = self._delivery.reached()
+                predictions = self._contents.predictions - delivered
+                size = self._contents.bytes
+        with explained(self._folder):
+            return SpoolState(
+                bytes=size + self._bytes_aside(),
+                maximum_bytes=self._maximum_bytes,
+                predictions=predictions,
+                oldest=oldest,
+                damaged_records=self._damaged.count(),
+                refused_records=self._refused.count(),
+            )
+
+    def refused(self) -> list[Refusal]:
+        """What the log did not take and why, oldest first.
+
+        Raises:
+            UnavailableError: the folder cannot be read.
+        """
+        with explained(self._folder):
+            return [read_refusal(record) for record in self._refused.records()]
+
+    def close(self) -> None:
+        """Give the memory back; a later call reads again what it needs."""
+        with self._mutex:
+            self._contents = Contents(self._folder)
+
+    def _begin_anew(self) -> None:
+        """Also in a forked child: a thread that is not there any more may hold the lock, in the middle of a change."""
+        self._mutex = threading.Lock()
+        self._contents = Contents(self._folder)
+
+    def _are_new(self, entries: Sequence[LogEntry], encoded: Encoded) -> tuple[bool, ...]:
+        keys = [entry.request for entry in entries if entry.request is not None]
+        taken = set(self._contents.find(keys, fingerprints(encoded.body, encoded.keys)))
+        are_new: list[bool] = []
+        for entry in entries:
+            are_new.append(entry.request is None or entry.request not in taken)
+            if entry.request is not None:
+                taken.add(entry.request)
+        return tuple(are_new)
+
+    def _add(self, encoded: Encoded, descriptor: int) -> None:
+        body, keys, predictions = encoded
+        size = HEADER_BYTES + len(body)
+        self._check_room(size)
+        segment = self._contents.newest
+        if segment is None or not segment.takes(size, self._segment_bytes):
+            segment = self._begin_segment(descriptor)
+        number, offset = segment.number, segment.size
+        data = pack_record(body, kind=ENTRIES, file=number, offset=offset, keys=keys, predictions=predictions)
+        file = os.open(segment.path, os.O_WRONLY | os.O_APPEND)
+        try:
+            append_bytes(file, data, size=offset, is_synced=self._is_synced)
+        except BaseException:
+            if not offset:
+                # Without it, the spool is empty again. Where it stays, it only holds nothing.
+                with contextlib.suppress(OSError):
+                    segment.path.unlink()
+                    self._contents.drop_newest()
+            raise
+        finally:
+            os.close(file)
+        self._contents.add(Record(ENTRIES, keys, predictions, body, offset))
+
+    def _check_room(self, size: int) -> None:
+        if self._contents.bytes + self._bytes_aside() + size > self._maximum_bytes:
+            raise SpoolFullError(
+                f"the spool {self._folder} is full: it may hold {self._maximum_bytes} bytes.",
+                mend="Bring the database back, or raise LIFELONG_MAXIMUM_SPOOL_BYTES.",
+                retry_after_seconds=FULL_RETRY_SECONDS,
+            )
+
+    def _bytes_aside(self) -> int:
+        return self._damaged.size() + self._refused.size()
+
+    def _begin_segment(self, descriptor: int) -> Segment:
+        newest = self._contents.newest
+        last = max(_last_number(descriptor), newest.number if newest is not None else 0)
+        # No number comes again, also where a power failure or a hand took `last` away: what a file says of the progress
+        # in an older segment must not be taken for this one.
+        number = max(last + 1, time.time_ns() // 1000)
+        os.pwrite(descriptor, _NUMBER.pack(number), 0)
+        os.close(os.open(segment_path(self._folder, number), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        if self._is_synced:
+            settle(self._folder)
+        return self._contents.begin(number)
+
+    @contextmanager
+    def _own(self) -> Generator[None, None, None]:
+        """No other thread of this process is here meanwhile."""
+        if not self._mutex.acquire(timeout=PATIENCE_SECONDS):
+            raise self._busy()
+        try:
+            with explained(self._folder):
+                yield
+        finally:
+            self._mutex.release()
+
+    @contextmanager
+    def _alone(self) -> Generator[int, None, None]:
+        """No other process is here meanwhile; gives the descriptor of the lock's file."""
+        try:
+            with self._lock.held(until=time.monotonic() + PATIENCE_SECONDS) as descriptor:
+                yield descriptor
+        except LockBusyError as error:
+            raise self._busy() from error
+
+    @contextmanager
+    def _locked(self) -> Generator[None, None, None]:
+        """Nobody appends meanwhile."""
+        with self._own(), self._alone():
+            yield
+
+    @contextmanager
+    def _current(self) -> Generator[int, None, None]:
+        """Nobody appends meanwhile, and `_contents` is up to date; gives the descriptor of the lock's file."""
+        with self._own():
+            self._contents.prepare()
+            with self._alone() as descriptor:
+                self._contents.refresh(_last_number(descriptor))
+                yield descriptor
+
+    def _busy(self) -> UnavailableError:
+        return UnavailableError(
+            f"somebody else held the spool {self._folder} for {PATIENCE_SECONDS:g} s.",
+            mend="Try again; if it stays, find the worker that hangs.",
+        )
+
+
+def _last_number(descriptor: int) -> int:
+    data = os.pread(descriptor, _NUMBER.size, 0)
+    return _NUMBER.unpack(data)[0] if len(data) == _NUMBER.size else 0
+
+
+_spools: weakref.WeakSet[Spool] = weakref.WeakSet()
+
+
+def _begin_anew_in_child() -> None:
+    for spool in _spools:
+        spool._begin_anew()  # pyright: ignore[reportPrivateUsage] - nobody else may call it
+
+
+os.register_at_fork(after_in_child=_begin_anew_in_child)
