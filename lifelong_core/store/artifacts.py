@@ -10,6 +10,7 @@ from typing import Any, cast
 from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from lifelong_core.errors import ConfigurationError, InvalidInputError, NotFoundError, UnavailableError
+from lifelong_core.store.files import write_whole
 
 _FIELD = "LIFELONG_ARTIFACTS_URL"
 
@@ -47,18 +48,24 @@ class Artifacts:
         """
         digest = hashlib.sha256(content).hexdigest()
         place = self._place(digest)
-        # Written under another name and then renamed: a reader finds the whole artifact or none.
-        draft = f"{place}.{secrets.token_hex(8)}"
         try:
             if not self._is_whole(place, digest):
-                self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
-                self._files.pipe_file(draft, content)
-                self._files.mv(draft, place)
+                self._write(place, content)
         except OSError as error:
             raise UnavailableError(
                 f"the artifact storage {self._root} cannot be written: {error}.", field=_FIELD
             ) from error
         return digest
+
+    def _write(self, place: str, content: bytes) -> None:
+        """A reader finds the whole artifact or none; on a local disk it survives a power failure."""
+        if self._is_local:
+            write_whole(Path(place), content)
+            return
+        draft = f"{place}.{secrets.token_hex(8)}"
+        self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
+        self._files.pipe_file(draft, content)
+        self._files.mv(draft, place)
 
     def _is_whole(self, place: str, digest: str) -> bool:
         """Whether the bytes are there already; damaged ones are mended by putting them again."""
@@ -96,7 +103,7 @@ class Artifacts:
             return Path(self._place(digest))
         copy = self._cache / digest
         if not (copy.is_file() and hashlib.sha256(copy.read_bytes()).hexdigest() == digest):
-            _write_whole(copy, self.get(digest))
+            _write_copy(copy, self.get(digest))
         return copy
 
     def _place(self, digest: str) -> str:
@@ -123,11 +130,8 @@ def _verified(content: bytes, digest: str, place: str) -> bytes:
     return content
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+def _write_copy(path: Path, content: bytes) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_bytes(content)
-        draft.replace(path)
+        write_whole(path, content)
     except OSError as error:
         raise UnavailableError(f"the artifact cache {path.parent} cannot be written: {error}.") from error

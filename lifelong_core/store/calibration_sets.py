@@ -83,8 +83,12 @@ def insert_calibration_set(
             "samples": labelled.samples,
             "prevalence": labelled.prevalence.tolist(),
             "created_at": now(),
+            "content_digest": labelled.digest,
         }
         row = connection.execute(sa.insert(sets).values(values).returning(sets)).one()
+    elif row.content_digest is None:
+        change = sa.update(sets).where(sets.c.id == row.id).values(content_digest=labelled.digest)
+        connection.execute(change)
     added = calibration_set_of(row)
     models = tables.models
     connection.execute(sa.update(models).where(models.c.id == model.id).values(calibration_set_id=added.id))

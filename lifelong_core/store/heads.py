@@ -5,16 +5,18 @@ from typing import Literal
 import sqlalchemy as sa
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.errors import NotFoundError
+from lifelong_core.errors import NotFoundError, UnavailableError
 from lifelong_core.store import activations, pins, tables
 from lifelong_core.store.audit import write_audit
 from lifelong_core.store.engine import Database
 from lifelong_core.store.environments import ensure_environment, expect_environment
+from lifelong_core.store.head_fit import check_calibration, check_digest, check_fit
+from lifelong_core.store.head_rows import read_heads
 from lifelong_core.store.models import model_referenced
 from lifelong_core.store.records import Activation, HeadPin, HeadRecord, Model
 from lifelong_core.store.registry import changing_registry
-from lifelong_core.store.rows import Row, head_of, now
-from lifelong_core.store.tasks import check_fit
+from lifelong_core.store.rows import head_of, now
+from lifelong_core.store.tasks import task_with_id
 
 _UNKNOWN = (
     "Check the spelling. An environment that nobody has used yet cannot be pinned; "
@@ -36,21 +38,25 @@ class Heads:
         environment: str | None,
         actor: str,
         expected_sequence: int | None = None,
+        expected_digest: str | None = None,
     ) -> HeadRecord:
         """Add a head and put it in force.
 
         Args:
             reference: the model.
-            head: what to publish; it must fit the model's task.
+            head: what to publish; it must fit the model.
             environment: where it comes in force (created if it is new); None: the model's default head.
             actor: who publishes it.
             expected_sequence: the sequence of the newest activation that the caller saw there (0: none); None: any.
+            expected_digest: of the head that the caller means; None: whichever comes.
 
         Raises:
             NotFoundError: there is no such model.
-            InvalidInputError: the head has other classes, or costs of another shape, than the task.
+            InvalidInputError: the head has other classes, or costs of another shape, than the task, was fitted on
+                another model's calibration set, or is not the one that the caller means.
             ConflictError: another head came in force since the caller looked.
         """
+        check_digest(head, expected_digest)
         with changing_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             if expected_sequence is not None:
@@ -59,18 +65,29 @@ class Heads:
                 connection, model, head, environment=environment, actor=actor, reason="publish"
             )
 
-    def rollback(self, reference: str, *, environment: str | None, actor: str) -> HeadRecord:
+    def rollback(
+        self, reference: str, *, environment: str | None, actor: str, expected_sequence: int | None = None
+    ) -> HeadRecord:
         """Put the head in force that was in force before the present one; returns the head that serves now.
 
         Each further rollback walks one step further back, never forth again; a publication starts a new step. An
         environment whose first own head is rolled back uses the model's default head again.
 
+        Args:
+            reference: the model.
+            environment: where; None: the model's default head.
+            actor: who rolls back.
+            expected_sequence: the sequence of the newest activation that the caller saw there (0: none); None: any.
+
         Raises:
             NotFoundError: there is no such model.
-            ConflictError: nothing was in force before.
+            ConflictError: nothing was in force before, or another head is in force than the caller saw.
+            UnavailableError: the head that was in force before is damaged; nothing changes.
         """
         with changing_registry(self._database) as connection:
             model = model_referenced(connection, reference)
+            if expected_sequence is not None:
+                activations.expect_sequence(connection, model, environment, expected_sequence)
             version = activations.step_back(connection, model, environment, actor=actor)
             subject = subject_of(model, environment)
             details = {"version": version}
@@ -154,6 +171,7 @@ class Heads:
 
         Raises:
             NotFoundError: there is no such model or head.
+            UnavailableError: the head is damaged.
         """
         with self._database.read() as connection:
             return _head(connection, model_referenced(connection, reference), version)
@@ -168,16 +186,26 @@ class Heads:
             return activations.history(connection, model_referenced(connection, reference), environment)
 
     def list(self, reference: str) -> list[HeadRecord]:
-        """All heads of a model, oldest first.
+        """All heads of a model, oldest first, but for those that are damaged.
 
         Raises:
             NotFoundError: there is no such model.
         """
-        heads = tables.heads
+        return [record for record in self._all(reference).values() if isinstance(record, HeadRecord)]
+
+    def damaged(self, reference: str) -> dict[int, str]:
+        """What is wrong with the damaged heads of a model, by version.
+
+        Raises:
+            NotFoundError: there is no such model.
+        """
+        found = self._all(reference)
+        return {version: reason for (_, version), reason in found.items() if isinstance(reason, str)}
+
+    def _all(self, reference: str) -> dict[tuple[int, int], HeadRecord | str]:
         with self._database.read() as connection:
             model = model_referenced(connection, reference)
-            query = sa.select(heads).where(heads.c.model_id == model.id).order_by(heads.c.version)
-            return [head_of(row) for row in connection.execute(query)]
+            return read_heads(connection, tables.heads.c.model_id == model.id)
 
 
 def publish_head(
@@ -190,7 +218,8 @@ def publish_head(
     reason: Literal["publish", "swap"],
 ) -> HeadRecord:
     """Add a head and put it in force, within a transaction that changes the registry."""
-    check_fit(connection, model, head)
+    check_fit(task_with_id(connection, model.task_id), head)
+    check_calibration(connection, model, head)
     if environment is not None:
         ensure_environment(connection, environment)
     heads = tables.heads
@@ -218,8 +247,14 @@ def subject_of(model: Model, environment: str | None) -> str:
 
 def _head(connection: sa.Connection, model: Model, version: int) -> HeadRecord:
     heads = tables.heads
-    query = sa.select(heads).where(heads.c.model_id == model.id, heads.c.version == version)
-    row: Row | None = connection.execute(query).one_or_none()
-    if row is None:
+    found = read_heads(connection, (heads.c.model_id == model.id) & (heads.c.version == version))
+    record = found.get((model.id, version))
+    if record is None:
         raise NotFoundError(f"the model {model.reference} has no head {version}.", field="version")
-    return head_of(row)
+    if isinstance(record, str):
+        raise UnavailableError(
+            f"{model.reference}: {record}.",
+            field="version",
+            mend="Bring the row back from a backup, or publish the head again.",
+        )
+    return record

@@ -1,6 +1,6 @@
 """The registry: what a serving worker needs to know, under one revision number."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 
@@ -8,9 +8,13 @@ import sqlalchemy as sa
 
 from lifelong_core.store import tables
 from lifelong_core.store.engine import Database
+from lifelong_core.store.head_rows import read_heads, served_and_damaged
 from lifelong_core.store.pins import all_pins
-from lifelong_core.store.records import HeadRecord, Registry
-from lifelong_core.store.rows import activation_of, head_of, model_of, task_of
+from lifelong_core.store.records import HeadRecord, Registry, Token
+from lifelong_core.store.rows import activation_of, model_of, task_of, token_of
+
+CHANNEL = "lifelong_registry"
+"""On PostgreSQL every change of the registry is notified here when it is committed."""
 
 
 @contextmanager
@@ -29,30 +33,49 @@ def bump_revision(connection: sa.Connection) -> None:
     """Raise the revision in this transaction; other changes of the registry wait until it ends."""
     revision = tables.registry_revision.c.revision
     connection.execute(sa.update(tables.registry_revision).values(revision=revision + 1))
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_notify(CHANNEL, "")))
+
+
+def read_revision(database: Database) -> int:
+    """The number that every change of the registry raises."""
+    with database.read() as connection:
+        return _revision(connection)
 
 
 def load_registry(database: Database, known_revision: int | None) -> Registry | None:
     """The whole registry as of one revision; None when that is still `known_revision` (one cheap query)."""
     with database.read() as connection:
-        revision = connection.execute(sa.select(tables.registry_revision.c.revision)).scalar_one()
+        revision = _revision(connection)
         if revision == known_revision:
             return None
+        tasks = {row.id: task_of(row) for row in connection.execute(sa.select(tables.tasks))}
+        models = {row.id: model_of(row) for row in connection.execute(sa.select(tables.models))}
+        versions = _active_versions(connection)
+        heads, damaged = served_and_damaged(
+            versions,
+            _heads(connection, versions),
+            {model.id: tasks[model.task_id] for model in models.values()},
+        )
         return Registry(
             revision=revision,
-            tasks=MappingProxyType(
-                {row.id: task_of(row) for row in connection.execute(sa.select(tables.tasks))}
-            ),
-            models=MappingProxyType(
-                {row.id: model_of(row) for row in connection.execute(sa.select(tables.models))}
-            ),
-            heads=MappingProxyType(_active_heads(connection)),
+            tasks=MappingProxyType(tasks),
+            models=MappingProxyType(models),
+            heads=MappingProxyType(heads),
             environments=frozenset(connection.execute(sa.select(tables.environments.c.name)).scalars()),
             pins=MappingProxyType({(pin.model_id, pin.environment): pin for pin in all_pins(connection)}),
+            tokens=MappingProxyType(_tokens(connection)),
+            damaged=MappingProxyType(damaged),
         )
 
 
-def _active_heads(connection: sa.Connection) -> dict[tuple[int, str | None], HeadRecord]:
-    activations, heads = tables.head_activations, tables.heads
+def _revision(connection: sa.Connection) -> int:
+    return connection.execute(sa.select(tables.registry_revision.c.revision)).scalar_one()
+
+
+def _active_versions(connection: sa.Connection) -> dict[tuple[int, str | None], int]:
+    """Version of the head in force in each place that has one of its own."""
+    activations = tables.head_activations
     newest = (
         sa.select(
             activations.c.model_id,
@@ -62,23 +85,29 @@ def _active_heads(connection: sa.Connection) -> dict[tuple[int, str | None], Hea
         .group_by(activations.c.model_id, activations.c.environment)
         .subquery()
     )
-    in_force = [
-        activation_of(row)
-        for row in connection.execute(
-            sa.select(activations)
-            .join(
-                newest,
-                (newest.c.model_id == activations.c.model_id)
-                & (newest.c.environment == activations.c.environment)
-                & (newest.c.last == activations.c.sequence),
-            )
-            .where(activations.c.inherits.is_(False))
+    query = (
+        sa.select(activations)
+        .join(
+            newest,
+            (newest.c.model_id == activations.c.model_id)
+            & (newest.c.environment == activations.c.environment)
+            & (newest.c.last == activations.c.sequence),
         )
-    ]
-    wanted = {(activation.model_id, activation.head_version) for activation in in_force}
-    key = sa.tuple_(heads.c.model_id, heads.c.version)
-    records = {
-        (row.model_id, row.version): head_of(row)
-        for row in connection.execute(sa.select(heads).where(key.in_(wanted)))
-    }
-    return {(one.model_id, one.environment): records[one.model_id, one.head_version] for one in in_force}
+        .where(activations.c.inherits.is_(False))
+    )
+    in_force = [activation_of(row) for row in connection.execute(query)]
+    return {(one.model_id, one.environment): one.head_version for one in in_force}
+
+
+def _heads(
+    connection: sa.Connection, versions: Mapping[tuple[int, str | None], int]
+) -> dict[tuple[int, int], HeadRecord | str]:
+    wanted = {(model_id, version) for (model_id, _), version in versions.items()}
+    key = sa.tuple_(tables.heads.c.model_id, tables.heads.c.version)
+    return read_heads(connection, key.in_(wanted))
+
+
+def _tokens(connection: sa.Connection) -> dict[bytes, Token]:
+    """Also those that have expired: another machine's clock may say otherwise."""
+    query = sa.select(tables.tokens).where(tables.tokens.c.revoked_at.is_(None))
+    return {bytes(row.secret_hash): token_of(row) for row in connection.execute(query)}

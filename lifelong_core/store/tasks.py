@@ -7,12 +7,11 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import as_costs
 from lifelong_core.deploy.checks import as_class_names
-from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.store import tables
 from lifelong_core.store.audit import write_audit
 from lifelong_core.store.engine import Database
-from lifelong_core.store.records import Model, Task, check_name
+from lifelong_core.store.records import Task, check_name
 from lifelong_core.store.registry import changing_registry
 from lifelong_core.store.rows import now, task_of
 
@@ -93,24 +92,3 @@ def task_with_id(connection: sa.Connection, task_id: int) -> Task:
 def _find(connection: sa.Connection, name: str) -> Task | None:
     row = connection.execute(sa.select(tables.tasks).where(tables.tasks.c.name == name)).one_or_none()
     return None if row is None else task_of(row)
-
-
-def check_fit(connection: sa.Connection, model: Model, head: PostProcessingHead) -> None:
-    """Make sure that a head is one for the model's task.
-
-    Raises:
-        InvalidInputError: it has other class names or costs of another shape.
-    """
-    task = task_with_id(connection, model.task_id)
-    if head.class_names != task.class_names:
-        raise InvalidInputError(
-            f"the head has the classes {list(head.class_names)}, the task {task.name} has {list(task.class_names)}.",
-            field="head",
-            mend="Fit the head on a calibration set of this model, with the task's class names.",
-        )
-    if head.costs.shape != task.costs.shape:
-        raise InvalidInputError(
-            f"the head has costs of shape {head.costs.shape}, the task {task.name} {task.costs.shape}.",
-            field="head",
-            mend="Use a cost matrix with the task's decisions.",
-        )

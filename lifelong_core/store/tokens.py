@@ -49,7 +49,7 @@ class Tokens:
         secret = _PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
         values = {
             "name": name,
-            "secret_hash": _hash(secret),
+            "secret_hash": hash_secret(secret),
             "scopes": granted,
             "created_at": now(),
             "expires_at": expires_at,
@@ -69,7 +69,7 @@ class Tokens:
 
     def verify(self, secret: str) -> Token | None:
         """The token with this secret; None if there is none, or it has expired or been revoked."""
-        digest = _hash(secret)
+        digest = hash_secret(secret)
         query = sa.select(tables.tokens).where(tables.tokens.c.secret_hash == digest)
         with self._database.read() as connection:
             row = connection.execute(query).one_or_none()
@@ -105,8 +105,11 @@ class Tokens:
             return [token_of(row) for row in connection.execute(query)]
 
 
-def _hash(secret: str) -> bytes:
-    """The secret has 256 random bits, so one round of SHA-256 is as good as a slow hash."""
+def hash_secret(secret: str) -> bytes:
+    """What is kept of a secret, and by what a token is found.
+
+    The secret has 256 random bits, so one round of SHA-256 is as good as a slow hash.
+    """
     return hashlib.sha256(secret.encode()).digest()
 
 

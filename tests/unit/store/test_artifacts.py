@@ -1,4 +1,5 @@
 import hashlib
+import os
 import threading
 from pathlib import Path
 
@@ -107,3 +108,24 @@ def test_a_damaged_artifact_is_mended_by_putting_it_again(tmp_path: Path):
         artifacts.get(digest)
     assert artifacts.put(b"the graph") == digest
     assert artifacts.get(digest) == b"the graph"
+
+
+@pytest.mark.parametrize("kind", ["folder", "cache"])
+def test_an_artifact_is_on_the_disk_before_it_counts(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Else a power failure leaves a database that names a file which is empty or not there."""
+    artifacts = Artifacts(f"file://{tmp_path}" if kind == "folder" else "memory://disk", cache=tmp_path)
+    settled: list[Path] = []
+    fsync = os.fsync
+
+    def seen(descriptor: int) -> None:
+        settled.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    artifacts.put(CONTENT)
+    place = artifacts.path(DIGEST)
+    assert place.is_relative_to(tmp_path)
+    assert settled[-1] == place.parent
+    assert settled[-2].name.startswith(DIGEST)

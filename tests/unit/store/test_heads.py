@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
-from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.store import Model, Store
-from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, head
+from lifelong_core.store import Model, Store, register_calibration, tables
+from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, head
 
 SITE = "site-a"
 
@@ -168,6 +169,69 @@ def test_a_publication_that_expects_another_state_is_refused_and_leaves_no_trace
         with pytest.raises(ConflictError, match="activation 2"):
             publish(store, 3, expected_sequence=outdated)
     assert (store.registry(), store.audit.list()) == before
+
+
+def test_a_rollback_that_expects_another_state_is_refused_and_leaves_no_trace(store: Store):
+    add_serving_model(store)
+    publish(store, 1)
+    before = (store.registry(), store.audit.list())
+    for outdated in (0, 2):
+        with pytest.raises(ConflictError, match="activation 1"):
+            store.heads.rollback("dermatology", environment=SITE, actor="bob", expected_sequence=outdated)
+    assert (store.registry(), store.audit.list()) == before
+    store.heads.rollback("dermatology", environment=SITE, actor="bob", expected_sequence=1)
+    assert store.heads.activations("dermatology", environment=SITE)[-1].reason == "rollback"
+
+
+def test_only_the_head_that_is_meant_is_published(store: Store):
+    add_model(store)
+    with pytest.raises(InvalidInputError, match="digest") as refused:
+        publish(store, 1, None, expected_digest=head(2).digest)
+    assert refused.value.field == "digest"
+    assert store.heads.list("dermatology") == []
+    assert publish(store, 1, None, expected_digest=head(1).digest) == 1
+
+
+def fitted_on(data: LabeledLogits) -> PostProcessingHead:
+    return fit_head(data, COSTS, class_names=CLASSES)
+
+
+def test_a_head_fitted_on_another_models_calibration_set_is_refused(store: Store):
+    add_serving_model(store)
+    add_model(store, "other")
+    register_calibration(store, "other", calibration(5), actor="tests")
+    before = store.heads.list("dermatology")
+    with pytest.raises(
+        InvalidInputError, match="calibration set of other@1, not of dermatology@1"
+    ) as refused:
+        store.heads.publish("dermatology", fitted_on(calibration(5)), environment=None, actor="ann")
+    assert refused.value.field == "head"
+    assert store.heads.list("dermatology") == before
+    # Its own, also an older one; one that both have; and one that was never registered.
+    store.calibration_sets.add("dermatology", calibration(6), actor="tests")
+    assert (
+        store.heads.publish("dermatology", fitted_on(calibration()), environment=None, actor="ann").version
+        == 2
+    )
+    store.calibration_sets.add("other", calibration(6), actor="tests")
+    for known in (calibration(6), calibration(7)):
+        store.heads.publish("dermatology", fitted_on(known), environment=None, actor="ann")
+    store.calibration_sets.add("dermatology", calibration(5), actor="tests")
+    store.heads.publish("dermatology", fitted_on(calibration(5)), environment=None, actor="ann")
+
+
+def test_a_calibration_set_of_an_older_version_is_known_again_when_it_is_added_again(store: Store):
+    """Its row has no content digest yet."""
+    add_serving_model(store)
+    add_model(store, "other")
+    register_calibration(store, "other", calibration(5), actor="tests")
+    sets = tables.calibration_sets
+    with store.database.write() as connection:
+        connection.execute(sa.update(sets).values(content_digest=None))
+    store.heads.publish("dermatology", fitted_on(calibration(5)), environment=None, actor="ann")
+    store.calibration_sets.add("other", calibration(5), actor="tests")
+    with pytest.raises(InvalidInputError, match="other@1"):
+        store.heads.publish("dermatology", fitted_on(calibration(5)), environment=None, actor="ann")
 
 
 def test_of_those_who_saw_the_same_state_one_publishes(store: Store):

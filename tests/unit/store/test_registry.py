@@ -2,7 +2,9 @@
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import Model, Scope, Store, register_calibration
 from lifelong_core.store.preprocessing import Preprocessing, Resize
+from lifelong_core.store.tokens import hash_secret
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, entry, head
 
 PREPROCESSING = Preprocessing(resize=Resize(height=32, width=48), mean=(0.1, 0.2, 0.3))
@@ -265,6 +268,8 @@ def test_every_change_that_a_worker_must_see_raises_the_revision_and_nothing_els
         lambda: store.environments.ensure("site-z", limit=9),
         lambda: store.tokens.create("ci", [Scope.READ], actor="me"),
         lambda: store.tokens.revoke("ci", actor="me"),
+        lambda: store.heads.pin("mole", environment=None, reason="held", actor="me"),
+        lambda: store.heads.unpin("mole", environment=None, actor="me"),
     ]
     revisions = [revision_after(change) for change in changes]
     assert all(later > earlier for earlier, later in itertools.pairwise(revisions))
@@ -279,6 +284,20 @@ def test_every_change_that_a_worker_must_see_raises_the_revision_and_nothing_els
     ):
         harmless()
         assert store.registry(last) is None
+
+
+def test_the_registry_knows_every_token_that_is_not_revoked(store: Store):
+    soon = datetime.now(UTC) + timedelta(milliseconds=200)
+    _, brief = store.tokens.create("brief", [Scope.READ], actor="me", expires_at=soon)
+    token, secret = store.tokens.create("ci", [Scope.READ], actor="me")
+    store.tokens.create("gone", [Scope.READ], actor="me")
+    store.tokens.revoke("gone", actor="me")
+    time.sleep(0.25)
+    registry = store.registry()
+    assert registry is not None
+    # Whether one has expired is asked of the clock of whoever serves, each time.
+    assert registry.tokens.keys() == {hash_secret(secret), hash_secret(brief)}
+    assert registry.tokens[hash_secret(secret)] == token
 
 
 def test_a_refused_change_leaves_the_revision(store: Store):

@@ -1,0 +1,61 @@
+"""Files that are there as a whole or not at all, whatever dies, and that a power failure does not take back."""
+
+import os
+import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def write_whole(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+    """Put a file with this content in the place of what is there; on the disk when this returns.
+
+    Args:
+        path: of the file; its folder is made if need be.
+        content: all of it.
+        mode: permissions of the file, less what the umask takes away.
+
+    Raises:
+        OSError: it cannot be written; what was there before is still there.
+    """
+    with replacing(path) as draft:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+
+
+@contextmanager
+def replacing(path: Path) -> Generator[Path, None, None]:
+    """Another name, under which the block writes the file; then it is renamed. Without a draft after an exception.
+
+    Raises:
+        OSError: it cannot be written; what was there before is still there.
+    """
+    make_folder(path.parent)
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    try:
+        yield draft
+        settle(draft)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    # The new name is written to the disk with the folder, not with the file.
+    settle(path.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, on the disk when this returns."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        settle(made.parent)
+
+
+def settle(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,69 @@
+"""Whether a head belongs to a model: the classes and costs of its task, a calibration set of its own."""
+
+import sqlalchemy as sa
+
+from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.store import tables
+from lifelong_core.store.records import Model, Task
+
+
+def check_fit(task: Task, head: PostProcessingHead) -> None:
+    """Make sure that a head is one for the task.
+
+    Raises:
+        InvalidInputError: it has other class names or costs of another shape.
+    """
+    if head.class_names != task.class_names:
+        raise InvalidInputError(
+            f"the head has the classes {list(head.class_names)}, the task {task.name} has {list(task.class_names)}.",
+            field="head",
+            mend="Fit the head on a calibration set of this model, with the task's class names.",
+        )
+    if head.costs.shape != task.costs.shape:
+        raise InvalidInputError(
+            f"the head has costs of shape {head.costs.shape}, the task {task.name} {task.costs.shape}.",
+            field="head",
+            mend="Use a cost matrix with the task's decisions.",
+        )
+
+
+def check_digest(head: PostProcessingHead, expected: str | None) -> None:
+    """Make sure that a head is the one that its sender meant.
+
+    Raises:
+        InvalidInputError: it has another digest than expected.
+    """
+    if expected is not None and head.digest != expected:
+        raise InvalidInputError(
+            f"the head has the digest {head.digest}, not {expected[:80]!r}.",
+            field="digest",
+            mend="The document was changed on its way, or belongs to another head: send the one that was meant.",
+        )
+
+
+def check_calibration(connection: sa.Connection, model: Model, head: PostProcessingHead) -> None:
+    """Make sure that a head was not fitted on another model's calibration set.
+
+    A set that no model has is let pass: its logits may never have been registered.
+
+    Raises:
+        InvalidInputError: its provenance names a set that only other models have.
+    """
+    digest = head.provenance.get("calibration_digest")
+    if not isinstance(digest, str):
+        return
+    sets, models = tables.calibration_sets, tables.models
+    owners = connection.execute(
+        sa.select(models.c.id, models.c.name, models.c.version)
+        .join(sets, sets.c.model_id == models.c.id)
+        .where(sets.c.content_digest == digest)
+        .order_by(models.c.id)
+    ).all()
+    if owners and model.id not in {owner.id for owner in owners}:
+        raise InvalidInputError(
+            f"the head was fitted on the calibration set of {owners[0].name}@{owners[0].version},"
+            f" not of {model.reference}.",
+            field="head",
+            mend="Fit it on a calibration set of this model: the logits of another one mean something else.",
+        )

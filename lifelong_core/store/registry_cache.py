@@ -1,0 +1,115 @@
+"""The registry as a file on the local disk: a worker that starts while the database is gone serves from it."""
+
+import hashlib
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from lifelong_core.deploy.documents import canonical, parse_document
+from lifelong_core.errors import LifelongError, UnavailableError
+from lifelong_core.store.engine import parse_url
+from lifelong_core.store.files import write_whole
+from lifelong_core.store.records import Registry
+from lifelong_core.store.registry_documents import registry_document, registry_from
+
+SCHEMA_VERSION = 1
+_LEFTOVER_SECONDS = 3600
+"""Drafts older than this belong to nobody: their writer was killed."""
+
+
+class RegistryCache:
+    """Keeps one registry, with a checksum; all processes on one data directory share the file.
+
+    It holds hashes of tokens, never a secret, and only its owner may read it.
+
+    Args:
+        path: of the file.
+        database_url: whose registry it is; that of another database is refused.
+    """
+
+    def __init__(self, path: Path, *, database_url: str) -> None:
+        self.path = path
+        self._database_url = database_url
+
+    def save(self, registry: Registry) -> None:
+        """Put this registry in the place of the one before; whoever reads finds one of the two.
+
+        Raises:
+            UnavailableError: the file cannot be written.
+        """
+        content = {"origin": _origin(self._database_url), "registry": registry_document(registry)}
+        document = {"schema_version": SCHEMA_VERSION, "checksum": _checksum(content), **content}
+        try:
+            write_whole(self.path, canonical(document).encode(), mode=0o600)
+            self._sweep()
+        except OSError as error:
+            raise UnavailableError(
+                f"the registry cache {self.path} cannot be written: {error.strerror or error}."
+            ) from error
+
+    def load(self) -> Registry | None:
+        """The registry that was saved last; None if there is none.
+
+        Raises:
+            UnavailableError: the file cannot be read, is damaged, or belongs to another version or database.
+        """
+        content = self._content()
+        if content is None:
+            return None
+        try:
+            return registry_from(content["registry"])
+        except (LifelongError, KeyError, TypeError, ValueError, ArithmeticError) as error:
+            raise self._refused(f"holds what is no registry ({error})") from error
+
+    def revision(self) -> int | None:
+        """The revision of the registry that was saved last; None if there is none.
+
+        Raises:
+            UnavailableError: as `load`, but what the registry holds is not looked at.
+        """
+        content = self._content()
+        return None if content is None else content["registry"]["revision"]
+
+    def _content(self) -> dict[str, Any] | None:
+        try:
+            text = self.path.read_text()
+            document = parse_document(text, field="cache")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._refused(f"cannot be read: {error.strerror or error}") from error
+        except (LifelongError, UnicodeDecodeError) as error:
+            raise self._refused("is damaged: it is not a JSON document") from error
+        version, checksum = document.pop("schema_version", None), document.pop("checksum", None)
+        if version != SCHEMA_VERSION:
+            raise self._refused(f"has the schema version {version}, expected {SCHEMA_VERSION}")
+        if checksum != _checksum(document):
+            raise self._refused("is damaged: its checksum is another one")
+        if document["origin"] != _origin(self._database_url):
+            raise self._refused("is that of another database")
+        return document
+
+    def _refused(self, reason: str) -> UnavailableError:
+        return UnavailableError(
+            f"the registry cache {self.path} {reason}.",
+            mend="It is written anew when the database answers.",
+        )
+
+    def _sweep(self) -> None:
+        for draft in self.path.parent.glob(f"{self.path.name}.*"):
+            with suppress(FileNotFoundError):  # another process has finished it, or swept it away
+                if time.time() - draft.stat().st_mtime > _LEFTOVER_SECONDS:
+                    draft.unlink()
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    return hashlib.sha256(canonical(content).encode()).hexdigest()
+
+
+def _origin(database_url: str) -> str:
+    """Which database this is, without saying who may enter."""
+    url = parse_url(database_url)
+    hosts = url.normalized_query.get("host", ())
+    parts = (url.get_backend_name(), url.host, url.port, url.database, *hosts)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()

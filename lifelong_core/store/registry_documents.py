@@ -1,0 +1,166 @@
+"""The registry as JSON values, and back; every number survives the round trip exactly."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from lifelong_core.arrays import frozen
+from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.store.records import HeadPin, HeadRecord, Model, Registry, Scope, Task, Token
+
+Place = tuple[int, str | None]
+Value = TypeVar("Value")
+
+
+def registry_document(registry: Registry) -> dict[str, Any]:
+    """A registry as JSON values."""
+    return {
+        "revision": registry.revision,
+        "tasks": [_task_document(task) for task in registry.tasks.values()],
+        "models": [_model_document(model) for model in registry.models.values()],
+        "heads": _by_place(registry.heads, _head_document),
+        "environments": sorted(registry.environments),
+        "pins": _by_place(registry.pins, _pin_document),
+        "tokens": [_token_document(digest, token) for digest, token in registry.tokens.items()],
+        "damaged": _by_place(registry.damaged, lambda reason: {"reason": reason}),
+    }
+
+
+def registry_from(document: Mapping[str, Any]) -> Registry:
+    """What `registry_document` wrote.
+
+    Raises:
+        InvalidInputError: a head is not the one that was written.
+        KeyError, TypeError, ValueError: it is no such document.
+    """
+    tasks = [_task_from(item) for item in document["tasks"]]
+    models = [_model_from(item) for item in document["models"]]
+    return Registry(
+        revision=int(document["revision"]),
+        tasks=MappingProxyType({task.id: task for task in tasks}),
+        models=MappingProxyType({model.id: model for model in models}),
+        heads=_from_places(document["heads"], _head_from),
+        environments=frozenset(document["environments"]),
+        pins=_from_places(document["pins"], _pin_from),
+        tokens=MappingProxyType(dict(_token_from(item) for item in document["tokens"])),
+        damaged=_from_places(document["damaged"], lambda item: str(item["reason"])),
+    )
+
+
+def _by_place(
+    values: Mapping[Place, Value], document_of: Callable[[Value], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    return [
+        {"model_id": model_id, "environment": environment, **document_of(value)}
+        for (model_id, environment), value in values.items()
+    ]
+
+
+def _from_places(
+    items: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], Value]
+) -> MappingProxyType[Place, Value]:
+    return MappingProxyType({(item["model_id"], item["environment"]): read(item) for item in items})
+
+
+def _task_document(task: Task) -> dict[str, Any]:
+    return {
+        "id": task.id,
+        "name": task.name,
+        "class_names": list(task.class_names),
+        "costs": task.costs.tolist(),
+        "promoted_model_id": task.promoted_model_id,
+        "created_at": task.created_at.isoformat(),
+    }
+
+
+def _task_from(item: Mapping[str, Any]) -> Task:
+    return Task(
+        id=item["id"],
+        name=item["name"],
+        class_names=tuple(item["class_names"]),
+        costs=frozen(np.asarray(item["costs"], dtype=np.float64)),
+        promoted_model_id=item["promoted_model_id"],
+        created_at=_moment(item["created_at"]),
+    )
+
+
+def _model_document(model: Model) -> dict[str, Any]:
+    return {
+        **vars(model),
+        "preprocessing": None if model.preprocessing is None else model.preprocessing.model_dump(mode="json"),
+        "created_at": model.created_at.isoformat(),
+    }
+
+
+def _model_from(item: Mapping[str, Any]) -> Model:
+    preprocessing = item["preprocessing"]
+    values: dict[str, Any] = {
+        **item,
+        "preprocessing": None if preprocessing is None else Preprocessing.model_validate(preprocessing),
+        "created_at": _moment(item["created_at"]),
+    }
+    return Model(**values)
+
+
+def _head_document(record: HeadRecord) -> dict[str, Any]:
+    return {
+        "version": record.version,
+        "document": record.head.to_document(),
+        "digest": record.head.digest,
+        "created_at": record.created_at.isoformat(),
+        "created_by": record.created_by,
+    }
+
+
+def _head_from(item: Mapping[str, Any]) -> HeadRecord:
+    head = PostProcessingHead.from_document(item["document"])
+    if head.digest != item["digest"]:
+        raise InvalidInputError(f"head {item['version']} has another digest than was written.", field="head")
+    return HeadRecord(
+        model_id=item["model_id"],
+        version=item["version"],
+        head=head,
+        created_at=_moment(item["created_at"]),
+        created_by=item["created_by"],
+    )
+
+
+def _pin_document(pin: HeadPin) -> dict[str, Any]:
+    return {"reason": pin.reason, "pinned_at": pin.pinned_at.isoformat(), "pinned_by": pin.pinned_by}
+
+
+def _pin_from(item: Mapping[str, Any]) -> HeadPin:
+    values: dict[str, Any] = {**item, "pinned_at": _moment(item["pinned_at"])}
+    return HeadPin(**values)
+
+
+def _token_document(digest: bytes, token: Token) -> dict[str, Any]:
+    return {
+        "secret_hash": digest.hex(),
+        "id": token.id,
+        "name": token.name,
+        "scopes": sorted(token.scopes),
+        "created_at": token.created_at.isoformat(),
+        "expires_at": None if token.expires_at is None else token.expires_at.isoformat(),
+    }
+
+
+def _token_from(item: Mapping[str, Any]) -> tuple[bytes, Token]:
+    expires_at = item["expires_at"]
+    token = Token(
+        id=item["id"],
+        name=item["name"],
+        scopes=frozenset(Scope(scope) for scope in item["scopes"]),
+        created_at=_moment(item["created_at"]),
+        expires_at=None if expires_at is None else _moment(expires_at),
+    )
+    return bytes.fromhex(item["secret_hash"]), token
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
