@@ -22,7 +22,7 @@ def as_parameter(values: ArrayLike, *, field: str) -> Floats:
     """
     try:
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:  # the last: an integer that no float holds
         raise InvalidInputError("expected numbers.", field=field) from error
     if not np.isfinite(array).all():
         raise InvalidInputError("expected finite numbers.", field=field)

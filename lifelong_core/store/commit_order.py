@@ -29,14 +29,22 @@ def read_horizon(connection: sa.Connection) -> int:
     return connection.execute(sa.select(_value + 1)).scalar_one()
 
 
+def read_order(connection: sa.Connection) -> int:
+    """No transaction that committed before this one has a larger order, and none that begins later a smaller one."""
+    if connection.dialect.name == "postgresql":
+        return connection.execute(sa.select(_TRANSACTION + _OFFSET)).scalar_one()
+    return connection.execute(sa.select(_value)).scalar_one()
+
+
 def align_clock(connection: sa.Connection) -> None:
     """Lift the offset of a restored PostgreSQL log, so that what is written now comes after all that is there."""
     if connection.dialect.name != "postgresql":
         return
     logged = sa.select(sa.func.max(tables.predictions.c.commit_order)).scalar_subquery()
-    # A cycle's horizon may lie far above the newest row: every transaction on the server counts, not only ours.
-    read = sa.select(sa.func.max(tables.cycles.c.horizon)).scalar_subquery()
-    newest = connection.execute(sa.select(sa.func.greatest(logged, read))).scalar_one()
+    # How far a reader has come may lie far above the newest row: every transaction on the server counts, not only ours.
+    judged = sa.select(sa.func.max(tables.cycles.c.horizon)).scalar_subquery()
+    summarised = sa.select(sa.func.max(tables.summary_cursors.c.commit_order)).scalar_subquery()
+    newest = connection.execute(sa.select(sa.func.greatest(logged, judged, summarised))).scalar_one()
     present = connection.execute(sa.select(_TRANSACTION + _OFFSET)).scalar_one()
     if newest is not None and newest > present:
         connection.execute(sa.update(tables.commit_clock).values(value=_value + newest - present))

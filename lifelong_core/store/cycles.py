@@ -13,6 +13,7 @@ from lifelong_core.store import activations, tables
 from lifelong_core.store.audit import write_audit
 from lifelong_core.store.engine import Database
 from lifelong_core.store.heads import publish_head, subject_of
+from lifelong_core.store.leases import Lease, hold
 from lifelong_core.store.models import model_with_id
 from lifelong_core.store.pins import refuse_pinned
 from lifelong_core.store.records import Cycle, Model
@@ -36,6 +37,7 @@ class Cycles:
         expected_sequence: int | None,
         mode: Mode = "auto",
         actor: str = "monitor",
+        lease: Lease | None = None,
     ) -> Cycle:
         """Record a cycle and, if its outcome is swap, do with its candidate what the mode says: both or neither.
 
@@ -46,13 +48,15 @@ class Cycles:
                 None: only the serving head itself is compared.
             mode: auto publishes the candidate, propose keeps it until a person approves, shadow does neither.
             actor: who runs the cycle.
+            lease: without which the cycle must not be recorded; None: whoever comes may record it.
 
         Returns:
             The cycle as recorded.
 
         Raises:
             ConflictError: the cycle that was due then has been recorded already, or the candidate would replace
-                another head than the one that was judged, or one that was pinned meanwhile; nothing is written.
+                another head than the one that was judged, or one that was pinned meanwhile, or the lease was lost;
+                nothing is written.
             InvalidInputError: outcome and candidate do not agree, the candidate does not fit the model, or the
                 report is no JSON document.
         """
@@ -66,6 +70,8 @@ class Cycles:
             if publishes:
                 # Before anything is read: whoever else changes a head waits for us, or we for them.
                 bump_revision(connection)
+            if lease is not None:
+                hold(connection, lease)
             model = model_with_id(connection, cycle.model_id)
             _refuse_repetition(connection, model, cycle)
             recorded = replace(cycle, proposal=candidate if mode == "propose" else None)

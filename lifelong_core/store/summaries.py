@@ -1,0 +1,266 @@
+"""Window summaries: what a fitted quantifier needs to know of each UTC hour of a population, kept up to date.
+
+The log is read in commit order, so that no row is skipped or read twice, and every row goes to the hour in which it was
+made, however late it came. Rows that cannot be judged are left out and counted (`quarantine`).
+
+What is written depends on what was read before, so each writing transaction compares the `revision` of the cursor with
+the one that was read, and raises it: of two who fold at once one fails with a ConflictError and has changed nothing.
+The same holds for whoever deletes rows of the log (`mark_stale`). Reading and computing happen outside of it.
+"""
+
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from lifelong_core.deploy import FittedQuantifier
+from lifelong_core.deploy.quantification.summary import WindowSummary
+from lifelong_core.store import tables
+from lifelong_core.store.engine import Database
+from lifelong_core.store.identifiers import logged_at
+from lifelong_core.store.leases import Lease, hold
+from lifelong_core.store.records import Model
+from lifelong_core.store.summary_check import differences
+from lifelong_core.store.summary_rows import Place, read_cursor
+from lifelong_core.store.summary_windows import SummarisedWindow, newest_window, remade_window
+from lifelong_core.store.summary_work import Step, SummaryWork
+from lifelong_core.store.summary_writing import (
+    begin,
+    drop_place,
+    drop_some,
+    has_any,
+    mark_stale,
+    other_quantifier,
+    stale_hour,
+    write_step,
+)
+
+_summaries = tables.window_summaries
+_cursors = tables.summary_cursors
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What one call of `Summaries.fold` did."""
+
+    rows: int
+    """of the log that were read"""
+    quarantined: int
+    """of them, which no summary holds"""
+    is_done: bool
+    """nothing more is to do: the summaries hold all rows that could be read"""
+
+
+@dataclass(frozen=True)
+class BucketSummary:
+    """One UTC hour of a population."""
+
+    bucket: datetime
+    """its beginning"""
+    summary: WindowSummary | None
+    """None: rows of it were deleted since, and the next calls of `fold` make it anew"""
+    samples: int
+    quarantined: int
+
+
+def bucket_of(prediction_id: UUID) -> datetime:
+    """The UTC hour in which a prediction was made, by the clock of the machine that made it."""
+    return logged_at(prediction_id).replace(minute=0, second=0, microsecond=0)
+
+
+class Summaries:
+    """Keeps, checks and gives the summaries of all populations."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @staticmethod
+    def mark_stale(
+        connection: sa.Connection,
+        *,
+        model_id: int | None = None,
+        environment: str | None = None,
+        buckets: Iterable[datetime] | None = None,
+        until: datetime | None = None,
+    ) -> None:
+        """Say, within the transaction that deletes rows of the log, whose summaries hold what is no more.
+
+        Of all quantifiers; `fold` makes them anew from the rows that are left, and drops those without any. Call it
+        before or after the rows are deleted, but in the same transaction.
+
+        Args:
+            connection: of the transaction that deletes.
+            model_id: of the predictions; None: of every model.
+            environment: of the predictions; None: every one.
+            buckets: `bucket_of` each; None: all.
+            until: only buckets that begin before this time; None: all.
+        """
+        mark_stale(connection, model_id, environment, None if buckets is None else set(buckets), until)
+
+    def fold(
+        self,
+        model: Model,
+        environment: str,
+        fitted: FittedQuantifier,
+        *,
+        classes: int,
+        lease: Lease | None = None,
+        limit: int = 50_000,
+    ) -> Folded:
+        """Do the next piece of work on the summaries of one population; to be called again until it is done.
+
+        First come hours that deletions made stale, each made anew as a whole; then up to `limit` new rows of the log.
+        At the first row with a group all is made anew, with a group for every sample. In the end the summaries of
+        other quantifiers are dropped, since nobody reads them any more.
+
+        Args:
+            model: of the population.
+            environment: of the population.
+            fitted: makes the summaries; another one has others, which are made from the rows that the log still holds.
+            classes: of the model: rows with another number of logits are left out.
+            lease: without which nothing may be written; None: whoever comes may write.
+            limit: rows that are in memory at once.
+
+        Raises:
+            ConflictError: somebody else wrote meanwhile, or the lease was lost; nothing was written.
+            UnavailableError: the database does not answer.
+        """
+        place = Place(model.id, environment, fitted.digest)
+        with self._database.read() as connection:
+            cursor = read_cursor(connection, place)
+            stale, other = stale_hour(connection, place), other_quantifier(connection, place)
+            is_left_over = cursor is not None and cursor.is_at_beginning and has_any(connection, place)
+        if cursor is None:
+            with self._writing(lease) as connection:
+                begin(connection, place)
+            return Folded(0, 0, is_done=False)
+        if is_left_over:
+            with self._writing(lease) as connection:
+                write_step(connection, place, Step(cursor))
+                drop_some(connection, place)
+            return Folded(0, 0, is_done=False)
+        work = SummaryWork(self._database, place, fitted, classes, limit)
+        step = work.advance(cursor) if stale is None else work.made_anew(cursor, stale)
+        if step.cursor != cursor or step.hours:
+            with self._writing(lease) as connection:
+                write_step(connection, place, step)
+        is_current = stale is None and step.cursor.is_at_horizon and not step.makes_stale
+        if is_current and other is not None:
+            with self._writing(lease) as connection:
+                drop_place(connection, other)
+        return Folded(step.rows, step.quarantined, is_done=is_current and other is None)
+
+    def are_behind(self, model_id: int, environment: str) -> bool:
+        """Whether `fold` has work to do in any case, even if nothing new is in the log; a cheap question."""
+        cursors = sa.select(_cursors.c.last_id, _cursors.c.commit_order).where(
+            _cursors.c.model_id == model_id, _cursors.c.environment == environment
+        )
+        stale = sa.select(_summaries.c.bucket).where(
+            _summaries.c.model_id == model_id,
+            _summaries.c.environment == environment,
+            _summaries.c.summary.is_(None),
+        )
+        with self._database.read() as connection:
+            found = connection.execute(cursors).all()
+            is_stale = connection.execute(stale.limit(1)).first() is not None
+        return is_stale or len(found) != 1 or found[0].last_id is not None or found[0].commit_order == 0
+
+    def remade(
+        self,
+        model_id: int,
+        environment: str,
+        fitted: FittedQuantifier,
+        *,
+        since: datetime,
+        until: datetime,
+        horizon: int,
+        is_grouped: bool,
+    ) -> SummarisedWindow:
+        """A window of the past, made again from the rows of the log.
+
+        Args:
+            model_id: of the population.
+            environment: of the population.
+            fitted: makes the summary.
+            since: the beginning of its oldest hour.
+            until: the end of its newest hour.
+            horizon: of the window.
+            is_grouped: of the window.
+        """
+        place = Place(model_id, environment, fitted.digest)
+        with self._database.read() as connection:
+            return remade_window(connection, place, fitted, since, until, horizon, is_grouped=is_grouped)
+
+    def window(
+        self, model_id: int, environment: str, digest: str, since: datetime, until: datetime
+    ) -> list[BucketSummary]:
+        """The hours of a population that begin at or after `since` and before `until`, oldest first.
+
+        Raises:
+            InvalidInputError: a summary is damaged.
+        """
+        query = (
+            sa.select(_summaries)
+            .where(*Place(model_id, environment, digest).among(_summaries))
+            .where(_summaries.c.bucket >= since, _summaries.c.bucket < until)
+            .order_by(_summaries.c.bucket)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return [
+            BucketSummary(
+                row.bucket,
+                None if row.summary is None else WindowSummary.from_bytes(row.summary),
+                row.samples,
+                row.quarantined,
+            )
+            for row in rows
+        ]
+
+    def newest(
+        self, model_id: int, environment: str, fitted: FittedQuantifier, *, samples: int, since: datetime
+    ) -> SummarisedWindow | None:
+        """The newest whole hours that hold at least so many samples together; all there are, if they hold fewer.
+
+        Args:
+            model_id: of the population.
+            environment: of the population.
+            fitted: that made the summaries.
+            samples: how many are wanted.
+            since: hours that begin before are left out.
+
+        Returns:
+            None: the summaries are not complete, `fold` has work to do.
+        """
+        place = Place(model_id, environment, fitted.digest)
+        with self._database.read() as connection:
+            found = newest_window(connection, place, fitted, samples=samples, since=since)
+        if not isinstance(found, list):
+            return found
+        with self._database.write() as connection:
+            self.mark_stale(connection, model_id=model_id, environment=environment, buckets=found)
+        return None
+
+    def check(self, model: Model, environment: str, fitted: FittedQuantifier) -> list[str]:
+        """What differs between the summaries and a recomputation from the rows of the log that they should hold.
+
+        Numbers of samples must be the same in every cell, sums to 1e-9. Hours that `fold` has yet to make anew are not
+        compared. It reads the whole population once.
+
+        Returns:
+            One sentence for each hour that differs; empty: all are equal.
+        """
+        place = Place(model.id, environment, fitted.digest)
+        with self._database.read() as connection:
+            cursor = read_cursor(connection, place)
+            return [] if cursor is None else differences(connection, place, cursor, fitted)
+
+    @contextmanager
+    def _writing(self, lease: Lease | None) -> Generator[sa.Connection, None, None]:
+        with self._database.write() as connection:
+            if lease is not None:
+                hold(connection, lease)
+            yield connection

@@ -1,0 +1,234 @@
+"""Which rows of the log the summaries of a population hold, which come next, and the summaries themselves as rows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from lifelong_core.arrays import Logits
+from lifelong_core.deploy import FittedQuantifier
+from lifelong_core.deploy.quantification.summary import WindowSummary
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.store import tables
+from lifelong_core.store.identifiers import first_id_of, logged_on
+from lifelong_core.store.quarantine import usable_rows
+from lifelong_core.store.rows import Row, group_keys
+
+_log = tables.predictions
+_summaries = tables.window_summaries
+_cursors = tables.summary_cursors
+
+HOUR_MILLISECONDS = 3_600_000
+
+
+@dataclass(frozen=True)
+class Place:
+    """Whose summaries."""
+
+    model_id: int
+    environment: str
+    digest: str
+    """of the fitted quantifier"""
+
+    def among(self, table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
+        """The rows of this place in the table of summaries or of cursors."""
+        return (
+            table.c.model_id == self.model_id,
+            table.c.environment == self.environment,
+            table.c.quantifier_digest == self.digest,
+        )
+
+    @property
+    def key(self) -> dict[str, object]:
+        """Its columns in both tables."""
+        return {
+            "model_id": self.model_id,
+            "environment": self.environment,
+            "quantifier_digest": self.digest,
+        }
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """Up to which row, in commit order, the summaries hold the log."""
+
+    commit_order: int
+    last_id: UUID | None
+    """the last row of that order; None: no row of that order"""
+    is_grouped: bool
+    """whether the summaries know which samples belong together"""
+    revision: int
+
+    @property
+    def is_at_beginning(self) -> bool:
+        """No row is in the summaries."""
+        return self.commit_order == 0
+
+    @property
+    def is_at_horizon(self) -> bool:
+        """All rows that could be read when it was written are in the summaries."""
+        return self.last_id is None and not self.is_at_beginning
+
+    @property
+    def read(self) -> sa.ColumnElement[bool]:
+        """The rows that the summaries hold."""
+        if self.last_id is None:
+            return _log.c.commit_order < self.commit_order
+        return sa.not_(self.unread)
+
+    @property
+    def unread(self) -> sa.ColumnElement[bool]:
+        """The rows that they do not hold."""
+        if self.last_id is None:
+            return _log.c.commit_order >= self.commit_order
+        reached = sa.tuple_(
+            sa.literal(self.commit_order, _log.c.commit_order.type), sa.literal(self.last_id, _log.c.id.type)
+        )
+        return sa.tuple_(_log.c.commit_order, _log.c.id) > reached
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one population, those that no estimate may use included."""
+
+    ids: Sequence[UUID]
+    logits: Logits
+    """shape (K, C), of the usable ones"""
+    is_usable: NDArray[np.bool_]
+    """shape (N,)"""
+    hours: NDArray[np.int64]
+    """shape (N,), since 1970, in which they were made"""
+    groups: Sequence[bytes | None]
+    """of all N"""
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], *, classes: int) -> "Rows":
+        """From rows with the columns `SELECTED`."""
+        ids = [row.id for row in rows]
+        logits, is_usable = usable_rows([row.logits for row in rows], classes=classes)
+        return cls(ids, logits, is_usable, hours_of(ids), [row.group_hash for row in rows])
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether a usable row has one."""
+        return any(
+            group is not None and usable for group, usable in zip(self.groups, self.is_usable, strict=True)
+        )
+
+    def summarised(
+        self, fitted: FittedQuantifier, hour: int | None, *, is_grouped: bool
+    ) -> tuple[WindowSummary, int]:
+        """The summary of the usable rows of an hour (None: of all), and how many of its rows are not usable."""
+        chosen = np.ones(len(self.ids), dtype=np.bool_) if hour is None else self.hours == hour
+        taken = chosen & self.is_usable
+        keys = None
+        if is_grouped:
+            places: list[int] = np.flatnonzero(taken).tolist()
+            keys = group_keys([self.ids[index] for index in places], [self.groups[index] for index in places])
+        summary = fitted.summarize(self.logits[chosen[self.is_usable]], keys)
+        return summary, int((chosen & ~self.is_usable).sum())
+
+
+def empty_summary(fitted: FittedQuantifier, *, is_grouped: bool) -> WindowSummary:
+    """Of no samples."""
+    nothing = np.empty((0, fitted.calibration.classes), dtype=np.float32)
+    return fitted.summarize(nothing, np.empty(0, dtype=np.str_) if is_grouped else None)
+
+
+SELECTED = (_log.c.commit_order, _log.c.id, _log.c.logits, _log.c.group_hash)
+
+
+def read_cursor(connection: sa.Connection, place: Place) -> Cursor | None:
+    """The cursor of a place; None: nothing was ever summarised there."""
+    row = connection.execute(sa.select(_cursors).where(*place.among(_cursors))).one_or_none()
+    return None if row is None else Cursor(row.commit_order, row.last_id, row.is_grouped, row.revision)
+
+
+def next_rows(
+    connection: sa.Connection, place: Place, cursor: Cursor, horizon: int, limit: int
+) -> Sequence[Row]:
+    """The rows behind the cursor, in commit order."""
+    query = (
+        sa.select(*SELECTED)
+        .where(
+            cursor.unread,
+            _log.c.commit_order < horizon,
+            # Adding 0 keeps SQLite from reading the whole population by its index instead of only what is new.
+            _log.c.model_id + 0 == place.model_id,
+            _log.c.environment == place.environment,
+        )
+        .order_by(_log.c.commit_order, _log.c.id)
+        .limit(limit)
+    )
+    return connection.execute(query).all()
+
+
+def rows_by_time(
+    connection: sa.Connection,
+    model_id: int,
+    environment: str,
+    *where: sa.ColumnElement[bool],
+    first: UUID,
+    limit: int,
+) -> Iterator[Sequence[Row]]:
+    """The rows of a population from an id on, in the order of their ids, in portions."""
+    while True:
+        query = (
+            sa.select(*SELECTED)
+            .where(_log.c.model_id == model_id, _log.c.environment == environment, _log.c.id >= first)
+            .where(_log.c.logged_on >= logged_on(first), *where)
+            .order_by(_log.c.id)
+            .limit(limit)
+        )
+        rows = connection.execute(query).all()
+        if rows:
+            yield rows
+        if len(rows) < limit:
+            return
+        first = UUID(int=rows[-1].id.int + 1)
+
+
+def from_hour_to_hour(first: datetime, last: datetime) -> tuple[UUID, sa.ColumnElement[bool]]:
+    """The smallest id of the first hour, and a condition: made no later than in the last hour."""
+    start, end = (round((bucket - _EPOCH).total_seconds()) * 1000 for bucket in (first, last))
+    days = _log.c.logged_on <= last.date()
+    return first_id_of(start), sa.and_(_log.c.id < first_id_of(end + HOUR_MILLISECONDS), days)
+
+
+def hours_of(ids: Sequence[UUID]) -> NDArray[np.int64]:
+    """The hours since 1970 in which these predictions were made, shape (N,)."""
+    return np.array([one.int >> 80 for one in ids], dtype=np.int64) // HOUR_MILLISECONDS
+
+
+def moment_of(hour: int) -> datetime:
+    """The beginning of an hour since 1970."""
+    return _EPOCH + timedelta(hours=hour)
+
+
+def summary_row(summary: WindowSummary, quarantined: int) -> dict[str, object]:
+    """The columns of a summary and its numbers."""
+    # Not compressed: the time to read a window of many hours counts more than a fifth of the disk.
+    content = summary.to_bytes(compressed=False)
+    return {"summary": content, "samples": summary.samples, "quarantined": quarantined}
+
+
+def read_summary(content: bytes, like: WindowSummary) -> WindowSummary | None:
+    """The summary in a row; None where it is damaged.
+
+    Args:
+        content: as `summary_row` wrote it.
+        like: a summary by the same quantifier.
+    """
+    try:
+        found = WindowSummary.from_bytes(content)
+    except InvalidInputError:
+        return None
+    same = found.quantifier_digest == like.quantifier_digest and found.widths == like.widths
+    return found if same else None
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,0 +1,160 @@
+"""What `Summaries.fold` computes outside of its transaction: the next rows, or an hour made anew."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from lifelong_core.deploy import FittedQuantifier
+from lifelong_core.deploy.quantification.codebook import MOST_CELLS
+from lifelong_core.deploy.quantification.summary import WindowSummary
+from lifelong_core.store import tables
+from lifelong_core.store.commit_order import read_horizon
+from lifelong_core.store.engine import Database
+from lifelong_core.store.rows import Row
+from lifelong_core.store.summary_rows import (
+    Cursor,
+    Place,
+    Rows,
+    empty_summary,
+    from_hour_to_hour,
+    hours_of,
+    moment_of,
+    next_rows,
+    read_summary,
+    rows_by_time,
+    summary_row,
+)
+
+_summaries = tables.window_summaries
+
+MOST_CELLS_WRITTEN = 4 * MOST_CELLS
+"""Of all summaries that one transaction writes: 1.6 MB with 8 classes, for which it holds SQLite's only write lock for
+some 10 ms. Rows of a spool, or of a clock that was wrong, may lie in many full hours."""
+MOST_HOURS = 256
+"""Hours of one transaction, however few rows they have."""
+_PORTION = 10_000
+"""Rows that are read at once: of those that do not fit any more, no more are read in vain."""
+_STALE: Mapping[str, object] = {"summary": None, "samples": 0, "quarantined": 0}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is to be written."""
+
+    cursor: Cursor
+    """behind what is written; with the revision that was read before"""
+    hours: Mapping[datetime, Mapping[str, object] | None] = field(
+        default_factory=dict[datetime, "Mapping[str, object] | None"]
+    )
+    """the columns of each summary; None: the hour has no rows any more"""
+    rows: int = 0
+    quarantined: int = 0
+    makes_stale: bool = False
+    """an hour has to be made anew after it"""
+
+
+@dataclass(frozen=True)
+class SummaryWork:
+    """Reads rows of one population and summarises them."""
+
+    database: Database
+    place: Place
+    fitted: FittedQuantifier
+    classes: int
+    limit: int
+    """rows in memory at once"""
+
+    def advance(self, cursor: Cursor) -> Step:
+        """The rows behind the cursor, merged into the summaries of their hours."""
+        with self.database.read() as connection:
+            horizon = max(cursor.commit_order, read_horizon(connection))
+            rows, after = self._next(connection, cursor, horizon)
+            hours = {int(hour): moment_of(int(hour)) for hour in np.unique(rows.hours)}
+            present = self._present(connection, list(hours.values()))
+        if rows.has_groups and not cursor.is_grouped:
+            # Summaries with groups and without cannot be merged, so all rows are read again.
+            return Step(Cursor(0, None, is_grouped=True, revision=cursor.revision))
+        written = dict[datetime, Mapping[str, object] | None]()
+        for hour, bucket in hours.items():
+            new, quarantined = rows.summarised(self.fitted, hour, is_grouped=cursor.is_grouped)
+            if bucket in present:
+                before = read_summary(present[bucket].summary, new)
+                if before is None:
+                    return Step(cursor, {bucket: _STALE}, makes_stale=True)
+                new = WindowSummary.merged([before, new])
+                quarantined += present[bucket].quarantined
+            written[bucket] = summary_row(new, quarantined)
+        return Step(after, written, len(rows.ids), int((~rows.is_usable).sum()))
+
+    def _next(self, connection: sa.Connection, cursor: Cursor, horizon: int) -> tuple[Rows, Cursor]:
+        """The next rows that can be written at once, and the cursor behind them."""
+        read, hours = list[Row](), np.empty(0, dtype=np.int64)
+        after = cursor
+        while len(read) < self.limit:
+            portion = min(_PORTION, self.limit - len(read))
+            more = next_rows(connection, self.place, after, horizon, portion)
+            read += more
+            hours = np.concatenate([hours, hours_of([row.id for row in more])])
+            fitting = _fitting(hours, self._samples(connection, hours))
+            if fitting == len(read) and len(more) < portion:
+                after = replace(cursor, commit_order=horizon, last_id=None)
+                break
+            after = replace(cursor, commit_order=read[fitting - 1].commit_order, last_id=read[fitting - 1].id)
+            if fitting < len(read):
+                read = read[:fitting]
+                break
+        return Rows.of(read, classes=self.classes), after
+
+    def made_anew(self, cursor: Cursor, bucket: datetime) -> Step:
+        """One hour from those of its rows that are before the cursor."""
+        first, until = from_hour_to_hour(bucket, bucket)
+        total = empty_summary(self.fitted, is_grouped=cursor.is_grouped)
+        rows_read = quarantined = 0
+        with self.database.read() as connection:
+            place = self.place.model_id, self.place.environment
+            for read in rows_by_time(connection, *place, cursor.read, until, first=first, limit=self.limit):
+                rows = Rows.of(read, classes=self.classes)
+                part, left_out = rows.summarised(self.fitted, None, is_grouped=cursor.is_grouped)
+                total = WindowSummary.merged([total, part])
+                rows_read, quarantined = rows_read + len(read), quarantined + left_out
+        row = summary_row(total, quarantined) if rows_read else None
+        return Step(cursor, {bucket: row}, rows_read, quarantined)
+
+    def _present(self, connection: sa.Connection, buckets: list[datetime]) -> dict[datetime, Row]:
+        query = sa.select(_summaries).where(*self.place.among(_summaries), _summaries.c.bucket.in_(buckets))
+        return {row.bucket: row for row in connection.execute(query)}
+
+    def _samples(self, connection: sa.Connection, hours: NDArray[np.int64]) -> dict[datetime, int]:
+        """How many samples the summaries of these hours hold already."""
+        buckets = [moment_of(hour) for hour in _first_hours(hours)]
+        query = sa.select(_summaries.c.bucket, _summaries.c.samples).where(
+            *self.place.among(_summaries), _summaries.c.bucket.in_(buckets)
+        )
+        return {row.bucket: row.samples for row in connection.execute(query)}
+
+
+def _first_hours(hours: NDArray[np.int64]) -> list[int]:
+    """The first MOST_HOURS of them, in the order in which they appear."""
+    _, first = np.unique(hours, return_index=True)
+    return hours[np.sort(first)[:MOST_HOURS]].tolist()
+
+
+def _fitting(hours: NDArray[np.int64], present: Mapping[datetime, int]) -> int:
+    """How many of the first rows can be written at once; at least those before the second hour.
+
+    Args:
+        hours: of the rows, shape (N,).
+        present: samples that the summaries of the first MOST_HOURS of these hours hold already.
+    """
+    cells, allowed = 0, list[int]()
+    for hour in _first_hours(hours):
+        cells += min(MOST_CELLS, present.get(moment_of(hour), 0) + int((hours == hour).sum()))
+        if allowed and cells > MOST_CELLS_WRITTEN:
+            break
+        allowed.append(hour)
+    outside = np.flatnonzero(~np.isin(hours, allowed))
+    return int(outside[0]) if outside.size else hours.size

@@ -1,0 +1,134 @@
+"""What is written of summaries, each in a transaction of its caller, and what says what is to be written next."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from lifelong_core.errors import ConflictError
+from lifelong_core.store import tables
+from lifelong_core.store.summary_rows import Place
+from lifelong_core.store.summary_work import Step
+
+_summaries = tables.window_summaries
+_cursors = tables.summary_cursors
+
+_DROPPED_AT_ONCE = 64
+"""Summaries that one transaction deletes, so that others can write in between."""
+
+
+def begin(connection: sa.Connection, place: Place) -> None:
+    """Make the cursor of a place, before any row is read: by its revision the reader notices deletions."""
+    population = _cursors.c.model_id == place.model_id, _cursors.c.environment == place.environment
+    grouped = sa.select(sa.func.count()).where(*population, _cursors.c.is_grouped)
+    is_grouped = connection.execute(grouped).scalar_one() > 0
+    values = {"commit_order": 0, "last_id": None, "is_grouped": is_grouped, "revision": 0}
+    connection.execute(sa.insert(_cursors).values(**place.key, **values))
+
+
+def write_step(connection: sa.Connection, place: Place, step: Step) -> None:
+    """Move the cursor and replace summaries.
+
+    Raises:
+        ConflictError: the cursor has another revision than the step was computed from.
+    """
+    after = step.cursor
+    moved = connection.execute(
+        sa.update(_cursors)
+        .where(*place.among(_cursors), _cursors.c.revision == after.revision)
+        .values(
+            commit_order=after.commit_order,
+            last_id=after.last_id,
+            is_grouped=after.is_grouped,
+            revision=after.revision + 1,
+        )
+    )
+    if moved.rowcount != 1:
+        raise ConflictError(
+            "the log or its summaries changed while they were being read.",
+            field="summaries",
+            mend="Nothing was written; begin again.",
+        )
+    for bucket, row in step.hours.items():
+        connection.execute(
+            sa.delete(_summaries).where(*place.among(_summaries), _summaries.c.bucket == bucket)
+        )
+        if row is not None:
+            connection.execute(sa.insert(_summaries).values(**place.key, bucket=bucket, **row))
+
+
+def mark_stale(
+    connection: sa.Connection,
+    model_id: int | None,
+    environment: str | None,
+    buckets: Collection[datetime] | None,
+    until: datetime | None,
+) -> None:
+    """See `Summaries.mark_stale`."""
+    named = {"model_id": model_id, "environment": environment}
+    named = {name: value for name, value in named.items() if value is not None}
+    cursors = [_cursors.c[name] == value for name, value in named.items()]
+    stale = sa.update(_summaries).where(_summaries.c.summary.is_not(None)).values(summary=None)
+    stale = stale.where(*(_summaries.c[name] == value for name, value in named.items()))
+    if until is not None:
+        stale = stale.where(_summaries.c.bucket < until)
+    # The cursors first, as in `write_step`, and in one order: nobody waits in a circle.
+    locked = sa.select(_cursors.c.revision).where(*cursors).order_by(*_cursors.primary_key)
+    connection.execute(locked.with_for_update())
+    connection.execute(sa.update(_cursors).where(*cursors).values(revision=_cursors.c.revision + 1))
+    if buckets is None:
+        connection.execute(stale)
+        return
+    for bucket in sorted(buckets):
+        connection.execute(stale.where(_summaries.c.bucket == bucket))
+
+
+def stale_hour(connection: sa.Connection, place: Place) -> datetime | None:
+    """The newest hour that has to be made anew: windows need it first."""
+    query = (
+        sa.select(_summaries.c.bucket)
+        .where(*place.among(_summaries), _summaries.c.summary.is_(None))
+        .order_by(_summaries.c.bucket.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar_one_or_none()
+
+
+def has_any(connection: sa.Connection, place: Place) -> bool:
+    """Whether there is a summary."""
+    query = sa.select(_summaries.c.bucket).where(*place.among(_summaries)).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def other_quantifier(connection: sa.Connection, place: Place) -> Place | None:
+    """Another quantifier that summarised this population once; None: there is none."""
+    query = sa.select(_cursors.c.quantifier_digest).where(
+        _cursors.c.model_id == place.model_id,
+        _cursors.c.environment == place.environment,
+        _cursors.c.quantifier_digest != place.digest,
+    )
+    found = connection.execute(query.limit(1)).scalar_one_or_none()
+    return None if found is None else replace(place, digest=found)
+
+
+def drop_place(connection: sa.Connection, place: Place) -> None:
+    """Drop some summaries of a place or, when there are no more, its cursor."""
+    # Whoever still folds there begins anew.
+    connection.execute(
+        sa.update(_cursors)
+        .where(*place.among(_cursors))
+        .values(commit_order=0, last_id=None, revision=_cursors.c.revision + 1)
+    )
+    drop_some(connection, place)
+    if not has_any(connection, place):
+        connection.execute(sa.delete(_cursors).where(*place.among(_cursors)))
+
+
+def drop_some(connection: sa.Connection, place: Place) -> None:
+    """Drop so many summaries of a place as take no long transaction."""
+    some = sa.select(_summaries.c.bucket).where(*place.among(_summaries)).limit(_DROPPED_AT_ONCE)
+    buckets = connection.execute(some).scalars().all()
+    connection.execute(
+        sa.delete(_summaries).where(*place.among(_summaries), _summaries.c.bucket.in_(buckets))
+    )
