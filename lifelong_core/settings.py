@@ -311,6 +311,11 @@ class Settings(BaseSettings):
         """The folder of the spool."""
         return self.spool_directory or self.data_directory / "spool"
 
+    @property
+    def registry_cache_file(self) -> Path:
+        """The registry as it was served last: what a worker serves when it starts while the database is gone."""
+        return self.data_directory / "registry.json"
+
     def retention_for(self, environment: str) -> int | None:
         """Days for which the predictions of an environment are kept; None: for ever."""
         return self.environment_retention_days.get(environment, self.retention_days)

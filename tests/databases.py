@@ -64,7 +64,8 @@ class PostgreSQL:
         self._execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
 
     def _execute(self, statement: sql.Composed) -> None:
-        with psycopg.connect(self._server.get_uri("postgres"), autocommit=True) as connection:
+        administrator = self.url("postgres").replace("+psycopg", "")
+        with psycopg.connect(administrator, autocommit=True) as connection:
             connection.execute(statement)
 
     def __enter__(self) -> "PostgreSQL":

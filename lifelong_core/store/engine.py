@@ -5,14 +5,18 @@ import random
 import sqlite3
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy import event, exc
 
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
+from lifelong_core.store.database_errors import explain, lacks_permission, sqlite_file
+
+Durability: TypeAlias = Literal["process", "power"]
+"""What a commit survives: the death of any process, or a power failure too."""
 
 WRITER_PATIENCE_SECONDS = 10.0
 """A writer that got no turn within this time gives up (SQLite)."""
@@ -23,16 +27,35 @@ _RETRY_SECONDS = (0.0001, 0.0005)
 """SQLite's own busy handler sleeps ever longer, and one of two busy writers starves for seconds. Short waits of random
 length keep the longest wait at a few milliseconds."""
 
+_NETWORK = {"tcp_user_timeout": 10_000, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
+"""Milliseconds; seconds. Without them, a query to a server whose machine vanished hangs for a quarter of an hour, even
+when the server is long back."""
+
 
 class Database:
     """A SQLite file or a PostgreSQL database; threads may share it.
+
+    Args:
+        url: of the database.
+        writer_patience_seconds: a writer that got no turn within this time gives up (SQLite).
+        durability: what a commit survives. On SQLite `process` leaves it to the system when it writes to the disk
+            (synchronous = NORMAL), `power` waits for the disk at every commit (FULL). On PostgreSQL a commit always
+            waits for the disk (synchronous_commit is never off): what it saves is little, and without it even the
+            death of the server process would cost the last commits.
 
     Raises:
         ConfigurationError: the URL names no such database, or its driver is not installed.
     """
 
-    def __init__(self, url: str, *, writer_patience_seconds: float = WRITER_PATIENCE_SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        writer_patience_seconds: float = WRITER_PATIENCE_SECONDS,
+        durability: Durability = "process",
+    ) -> None:
         self.url = parse_url(url)
+        self.durability: Durability = durability
         self._patience = writer_patience_seconds
         self._was_open = False
         self.is_postgresql = self.url.get_backend_name() == "postgresql"
@@ -72,6 +95,29 @@ class Database:
         """Give all connections back."""
         self.engine.dispose()
 
+    def empty_write_ahead_log(self) -> bool:
+        """Bring all that SQLite has committed into the file itself, so that no older copy of a page is left.
+
+        Returns:
+            False: somebody reads an older state for too long. Later commits overwrite it all the same.
+        """
+        if self.is_postgresql:
+            return True
+        deadline = time.monotonic() + self._patience
+        with self._explained(), closing(self.engine.raw_connection()) as connection:
+            driver: Any = connection.dbapi_connection
+            # The first needs no lock and leaves little to do for the second, which keeps writers out.
+            driver.execute("PRAGMA wal_checkpoint(PASSIVE)").close()
+            driver.execute("PRAGMA busy_timeout = 0").close()
+            try:
+                while driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                    if time.monotonic() > deadline:
+                        return False
+                    time.sleep(random.uniform(*_RETRY_SECONDS))  # noqa: S311 - jitter, not a secret
+                return True
+            finally:
+                driver.execute(f"PRAGMA busy_timeout = {_READER_PATIENCE_MILLISECONDS}").close()
+
     def _sqlite_engine(self) -> sa.Engine:
         engine = sa.create_engine(self.url, pool_size=8, max_overflow=56, pool_timeout=10)
         event.listen(engine, "do_connect", self._check_sqlite_file)
@@ -81,14 +127,14 @@ class Database:
 
     def _postgresql_engine(self) -> sa.Engine:
         try:
-            return sa.create_engine(
+            engine = sa.create_engine(
                 self.url,
                 pool_size=8,
                 max_overflow=24,
                 pool_timeout=10,
                 # After a restart of the server no request meets a dead connection.
                 pool_pre_ping=True,
-                connect_args={"connect_timeout": 5, "application_name": "lifelong"},
+                connect_args={"connect_timeout": 5, "application_name": "lifelong", **_NETWORK},
             )
         except ImportError as error:
             raise ConfigurationError(
@@ -96,6 +142,8 @@ class Database:
                 field="LIFELONG_DATABASE_URL",
                 mend="Install the extra: pip install 'lifelong[postgres]'.",
             ) from error
+        event.listen(engine, "connect", _prepare_postgresql)
+        return engine
 
     def _check_sqlite_file(self, *_: object) -> None:
         # SQLite would make an empty file in the place of one that was removed.
@@ -109,13 +157,19 @@ class Database:
         )
 
     def _prepare_sqlite(self, driver: Any, record: Any) -> None:
-        """Transactions are begun by us alone; a commit survives the death of any process (WAL, NORMAL)."""
+        """Transactions are begun by us alone; a commit survives what `durability` says."""
         driver.isolation_level = None
         record.info[_FILE] = _identity(sqlite_file(self.url))
         self._was_open = True
         # Switching a new file to WAL does not wait for others by itself.
         _execute_patiently(driver, "PRAGMA journal_mode = WAL", self._patience)
-        driver.execute("PRAGMA synchronous = NORMAL")
+        if self.durability == "power":
+            driver.execute("PRAGMA synchronous = FULL")
+            # Only macOS knows it: there, fsync alone leaves the data in the disk's own memory, at checkpoints too.
+            driver.execute("PRAGMA fullfsync = ON")
+        else:
+            # Checkpoints wait for the disk in both cases: no power failure damages the file.
+            driver.execute("PRAGMA synchronous = NORMAL")
         driver.execute("PRAGMA foreign_keys = ON")
 
     def _begin_sqlite(self, connection: sa.Connection) -> None:
@@ -142,11 +196,14 @@ class Database:
             raise InvalidInputError(f"the database refuses a value: {error.orig}.") from error
         except exc.TimeoutError as error:
             raise UnavailableError("all connections to the database are in use.") from error
-        except (exc.ProgrammingError, sqlite3.ProgrammingError):
+        except (exc.ProgrammingError, sqlite3.ProgrammingError) as error:
+            cause = getattr(error, "orig", error)
+            if lacks_permission(cause):
+                raise explain(cause, self.url) from error
             # A mistake of ours: nobody else can mend it.
             raise
         except (exc.DBAPIError, sqlite3.Error) as error:
-            raise _explain(getattr(error, "orig", error), self.url) from error
+            raise explain(getattr(error, "orig", error), self.url) from error
 
 
 def parse_url(url: str) -> sa.URL:
@@ -174,19 +231,20 @@ def parse_url(url: str) -> sa.URL:
 
 
 def _identity(file: Path | None) -> tuple[int, int] | None:
-    """Device and inode of the file; None where there is none."""
+    """Device and inode of the file; None where there is none that can be reached."""
     try:
         status = os.stat(file) if file is not None else None  # noqa: PTH116 - as fast as can be: it is asked for each transaction
-    except FileNotFoundError:
+    except OSError:
         return None
     return None if status is None else (status.st_dev, status.st_ino)
 
 
-def sqlite_file(url: sa.URL) -> Path | None:
-    """The file of a SQLite URL; None for PostgreSQL."""
-    if url.get_backend_name() != "sqlite" or url.database is None:
-        return None
-    return Path(url.database.removeprefix("file:").partition("?")[0])
+def _prepare_postgresql(driver: Any, _: object) -> None:
+    """Switch synchronous commits on where the server's or the user's settings have them off."""
+    driver.execute(
+        "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+    )
+    driver.commit()
 
 
 def _execute_patiently(driver: Any, statement: str, patience_seconds: float) -> None:
@@ -204,33 +262,3 @@ def _execute_patiently(driver: Any, statement: str, patience_seconds: float) -> 
                 return
     finally:
         driver.execute(f"PRAGMA busy_timeout = {_READER_PATIENCE_MILLISECONDS}")
-
-
-def _explain(error: BaseException | None, url: sa.URL) -> ConfigurationError | UnavailableError:
-    """What a driver's error means to the person who runs the product."""
-    if not isinstance(error, sqlite3.Error):
-        place = f"{url.host or 'the local socket'}/{url.database}"
-        return UnavailableError(f"the database {place} does not answer: {_first_line(error)}.")
-    # Errors that Python's module raises itself carry no code.
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return UnavailableError(
-            f"the database file {url.database} is locked by another process.",
-            mend="Try again; if it stays, find who holds it (a backup, a shell).",
-        )
-    if code in (
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_NOTADB,
-        sqlite3.SQLITE_CORRUPT,
-    ):
-        return ConfigurationError(
-            f"the database file {url.database} cannot be used: {error}.",
-            field="LIFELONG_DATABASE_URL",
-            mend="Check that the file and its folder exist and can be written by this user.",
-        )
-    return UnavailableError(f"the database file {url.database} does not answer: {error}.")
-
-
-def _first_line(error: BaseException | None) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")

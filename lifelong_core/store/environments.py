@@ -56,7 +56,9 @@ def ensure_environment(connection: sa.Connection, name: str) -> None:
     check_name(name, field="environment")
     if name not in _names(connection):
         bump_revision(connection)
-        _insert(connection, name)
+        # Only now nobody else can create it at the same time.
+        if name not in _names(connection):
+            _insert(connection, name)
 
 
 def expect_environment(connection: sa.Connection, name: str, *, mend: str) -> None:

@@ -1,17 +1,22 @@
 """Daily partitions of the prediction log on PostgreSQL; days without one go to the default partition."""
 
-from datetime import date, timedelta
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
 
 import sqlalchemy as sa
 
 from lifelong_core.store import tables
+from lifelong_core.store.commit_order import read_horizon
 from lifelong_core.store.engine import Database
 
 DEFAULT_PARTITION = "predictions_default"
+_NAMES = "predictions_%Y%m%d"
 _LOCK = 0x6C6C_0002
 """Key of the PostgreSQL advisory lock that lets one process make partitions at a time."""
 LOCK_TIMEOUT_MILLISECONDS = 3000
 """Attaching waits for those who read the whole log, and who comes to read then waits behind: better try again later."""
+DROP_TIMEOUT_MILLISECONDS = 50
+"""Dropping waits for everybody who reads or writes the log, and who comes then waits behind."""
 
 
 def ensure_partitions(database: Database, today: date, *, days_ahead: int = 7) -> tuple[date, ...]:
@@ -26,18 +31,81 @@ def ensure_partitions(database: Database, today: date, *, days_ahead: int = 7) -
         return ()
     days = [today + timedelta(days=ahead) for ahead in range(days_ahead + 1)]
     with database.read() as connection:
-        if not _missing(connection, days):
+        if not missing_days(connection, days):
             return ()
     with database.write() as connection:
         connection.execute(sa.text(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MILLISECONDS}"))
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-        made = tuple(day for day in _missing(connection, days) if not _in_default(connection, day))
+        made = tuple(day for day in missing_days(connection, days) if not _in_default(connection, day))
         for day in made:
             _make(connection, day)
     return made
 
 
-def _missing(connection: sa.Connection, days: list[date]) -> list[date]:
+def days_with_partition(database: Database, before: date) -> list[date]:
+    """The days before that one which have a partition of their own, oldest first; SQLite has none."""
+    if not database.is_postgresql:
+        return []
+    query = sa.text(
+        "SELECT relname FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid"
+        " WHERE inhparent = CAST(:log AS regclass) AND relname <> :default"
+    )
+    names = {"log": tables.predictions.name, "default": DEFAULT_PARTITION}
+    with database.read() as connection:
+        found = connection.execute(query, names).scalars()
+        days = [datetime.strptime(name, _NAMES).replace(tzinfo=UTC).date() for name in found]
+    return sorted(day for day in days if day < before)
+
+
+def drop_partition(
+    database: Database,
+    day: date,
+    *,
+    environments: Sequence[str],
+    before: Callable[[sa.Connection], None],
+) -> int | None:
+    """Drop the predictions of a day as a whole, if none of them is from another environment than these.
+
+    Args:
+        database: PostgreSQL.
+        day: which has a partition.
+        environments: whose predictions may go.
+        before: is called in the transaction, before anybody has to wait for it.
+
+    Returns:
+        How many predictions went; None: others are among them, and nothing was done.
+
+    Raises:
+        BusyError: somebody reads the log for so long that others would have to wait; nothing was done.
+    """
+    partition = _partition(day)
+    others = partition.c.environment.not_in(environments)
+    with database.read() as connection:
+        horizon = read_horizon(connection)
+        if connection.execute(sa.select(sa.literal(1)).where(others).limit(1)).first() is not None:
+            return None
+        rows = connection.execute(sa.select(sa.func.count()).select_from(partition)).scalar_one()
+    with database.write() as connection:
+        connection.execute(sa.text(f"SET LOCAL lock_timeout = {DROP_TIMEOUT_MILLISECONDS}"))
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+        before(connection)
+        # Now nobody writes. What was written since we looked, late and from far away, may be of an environment that
+        # keeps it.
+        connection.execute(sa.text(f"LOCK TABLE ONLY {tables.predictions.name} IN ACCESS EXCLUSIVE MODE"))
+        late = sa.select(sa.literal(1)).where(others, partition.c.commit_order >= horizon)
+        if connection.execute(late.limit(1)).first() is not None:
+            connection.rollback()
+            return None
+        connection.execute(sa.text(f"DROP TABLE {_name(day)}"))
+    return rows
+
+
+def _partition(day: date) -> sa.TableClause:
+    return sa.table(_name(day), *(sa.column(one.name, one.type) for one in tables.predictions.columns))
+
+
+def missing_days(connection: sa.Connection, days: list[date]) -> list[date]:
+    """Those of the days that have no partition."""
     tables_there = set(sa.inspect(connection).get_table_names())
     return [day for day in days if _name(day) not in tables_there]
 
@@ -56,4 +124,4 @@ def _make(connection: sa.Connection, day: date) -> None:
 
 
 def _name(day: date) -> str:
-    return f"predictions_{day:%Y%m%d}"
+    return day.strftime(_NAMES)

@@ -1,14 +1,22 @@
-"""Groups (patients, studies) are stored only as a hash under a secret key of the installation."""
+"""Groups (patients, studies) are stored only as a hash under a secret key of the installation.
+
+The key file holds one key per line. The first one is current: all new hashes are made with it. Those below are old:
+with them groups are still found that have to be erased.
+"""
 
 import hashlib
 import os
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 
-from lifelong_core.errors import ConfigurationError
+from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
+from lifelong_core.store.files import make_folder, settle
 
 KEY_BYTES = 32
 HASH_BYTES = 16
+_FIELD = "group_key_file"
+_RESTORE = "Bring it back from the backup: groups hashed with another key no longer match."
 
 
 def group_hash(key: bytes, group: str) -> bytes:
@@ -16,35 +24,88 @@ def group_hash(key: bytes, group: str) -> bytes:
     return hashlib.blake2b(group.encode(), key=key, digest_size=HASH_BYTES).digest()
 
 
-def load_group_key(path: Path, *, create: bool) -> bytes:
-    """The secret key in `path`; with `create` it is made (readable by its owner only) where there is none.
+def group_hashes(keys: Sequence[bytes], group: str) -> tuple[bytes, ...]:
+    """All that may stand for a group in the log: its hash under each key.
 
     Raises:
-        ConfigurationError: the file is missing, unreadable or does not hold 32 bytes in hexadecimal.
+        InvalidInputError: the group is empty; that of no prediction is.
+    """
+    if not group:
+        raise InvalidInputError("expected the key of a patient or study.", field="group")
+    return tuple(group_hash(key, group) for key in keys)
+
+
+def load_group_key(path: Path, *, create: bool) -> bytes:
+    """The current key in `path`; with `create` it is made (readable by its owner only) where there is none.
+
+    Raises:
+        ConfigurationError: as `load_group_keys`.
     """
     if create:
         _create(path)
+    return load_group_keys(path)[0]
+
+
+def load_group_keys(path: Path) -> tuple[bytes, ...]:
+    """All keys in `path`, the current one first.
+
+    Raises:
+        ConfigurationError: the file is missing, unreadable or does not hold lines of 32 bytes in hexadecimal.
+    """
     try:
-        key = bytes.fromhex(path.read_text(encoding="ascii"))
+        keys = tuple(bytes.fromhex(line) for line in path.read_text(encoding="ascii").splitlines())
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"the key file {path} does not exist.",
-            field="group_key_file",
-            mend="Make it with `lifelong init`.",
+            field=_FIELD,
+            mend="Bring it back from the backup; a new installation makes one with `lifelong init`.",
         ) from error
     except (OSError, ValueError) as error:
         raise ConfigurationError(
-            f"the key file {path} cannot be read: {error}.",
-            field="group_key_file",
-            mend="Bring it back from the backup: groups hashed with another key no longer match.",
+            f"the key file {path} cannot be read: {error}.", field=_FIELD, mend=_RESTORE
         ) from error
-    if len(key) != KEY_BYTES:
+    wrong = [len(key) for key in keys if len(key) != KEY_BYTES]
+    if wrong or not keys:
         raise ConfigurationError(
-            f"the key file {path} holds {len(key)} bytes, expected {KEY_BYTES}.",
-            field="group_key_file",
-            mend="Bring it back from the backup: groups hashed with another key no longer match.",
+            f"the key file {path} holds a key of {wrong[0] if wrong else 0} bytes, expected {KEY_BYTES}.",
+            field=_FIELD,
+            mend=_RESTORE,
         )
-    return key
+    return keys
+
+
+def rotate_group_key(path: Path) -> int:
+    """Put a new key in front; the old ones stay, for erasing. Returns the number of keys.
+
+    Raises:
+        ConfigurationError: the file is missing, damaged or cannot be written.
+        ConflictError: another rotation is going on.
+    """
+    draft = path.with_name(f"{path.name}.rotating")
+    try:
+        # Made before the keys are read: of two rotations at once, one gives up and neither loses the other's key.
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise ConflictError(
+            "another rotation is going on.",
+            field=_FIELD,
+            mend=f"If none is, it was interrupted and changed nothing: delete {draft}.",
+        ) from error
+    except OSError as error:
+        raise _not_written(path, error) from error
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            keys = (secrets.token_bytes(KEY_BYTES), *load_group_keys(path))
+            _write(file.fileno(), keys)
+        draft.replace(path)
+    except BaseException as error:
+        # Only here: once it is renamed, a draft of this name is another's.
+        draft.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise _not_written(path, error) from error
+        raise
+    settle(path.parent)
+    return len(keys)
 
 
 def _create(path: Path) -> None:
@@ -53,19 +114,25 @@ def _create(path: Path) -> None:
         return
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(secrets.token_hex(KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
+            _write(file.fileno(), [secrets.token_bytes(KEY_BYTES)])
     except OSError as error:
-        raise ConfigurationError(
-            f"the key file {path} cannot be written: {error}.", field="group_key_file"
-        ) from error
+        raise _not_written(path, error) from error
     try:
         os.link(draft, path)
+        settle(path.parent)
     except FileExistsError:
         pass
     finally:
         draft.unlink()
+
+
+def _write(descriptor: int, keys: Sequence[bytes]) -> None:
+    os.write(descriptor, "".join(f"{key.hex()}\n" for key in keys).encode("ascii"))
+    os.fsync(descriptor)
+
+
+def _not_written(path: Path, error: OSError) -> ConfigurationError:
+    return ConfigurationError(f"the key file {path} cannot be written: {error.strerror}.", field=_FIELD)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.values import ArrayValue
-from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.errors import InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.store.preprocessing import Preprocessing
 
 NAME_PATTERN = r"[a-z0-9][a-z0-9._-]{0,63}"
@@ -142,6 +142,14 @@ class Registry:
     pins: MappingProxyType[tuple[int, str | None], HeadPin] = field(
         default_factory=lambda: MappingProxyType[tuple[int, str | None], HeadPin]({})
     )
+    tokens: MappingProxyType[bytes, "Token"] = field(
+        default_factory=lambda: MappingProxyType[bytes, Token]({})
+    )
+    """the tokens that are not revoked, by the hash of their secret; whether one has expired, the clock says"""
+    damaged: MappingProxyType[tuple[int, str | None], str] = field(
+        default_factory=lambda: MappingProxyType[tuple[int, str | None], str]({})
+    )
+    """why the head that is in force there cannot be served; if `heads` has one all the same, it is the last good one"""
 
     def resolve_model(self, reference: str | None, *, field: str = "model") -> Model:
         """The model that a request means: `name@version`, `name`, or None for the only task's promoted model.
@@ -184,23 +192,33 @@ class Registry:
 
         Raises:
             NotFoundError: the model has no head yet, because it has no calibration set.
+            UnavailableError: the head that is in force there is damaged, and no good one of that place is known.
         """
-        record = self.heads.get((model.id, environment)) or self.heads.get((model.id, None))
-        if record is None:
-            raise NotFoundError(
-                f"the model {model.reference} has no head yet.",
-                field="model",
-                mend="Give it a calibration set.",
-            )
-        return record
+        for place in ((model.id, environment), (model.id, None)):
+            record = self.heads.get(place)
+            if record is not None:
+                return record
+            # Never the default head in the place of a damaged one: it would decide differently, and nobody knew.
+            if place in self.damaged:
+                raise UnavailableError(
+                    f"the head of {model.reference} that is in force cannot be used: {self.damaged[place]}.",
+                    field="model",
+                    mend="Publish it again, or roll it back.",
+                )
+        raise NotFoundError(
+            f"the model {model.reference} has no head yet.",
+            field="model",
+            mend="Give it a calibration set.",
+        )
 
     def pin_for(self, model: Model, environment: str) -> HeadPin | None:
         """The pin that keeps cycles from changing what serves the environment; None: there is none.
 
         It is the environment's own, or that of the default head while the environment uses it.
         """
-        own = self.pins.get((model.id, environment))
-        if own is not None or (model.id, environment) in self.heads:
+        place = (model.id, environment)
+        own = self.pins.get(place)
+        if own is not None or place in self.heads or place in self.damaged:
             return own
         return self.pins.get((model.id, None))
 
@@ -267,6 +285,8 @@ class Window(ArrayValue):
     """shape (N,): a key per sample, predictions without a group are their own; None if none has a group."""
     horizon: int
     """Rows committed at or after this commit order were left out: reading again up to it gives the same window."""
+    quarantined: int = 0
+    """Rows that were read and left out because no estimate may use them."""
 
 
 @dataclass(frozen=True)
@@ -329,6 +349,23 @@ class Token:
         """Whether the token may do what needs `scope`: `operate` includes `read`, `admin` includes all."""
         includes = {Scope.READ: {Scope.OPERATE, Scope.ADMIN}}.get(scope, {Scope.ADMIN})
         return scope in self.scopes or not includes.isdisjoint(self.scopes)
+
+
+@dataclass(frozen=True)
+class ServingWorker:
+    """A serving process, by its own word."""
+
+    id: str
+    host: str
+    process: int
+    started_at: datetime
+    seen_at: datetime
+    revision: int
+    """of the registry that it serves"""
+    heads: MappingProxyType[tuple[int, str | None], int]
+    """version of the head that it serves, by model id and environment (None: the model's default head)"""
+    is_lost: bool
+    """whether it has given no sign of life for so long that it is taken for dead"""
 
 
 @dataclass(frozen=True)

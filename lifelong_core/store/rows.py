@@ -1,14 +1,18 @@
 """The one place where rows become records, and where the few values that both directions need are written."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeAlias
 from uuid import UUID
 
 import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, frozen
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.store.columns import unpack_logits
 from lifelong_core.store.preprocessing import Preprocessing
 from lifelong_core.store.records import (
@@ -76,9 +80,34 @@ def calibration_set_of(row: Row) -> CalibrationSet:
 
 
 def head_of(row: Row) -> HeadRecord:
-    """A row of `heads`."""
-    head = PostProcessingHead.from_json(row.document)
+    """A row of `heads`.
+
+    Raises:
+        UnavailableError: its document is not that of a head, or not of the one that was published.
+    """
+    try:
+        head, digest = _head_in(row.document)
+    except InvalidInputError as error:
+        raise _damaged(row, f"its document is no head ({error})") from error
+    if digest != row.digest:
+        raise _damaged(row, "its document has another digest than was published")
     return HeadRecord(row.model_id, row.version, head, row.created_at, row.created_by)
+
+
+# Heads never change, and with every change of the registry all that are in force are read again.
+@lru_cache(maxsize=1024)
+def _head_in(document: str | bytes) -> tuple[PostProcessingHead, str]:
+    """The head in a document, and its digest."""
+    try:
+        text = document if isinstance(document, str) else document.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError("expected text in UTF-8.", field="head") from error
+    head = PostProcessingHead.from_json(text)
+    return head, head.digest
+
+
+def _damaged(row: Row, reason: str) -> UnavailableError:
+    return UnavailableError(f"head {row.version} is damaged: {reason}.", field="version")
 
 
 def activation_of(row: Row) -> Activation:
@@ -146,3 +175,9 @@ def join_ids(ids: list[UUID]) -> bytes:
 def split_ids(blob: bytes) -> list[UUID]:
     """The ids of `join_ids`."""
     return [UUID(bytes=blob[start : start + 16]) for start in range(0, len(blob), 16)]
+
+
+def group_keys(ids: Sequence[UUID], groups: Sequence[bytes | None]) -> NDArray[np.generic]:
+    """A key for each prediction in hexadecimal, shape (N,): that of its group, else its own id."""
+    pairs = zip(ids, groups, strict=True)
+    return np.array([one.hex if group is None else bytes(group).hex() for one, group in pairs], dtype=np.str_)

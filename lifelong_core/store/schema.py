@@ -2,6 +2,7 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -11,14 +12,23 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from lifelong_core.errors import ConfigurationError, SchemaError
-from lifelong_core.store.engine import Database, sqlite_file
+from lifelong_core.store.database_errors import sqlite_file
+from lifelong_core.store.engine import Database
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 0x6C6C_0001
 """Key of the PostgreSQL advisory lock that lets one process migrate at a time."""
 
 
-def upgrade(database: Database, revision: str = "head") -> None:
+@dataclass(frozen=True)
+class Migration:
+    """What `upgrade` did: the revision before (None: there were no tables) and after; equal if nothing was to do."""
+
+    before: str | None
+    after: str
+
+
+def upgrade(database: Database, revision: str = "head") -> Migration:
     """Bring the schema up to `revision`; doing it twice, or from two processes at once, is harmless.
 
     Raises:
@@ -32,15 +42,23 @@ def upgrade(database: Database, revision: str = "head") -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigurationError(
-                f"the folder {file.parent} cannot be made: {error}.", field="LIFELONG_DATA_DIRECTORY"
+                f"the folder {file.parent} cannot be made: {error.strerror}.",
+                field="LIFELONG_DATA_DIRECTORY",
+                mend="Choose a folder that this user can write to, on a disk with room.",
             ) from error
-    with _migrating(database) as config:
+    scripts = ScriptDirectory(str(_SCRIPTS))
+    with _migrating(database) as (config, connection):
+        before = _current_revision(connection, scripts)
         command.upgrade(config, revision)
+        after = _current_revision(connection, scripts)
+    if after is None:
+        raise SchemaError("the migration made no schema.")
+    return Migration(before, after)
 
 
 def downgrade(database: Database, revision: str) -> None:
     """Take the schema back to `revision` ("base": nothing is left)."""
-    with _migrating(database) as config:
+    with _migrating(database) as (config, _):
         command.downgrade(config, revision)
 
 
@@ -49,11 +67,12 @@ def check_schema(database: Database) -> None:
 
     Raises:
         SchemaError: there is none, or it is older or newer than this version's.
+        ConfigurationError: the file cannot be reached.
         UnavailableError: the database does not answer.
     """
     file = sqlite_file(database.url)
-    if file is not None and not file.exists():
-        raise SchemaError(f"there is no database {file}.", mend="Make it with `lifelong init`.")
+    if file is not None and not _is_there(file):
+        raise SchemaError(f"there is no database file {file}.", mend="Make it with `lifelong init`.")
     scripts = ScriptDirectory(str(_SCRIPTS))
     with database.read() as connection:
         current = _current_revision(connection, scripts)
@@ -81,8 +100,19 @@ def _current_revision(connection: sa.Connection, scripts: ScriptDirectory) -> st
     )
 
 
+def _is_there(file: Path) -> bool:
+    try:
+        return file.exists()
+    except OSError as error:
+        raise ConfigurationError(
+            f"the database file {file} cannot be reached: {error.strerror}.",
+            field="LIFELONG_DATABASE_URL",
+            mend="Give the folder to the user that runs the product.",
+        ) from error
+
+
 @contextmanager
-def _migrating(database: Database) -> Generator[Config, None, None]:
+def _migrating(database: Database) -> Generator[tuple[Config, sa.Connection], None, None]:
     config = Config()
     config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
     with database.write() as connection:
@@ -90,4 +120,4 @@ def _migrating(database: Database) -> Generator[Config, None, None]:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
         _current_revision(connection, ScriptDirectory.from_config(config))
         config.attributes["connection"] = connection
-        yield config
+        yield config, connection

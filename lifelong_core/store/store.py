@@ -11,19 +11,28 @@ from lifelong_core.store import schema
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.audit import AuditLog
 from lifelong_core.store.calibration_sets import CalibrationSets
+from lifelong_core.store.changes import Changes, NotifiedChanges
 from lifelong_core.store.commit_order import align_clock
 from lifelong_core.store.cycles import Cycles
-from lifelong_core.store.engine import Database
+from lifelong_core.store.engine import Database, Durability
 from lifelong_core.store.environments import Environments
+from lifelong_core.store.erasure import Erasure
+from lifelong_core.store.exports import Exports
 from lifelong_core.store.heads import Heads
+from lifelong_core.store.health import Health
 from lifelong_core.store.labels import Labels
+from lifelong_core.store.leases import Leases
 from lifelong_core.store.models import Models
 from lifelong_core.store.partitions import ensure_partitions
 from lifelong_core.store.predictions import Predictions
 from lifelong_core.store.records import Registry
-from lifelong_core.store.registry import load_registry
+from lifelong_core.store.registry import load_registry, read_revision
+from lifelong_core.store.retention import Retention
+from lifelong_core.store.schema import Migration
+from lifelong_core.store.summaries import Summaries
 from lifelong_core.store.tasks import Tasks
 from lifelong_core.store.tokens import Tokens
+from lifelong_core.store.workers import Workers
 
 
 class Store:
@@ -45,17 +54,32 @@ class Store:
         self.predictions = Predictions(database)
         self.labels = Labels(database)
         self.cycles = Cycles(database)
+        self.summaries = Summaries(database)
+        self.leases = Leases(database)
         self.tokens = Tokens(database)
+        self.workers = Workers(database)
         self.audit = AuditLog(database)
+        self.retention = Retention(database)
+        self.erasure = Erasure(database)
+        self.exports = Exports(database)
+        self.health = Health(database)
 
     @classmethod
-    def open(cls, database_url: str, artifacts_url: str, *, artifact_cache: Path | None = None) -> Self:
+    def open(
+        cls,
+        database_url: str,
+        artifacts_url: str,
+        *,
+        artifact_cache: Path | None = None,
+        durability: Durability = "process",
+    ) -> Self:
         """Open the store of a database that `migrate` has made.
 
         Args:
             database_url: `sqlite:////absolute/file.db` or `postgresql+psycopg://user@host/database`.
             artifacts_url: an fsspec URL, e.g. `file:///folder`.
             artifact_cache: folder for local copies of remote artifacts; None: the user's cache folder.
+            durability: what a commit survives: the death of any process, or a power failure too.
 
         Raises:
             ConfigurationError: a URL is not usable, or the file cannot be opened.
@@ -63,7 +87,7 @@ class Store:
             UnavailableError: the database does not answer.
         """
         artifacts = Artifacts(artifacts_url, cache=artifact_cache)
-        database = Database(database_url)
+        database = Database(database_url, durability=durability)
         try:
             schema.check_schema(database)
         except BaseException:
@@ -72,22 +96,26 @@ class Store:
         return cls(database, artifacts)
 
     @staticmethod
-    def migrate(database_url: str) -> None:
+    def migrate(database_url: str) -> Migration:
         """Make the database's schema, or bring it up to date; harmless to repeat. Makes the folder of a SQLite file.
+
+        Returns:
+            The revisions before and after.
 
         Raises:
             ConfigurationError: the URL is not usable, or folder or file cannot be written.
             SchemaError: a newer version of the product made the database.
             UnavailableError: the database does not answer.
         """
-        database = Database(database_url)
+        database = Database(database_url, durability="power")
         try:
-            schema.upgrade(database)
+            migration = schema.upgrade(database)
             with database.write() as connection:
                 align_clock(connection)
             ensure_partitions(database, datetime.now(UTC).date())
         finally:
             database.close()
+        return migration
 
     def check(self) -> None:
         """Ask the database for an answer.
@@ -99,15 +127,20 @@ class Store:
             connection.execute(sa.select(1))
 
     def check_writable(self) -> None:
-        """Begin to write, and write nothing.
+        """Commit a change that means nothing: only a commit shows whether there is room on the disk.
 
         Raises:
             ConfigurationError: the file or the server takes no changes.
-            UnavailableError: the database does not answer.
+            UnavailableError: the database does not answer, or its disk is full.
         """
         with self.database.write() as connection:
             if self.database.is_postgresql:
-                connection.execute(sa.text("SELECT pg_current_xact_id()"))
+                # A lock that nobody waits for; it is refused where a change would be.
+                connection.execute(sa.text("SELECT value FROM commit_clock FOR SHARE"))
+                return
+            # A number in the file's header that SQLite leaves to applications. Writing what is there writes nothing.
+            number = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+            connection.exec_driver_sql(f"PRAGMA user_version = {(number + 1) % 2**31}")
 
     def registry(self, known_revision: int | None = None) -> Registry | None:
         """All that a serving worker needs to know, consistent as of one revision.
@@ -119,6 +152,14 @@ class Store:
             None if nothing has changed since `known_revision`; that takes one cheap query.
         """
         return load_registry(self.database, known_revision)
+
+    def revision(self) -> int:
+        """The registry's revision now."""
+        return read_revision(self.database)
+
+    def changes(self) -> Changes:
+        """Where to wait for changes of the registry; the caller closes it."""
+        return NotifiedChanges(self.database) if self.database.is_postgresql else Changes()
 
     def close(self) -> None:
         """Close all connections."""

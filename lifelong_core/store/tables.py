@@ -71,6 +71,8 @@ calibration_sets = sa.Table(
     sa.Column("samples", sa.Integer, nullable=False),
     sa.Column("prevalence", sa.JSON, nullable=False),
     sa.Column("created_at", Moment, nullable=False),
+    # Of the arrays, whatever file holds them: what a head's provenance names. Null: added by an older version.
+    sa.Column("content_digest", sa.String(64)),
     sa.UniqueConstraint("model_id", "digest"),
 )
 
@@ -151,8 +153,8 @@ requests = sa.Table(
     # 16 bytes for each prediction, in the order of the answer.
     sa.Column("prediction_ids", sa.LargeBinary, nullable=False),
     sa.Column("logged_on", sa.Date, nullable=False),
-    # Retention deletes by day.
-    sa.Index("ix_requests_logged_on", "logged_on"),
+    # Retention deletes by environment and day.
+    sa.Index("ix_requests_environment_logged_on", "environment", "logged_on"),
 )
 
 labels = sa.Table(
@@ -218,6 +220,9 @@ summary_cursors = sa.Table(
     sa.Column("last_id", OrderedUuid),
     # Whether the summaries know which samples belong together: from the first row with a group on.
     sa.Column("is_grouped", sa.Boolean, nullable=False),
+    # Grows with every change of these summaries, and when rows below them are deleted: whoever read before it changed
+    # must not write.
+    sa.Column("revision", sa.BigInteger, nullable=False),
 )
 
 leases = sa.Table(
@@ -227,6 +232,8 @@ leases = sa.Table(
     sa.Column("holder", sa.String(128), nullable=False),
     # Grows with every holder: who comes with an older one has lost the lease.
     sa.Column("token", sa.BigInteger, nullable=False),
+    # For how long it was given: one that ends much later comes from a clock that was set back.
+    sa.Column("seconds", sa.Float, nullable=False),
     sa.Column("expires_at", Moment, nullable=False),
 )
 
@@ -270,7 +277,8 @@ tokens = sa.Table(
 audit = sa.Table(
     "audit",
     metadata,
-    sa.Column("id", sa.Integer, primary_key=True),
+    # No sequence: it would leave gaps.
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("at", Moment, nullable=False),
     sa.Column("actor", sa.String(128), nullable=False),
     sa.Column("action", sa.String(64), nullable=False),

@@ -1,9 +1,13 @@
+import contextlib
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError
-from lifelong_core.store import Scope, Store
+from lifelong_core.store import Scope, Store, tables
 from tests.unit.store.samples import CLASSES, COSTS, add_serving_model, calibration, head
 
 
@@ -49,3 +53,71 @@ def test_a_refused_change_leaves_no_entry(store: Store):
     with pytest.raises(ConflictError):
         store.tasks.add("lesions", CLASSES, COSTS, actor="tests")
     assert len(store.audit.list()) == 1
+
+
+def test_a_taken_away_entry_leaves_a_gap_that_is_found(store: Store):
+    assert store.audit.gaps() == ()
+    for index in range(7):
+        store.tasks.add(f"t{index}", CLASSES, COSTS, actor="tests")
+    assert store.audit.gaps() == ()
+    with store.database.write() as connection:
+        connection.execute(sa.delete(tables.audit).where(tables.audit.c.id.in_([1, 4, 5])))
+    assert store.audit.gaps() == (range(1, 2), range(4, 6))
+
+
+WRITER = """
+import random, sys
+from lifelong_core.store import Store
+from lifelong_core.store.audit import write_audit
+from lifelong_core.store.registry import bump_revision
+
+url, name = sys.argv[1:]
+with Store.open(url, "memory://artifacts") as store:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for index in range(40):
+        try:
+            with store.database.write() as connection:
+                if index % 3:
+                    bump_revision(connection)
+                for part in range(1 + index % 2):
+                    write_audit(connection, actor=name, action="tests.write", subject=f"{index}.{part}")
+                if random.random() < 0.3:
+                    raise KeyError
+        except KeyError:
+            pass
+"""
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)  # on SQLite one writes at a time anyway
+def test_processes_number_their_entries_without_gaps_in_the_order_of_their_commits(store: Store):
+    url = store.database.url.render_as_string(hide_password=False)
+    with contextlib.ExitStack() as stack:
+        processes = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", WRITER, url, name],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for name in ("one", "other")
+        ]
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        looks = 0
+        while any(process.poll() is None for process in processes):
+            # Whoever sees a number sees all below it.
+            assert store.audit.gaps() == ()
+            looks += 1
+        assert [process.wait() for process in processes] == [0, 0]
+    entries = store.audit.list(limit=1000)
+    assert looks > 3
+    assert {entry.actor for entry in entries} == {"one", "other"}
+    assert [entry.id for entry in entries] == list(range(len(entries), 0, -1))

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
 from lifelong_core.store import Store, tables
-from lifelong_core.store.engine import Database, parse_url
+from lifelong_core.store.engine import Database, Durability, parse_url
 
 only_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 
@@ -59,7 +59,7 @@ def test_a_file_that_is_no_database_is_a_configuration_error(tmp_path: Path):
 
 
 def test_a_folder_in_place_of_the_file_is_a_configuration_error(tmp_path: Path):
-    with pytest.raises(ConfigurationError, match="cannot be used"):
+    with pytest.raises(ConfigurationError, match="is a folder"):
         Store.open(f"sqlite:///{tmp_path}", "memory://x")
 
 
@@ -68,7 +68,7 @@ def test_writing_a_read_only_file_is_a_configuration_error(tmp_path: Path):
     Store.migrate(f"sqlite:///{file}")
     with Store.open(f"sqlite:///file:{file}?mode=ro&uri=true", "memory://x") as store:
         assert store.environments.list() == ["default"]
-        with pytest.raises(ConfigurationError, match="readonly database"):
+        with pytest.raises(ConfigurationError, match=r"read-only here.*mode=ro"):
             store.environments.ensure("site-a", limit=5)
 
 
@@ -105,17 +105,57 @@ def test_a_waiting_writer_goes_on_as_soon_as_it_gets_its_turn(tmp_path: Path):
     holder.close()
 
 
-def test_sqlite_keeps_commits_through_the_death_of_processes_and_checks_foreign_keys(tmp_path: Path):
+@pytest.mark.parametrize(("durability", "synchronous"), [("process", 1), ("power", 2)])
+def test_sqlite_waits_for_the_disk_as_durability_says_and_checks_foreign_keys(
+    tmp_path: Path, durability: Durability, synchronous: int
+):
     url = f"sqlite:///{tmp_path / 'lifelong.db'}"
     Store.migrate(url)
-    database = Database(url)
+    with Store.open(url, "memory://x", durability=durability) as store:
+        assert store.database.durability == durability
+    database = Database(url, durability=durability)
     with database.read() as connection:
         pragmas = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         }
     database.close()
-    assert pragmas == {"journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "busy_timeout": 10_000}
+    assert pragmas == {
+        "journal_mode": "wal",
+        "synchronous": synchronous,
+        "foreign_keys": 1,
+        "busy_timeout": 10_000,
+    }
+
+
+@only_postgresql
+@pytest.mark.parametrize("durability", ["process", "power"])
+def test_a_commit_on_postgresql_waits_for_the_disk_even_where_the_server_is_set_not_to(
+    database_url: str, durability: Durability
+):
+    def setting(connection: sa.Connection) -> str:
+        return connection.execute(sa.text("SHOW synchronous_commit")).scalar_one()
+
+    database = Database(database_url, durability=durability)
+    with database.write() as connection:
+        assert setting(connection) == "on"
+        name = connection.execute(sa.text("SELECT current_database()")).scalar_one()
+        connection.execute(sa.text(f"ALTER DATABASE {name} SET synchronous_commit = off"))
+    database.close()
+    plain = sa.create_engine(parse_url(database_url))
+    with plain.connect() as connection:
+        assert setting(connection) == "off"
+    plain.dispose()
+    with database.write() as connection:
+        assert setting(connection) == "on"
+    with database.read() as connection:
+        assert setting(connection) == "on"
+    with database.write() as connection:
+        connection.execute(sa.text(f"ALTER DATABASE {name} SET synchronous_commit = remote_write"))
+    database.close()
+    with database.write() as connection:
+        assert setting(connection) == "remote_write"
+    database.close()
 
 
 def test_an_exception_leaves_nothing_written(store: Store):
@@ -218,6 +258,17 @@ def test_busy_writers_of_several_connections_never_see_a_locked_database(tmp_pat
     with Store.open(url, "memory://x") as store, store.database.read() as connection:
         assert connection.execute(sa.select(tables.commit_clock.c.value)).scalar_one() == 120
     assert load(patience=-1) != []
+
+
+@only_postgresql
+def test_a_server_that_vanished_without_a_word_is_given_up_within_seconds(store: Store):
+    with store.database.read() as connection:
+        driver = connection.connection.dbapi_connection
+        assert driver is not None
+        parameters = driver.info.get_parameters()
+    idle, interval, count = (int(parameters[f"keepalives_{name}"]) for name in ("idle", "interval", "count"))
+    assert idle + interval * count <= 15
+    assert 0 < int(parameters["tcp_user_timeout"]) <= 15_000
 
 
 def test_a_file_that_is_removed_while_in_use_is_noticed_before_anything_is_written(tmp_path: Path):

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core.errors import ConfigurationError
+from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
 from lifelong_core.store import group_hash, load_group_key
+from lifelong_core.store.privacy import group_hashes, load_group_keys, rotate_group_key
 
 
 def test_a_group_hash_depends_on_key_and_group_and_is_short():
@@ -53,7 +54,77 @@ def test_a_missing_key_names_the_mend(tmp_path: Path):
         load_group_key(tmp_path / "group.key", create=False)
 
 
-@pytest.mark.parametrize("content", ["", "no hexadecimal", "abcd", "ü"])
+def test_a_file_of_an_older_version_without_an_end_of_line_is_read(tmp_path: Path):
+    (tmp_path / "group.key").write_text("ab" * 32)
+    assert load_group_key(tmp_path / "group.key", create=True) == b"\xab" * 32
+
+
+def test_a_rotation_puts_a_new_key_before_the_old_ones(tmp_path: Path):
+    file = tmp_path / "group.key"
+    first = load_group_key(file, create=True)
+    assert rotate_group_key(file) == 2
+    second = load_group_key(file, create=True)
+    assert rotate_group_key(file) == 3
+    third = load_group_key(file, create=False)
+    assert load_group_keys(file) == (third, second, first)
+    assert len({first, second, third}) == 3
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [file]
+    assert group_hashes((third, first), "patient") == (
+        group_hash(third, "patient"),
+        group_hash(first, "patient"),
+    )
+
+
+def test_rotations_at_once_lose_no_key(tmp_path: Path):
+    file = tmp_path / "group.key"
+    seen = {load_group_key(file, create=True)}
+    start = threading.Barrier(6)
+
+    def work() -> None:
+        start.wait()
+        for _ in range(20):
+            try:
+                rotate_group_key(file)
+            except ConflictError:
+                continue
+            seen.add(load_group_key(file, create=False))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen <= set(load_group_keys(file))
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_rotation_that_was_interrupted_changed_nothing_and_is_named(tmp_path: Path):
+    file = tmp_path / "group.key"
+    key = load_group_key(file, create=True)
+    (tmp_path / "group.key.rotating").write_text("half")
+    with pytest.raises(ConflictError, match=r"delete .*group\.key\.rotating"):
+        rotate_group_key(file)
+    assert load_group_keys(file) == (key,)
+
+
+def test_nothing_is_rotated_where_there_is_no_key_or_a_damaged_one(tmp_path: Path):
+    with pytest.raises(ConfigurationError, match="does not exist"):
+        rotate_group_key(tmp_path / "group.key")
+    (tmp_path / "group.key").write_text("ab" * 32 + "\nnone\n")
+    with pytest.raises(ConfigurationError, match="backup"):
+        rotate_group_key(tmp_path / "group.key")
+    assert [file.name for file in tmp_path.iterdir()] == ["group.key"]
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        rotate_group_key(tmp_path / "nowhere" / "group.key")
+
+
+def test_an_empty_group_is_none():
+    with pytest.raises(InvalidInputError, match="patient or study"):
+        group_hashes([b"k" * 32], "")
+
+
+@pytest.mark.parametrize("content", ["", "no hexadecimal", "abcd", "ü", "ab" * 32 + "\nabcd"])
 def test_a_damaged_key_is_refused(tmp_path: Path, content: str):
     file = tmp_path / "group.key"
     file.write_text(content, encoding="utf-8")

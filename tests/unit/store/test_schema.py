@@ -1,6 +1,7 @@
 """The migrations build what tables.py declares, can be taken back, and a schema that does not fit is explained."""
 
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from lifelong_core.errors import ConfigurationError, SchemaError
-from lifelong_core.store import Store, schema, tables
+from lifelong_core.store import NewLabel, Scope, Store, partitions, schema, tables
+from lifelong_core.store.audit import NUMBERED
 from lifelong_core.store.engine import Database
 from tests import databases
-from tests.unit.store.samples import add_serving_model, cycle
+from tests.unit.store.samples import CLASSES, COSTS, add_serving_model, cycle, entry, read_all
 
 
 def differences(url: str) -> list[Any]:
@@ -151,17 +153,90 @@ def test_opening_an_older_schema_names_upgrade(database_url: str, artifacts_url:
         Store.open(database_url, artifacts_url)
 
 
-def test_cycles_of_the_first_schema_are_kept_down_and_up(database_url: str, artifacts_url: str):
-    with Store.open(database_url, artifacts_url) as store:
+def content_of(url: str) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows that there are, those of the log by whatever partition."""
+    database = Database(url)
+    try:
+        with database.read() as connection:
+            there = set(sa.inspect(connection).get_table_names())
+            found: dict[str, list[tuple[Any, ...]]] = {}
+            for name in there - {"alembic_version"}:
+                if not name.startswith("predictions_"):
+                    rows = connection.execute(sa.text(f"SELECT * FROM {name}")).mappings()
+                    found[name] = sorted(tuple(sorted(row.items(), key=str)) for row in rows)  # type: ignore[type-var]
+            return found
+    finally:
+        database.close()
+
+
+REVISIONS = ["0001", "0002", "0003"]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_what_a_released_schema_holds_is_kept_up_and_down_and_up(
+    empty_url: str, artifacts_url: str, revision: str
+):
+    database = Database(empty_url)
+    schema.upgrade(database)
+    partitions.ensure_partitions(database, datetime.now(UTC).date())
+    database.close()
+    with Store.open(empty_url, artifacts_url) as store:
         model, _ = add_serving_model(store)
+        first = entry("request", predictions=2, model_id=model.id, environment="site-a")
+        store.environments.ensure("site-a", limit=9)
+        store.predictions.append([first, entry(model_id=model.id)])
+        store.labels.record([NewLabel(first.predictions[0].id, 1, "pathology")])
         recorded = store.cycles.finish(cycle(model), candidate=None, expected_sequence=None)
-    database = Database(database_url)
-    schema.downgrade(database, "0001")
+        store.tokens.create("gateway", [Scope.PREDICT], actor="tests")
+    database = Database(empty_url)
+    # As if that version had written it all.
+    schema.downgrade(database, revision)
+    held = content_of(empty_url)
+    assert len(held["predictions"]) == 3
+    assert len(held["audit"]) == 6
+    migration = schema.upgrade(database)
+    assert (migration.before, migration.after) == (revision, REVISIONS[-1])
+    assert differences(empty_url) == []
+    with Store.open(empty_url, artifacts_url) as store:
+        assert store.cycles.list() == [recorded]
+        assert len(list(read_all(store))) == 3
+        assert store.audit.gaps() == ()
+        store.tasks.add("another", CLASSES, COSTS, actor="tests")
+    schema.downgrade(database, revision)
+    again = content_of(empty_url)
+    assert {name: [row for row in held[name] if row not in again[name]] for name in held} == {
+        name: [row for row in held[name] if name == "registry_revision"] for name in held
+    }
     schema.upgrade(database)
     database.close()
-    assert differences(database_url) == []
-    with Store.open(database_url, artifacts_url) as store:
-        assert store.cycles.list() == [recorded]
+    assert differences(empty_url) == []
+
+
+def test_gaps_that_older_versions_left_in_the_audit_log_are_noted_once(empty_url: str, artifacts_url: str):
+    Store.migrate(empty_url)
+    with Store.open(empty_url, artifacts_url) as store:
+        add_serving_model(store)
+    database = Database(empty_url)
+    schema.downgrade(database, "0002")
+    with database.write() as connection:
+        connection.execute(sa.text("DELETE FROM audit WHERE id IN (2, 3)"))
+        if database.is_postgresql:
+            # The sequence of that version goes on where it was.
+            insert = (
+                "INSERT INTO audit (at, actor, action, subject, details) VALUES (now(), 'a', 'b', 'c', '{}')"
+            )
+            connection.execute(sa.text(insert))
+    schema.upgrade(database)
+    database.close()
+    with Store.open(empty_url, artifacts_url) as store:
+        newest = store.audit.list()[0]
+        assert (newest.action, newest.details["missing"]) == (NUMBERED, 2)
+        assert store.audit.gaps() == ()
+        store.tasks.add("another", CLASSES, COSTS, actor="tests")
+        assert store.audit.list()[0].id == newest.id + 1
+        with store.database.write() as connection:
+            connection.execute(sa.delete(tables.audit).where(tables.audit.c.id == newest.id))
+        assert store.audit.gaps() != ()
 
 
 def test_a_newer_schema_is_neither_opened_nor_migrated(database_url: str, artifacts_url: str):

@@ -1,0 +1,143 @@
+"""What an error of a database driver means to the person who runs the product, and how to mend it."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
+
+_FIELD = "LIFELONG_DATABASE_URL"
+_FULL_BELOW_BYTES = 64 * 1024
+"""SQLite tells some failures for want of space only as 'I/O error'; with less than this the reason is clear."""
+_NO_PERMISSION = "42501"
+_READ_ONLY = "25006"
+_DISK_FULL = "53100"
+_TOO_MANY_CONNECTIONS = "53300"
+_LOCK_TIMEOUT = "55P03"
+
+
+class BusyError(UnavailableError):
+    """Others use what would have to be locked."""
+
+
+def sqlite_file(url: sa.URL) -> Path | None:
+    """The file of a SQLite URL; None for PostgreSQL."""
+    if url.get_backend_name() != "sqlite" or url.database is None:
+        return None
+    return Path(url.database.removeprefix("file:").partition("?")[0])
+
+
+def explain(error: BaseException | None, url: sa.URL) -> LifelongError:
+    """A driver's error in words."""
+    file = sqlite_file(url)
+    if isinstance(error, sqlite3.Error) and file is not None:
+        return _explain_sqlite(error, file)
+    return _explain_postgresql(error, f"{url.host or 'the local socket'}/{url.database}")
+
+
+def lacks_permission(error: BaseException | None) -> bool:
+    """Whether a PostgreSQL user may not do what was asked; the driver takes that for a mistake in the statement."""
+    return getattr(error, "sqlstate", None) == _NO_PERMISSION
+
+
+def _explain_sqlite(error: sqlite3.Error, file: Path) -> LifelongError:
+    # Errors that Python's module raises itself carry no code.
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return UnavailableError(
+            f"the database file {file} is locked by another process.",
+            mend=f"Try again; if it stays, find who holds it (a backup, a shell): `fuser {file}`.",
+        )
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(file.parent)):
+        return UnavailableError(
+            f"the disk of the database file {file} is full.",
+            mend="Make room there; nothing that was committed is lost.",
+        )
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return ConfigurationError(
+            f"the database file {file} is damaged, or not a database at all: {error}.",
+            field=_FIELD,
+            mend="Bring it back from the backup, together with no older -wal file.",
+        )
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        reason, mend = _why_not_writable(file)
+        return ConfigurationError(reason or f"the database file {file}: {error}.", field=_FIELD, mend=mend)
+    if code == sqlite3.SQLITE_IOERR:
+        return UnavailableError(
+            f"the disk of the database file {file} fails: {error}.", mend="Look into the system's log."
+        )
+    return UnavailableError(f"the database file {file} does not answer: {error}.")
+
+
+def _why_not_writable(file: Path) -> tuple[str, str]:
+    """What is in the way of opening a file for writing, and what mends it; SQLite does not say it."""
+    folder = file.parent
+    if not folder.is_dir():
+        return f"the folder {folder} of the database does not exist.", "Make it with `lifelong init`."
+    if file.is_dir():
+        return f"{file} is a folder, not a database file.", "Name a file in it."
+    if os.statvfs(folder).f_flag & os.ST_RDONLY:
+        return (
+            f"the database file {file} is on a file system that is mounted read-only.",
+            "Mount it for writing, or move the data to another disk.",
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return (
+            f"this user cannot write to the folder {folder}, where SQLite keeps files beside the database.",
+            "Give the folder to the user that runs the product.",
+        )
+    if not file.exists():
+        return f"there is no database file {file}.", "Make it with `lifelong init`."
+    if not os.access(file, os.R_OK | os.W_OK):
+        return (
+            f"this user cannot write to the database file {file}.",
+            "Give the file to the user that runs the product.",
+        )
+    return (
+        f"the database file {file} is read-only here.",
+        "Open it for writing: no mode=ro in the URL, no immutable file (`lsattr`).",
+    )
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < _FULL_BELOW_BYTES
+
+
+def _explain_postgresql(error: BaseException | None, place: str) -> LifelongError:
+    said = _first_line(error)
+    state = getattr(error, "sqlstate", None)
+    # A standby refuses the very beginning of a writing transaction, with another code.
+    if state == _READ_ONLY or "during recovery" in said:
+        return ConfigurationError(
+            f"the database {place} takes no changes: {said}.",
+            field=_FIELD,
+            mend="Name the primary server, not a standby, and see that default_transaction_read_only is off.",
+        )
+    if state == _NO_PERMISSION:
+        return ConfigurationError(
+            f"the database {place} does not allow this: {said}.",
+            field=_FIELD,
+            mend="Give the user all rights on the tables, best by making it their owner.",
+        )
+    if state == _LOCK_TIMEOUT:
+        return BusyError(f"others use what would have to be locked: {said}.", mend="Try again later.")
+    if state == _DISK_FULL:
+        return UnavailableError(
+            f"the disk of the database {place} is full: {said}.", mend="Make room on the server."
+        )
+    if state == _TOO_MANY_CONNECTIONS:
+        return UnavailableError(
+            f"the database {place} has no connection left: {said}.",
+            mend="Raise max_connections on the server, or run fewer workers.",
+        )
+    return UnavailableError(f"the database {place} does not answer: {said}.")
+
+
+def _first_line(error: BaseException | None) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")

@@ -1,0 +1,83 @@
+"""Deleting many rows of the log, so few at a time that nobody who writes has to wait for it.
+
+SQLite has one writer at a time: whoever deletes a million rows at once keeps a service from logging for seconds. So
+the rows go in batches, whose size follows from how long the last one took, with a pause after each.
+"""
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import sqlalchemy as sa
+
+from lifelong_core.store.engine import Database
+
+Pause: TypeAlias = Callable[[float], bool]
+"""Waits for so many seconds, or less; True: it is time to stop. `threading.Event().wait` is one."""
+
+AIM_SECONDS = 0.02
+"""The write lock of SQLite is held about so long; up to the promised 50 ms there is room for a slow disk."""
+_FIRST_BATCH = 100
+_SMALLEST_BATCH = 50
+_LARGEST_BATCH = 5000
+_SHORTEST_PAUSE_SECONDS = 0.005
+"""Enough for all who wait, since they try again every half a millisecond."""
+
+
+def never_stop(seconds: float) -> bool:
+    """A pause after which the work always goes on."""
+    time.sleep(seconds)
+    return False
+
+
+class Batches:
+    """Writing transactions of a measured size.
+
+    Args:
+        database: in which they write.
+        pause: called after each.
+
+    Attributes:
+        size: how many rows the next one may delete.
+        is_stopped: a pause said that it is time to stop.
+    """
+
+    def __init__(self, database: Database, pause: Pause) -> None:
+        self._database = database
+        self._pause = pause
+        # On PostgreSQL, deleting holds nobody up.
+        self.size = _LARGEST_BATCH if database.is_postgresql else _FIRST_BATCH
+        self.is_stopped = False
+
+    @contextmanager
+    def write(self, rows: int) -> Generator[sa.Connection, None, None]:
+        """A transaction that deletes so many rows, and the pause after it."""
+        with self._database.write() as connection:
+            started = time.perf_counter()
+            yield connection
+        held = time.perf_counter() - started
+        if not self._database.is_postgresql:
+            fitting = int(rows * AIM_SECONDS / max(held, 1e-6))
+            # A single batch that took long may have waited for a core or a disk that others used.
+            nearby = max(self.size // 2, min(fitting, 2 * self.size))
+            self.size = max(_SMALLEST_BATCH, min(nearby, _LARGEST_BATCH))
+        self.wait(max(held, _SHORTEST_PAUSE_SECONDS))
+
+    def wait(self, seconds: float) -> None:
+        """Let others work."""
+        self.is_stopped = self._pause(seconds)
+
+
+def delete_rows(connection: sa.Connection, table: sa.Table, keys: Sequence[tuple[Any, ...]]) -> int:
+    """Delete the rows with these primary keys, each in the order of the key's columns; how many were there.
+
+    In one order everywhere: two that delete the same rows wait for each other, but never in a circle.
+    """
+    columns: list[sa.Column[Any]] = list(table.primary_key.columns)
+    named = [column == sa.bindparam(f"key_{column.name}", type_=column.type) for column in columns]
+    rows = [
+        {f"key_{column.name}": value for column, value in zip(columns, key, strict=True)}
+        for key in sorted(keys)
+    ]
+    return connection.execute(sa.delete(table).where(*named), rows).rowcount if rows else 0

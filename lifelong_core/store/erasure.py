@@ -1,0 +1,210 @@
+"""Erasing a group: its predictions go with their labels and request ids, and nothing of it comes back from a spool."""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from datetime import timedelta
+from itertools import groupby
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from lifelong_core.errors import InvalidInputError, UnavailableError
+from lifelong_core.store import tables
+from lifelong_core.store.audit import write_audit
+from lifelong_core.store.clock import database_time
+from lifelong_core.store.commit_order import read_horizon, read_order
+from lifelong_core.store.deletion import Batches, delete_rows, never_stop
+from lifelong_core.store.engine import Database
+from lifelong_core.store.privacy import HASH_BYTES
+from lifelong_core.store.rows import Row, split_ids
+from lifelong_core.store.summaries import Summaries, bucket_of
+
+SETTLING_SECONDS = 1.0
+"""A micro-batch that was on its way when a group was erased has reached the log, or a spool, after this time."""
+_WAITING_SECONDS = 0.2
+_ATTEMPTS = 50
+"""To wait for transactions that began before."""
+_QUERY_SIZE = 500
+"""Predictions looked up by one query: databases limit the number of parameters."""
+
+_log, _labels, _requests = tables.predictions, tables.labels, tables.requests
+
+
+@dataclass(frozen=True)
+class Erased:
+    """What was deleted, or would be."""
+
+    predictions: int = 0
+    labels: int = 0
+    requests: int = 0
+
+    def __add__(self, other: "Erased") -> "Erased":
+        """Both together."""
+        return Erased(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True)
+class _Some:
+    """Some of the predictions, all of one model, environment and day, and what belongs to them, by primary keys."""
+
+    predictions: list[Row]
+    labels: list[tuple[Any, ...]]
+    requests: list[tuple[Any, ...]]
+
+
+class Erasure:
+    """Erases groups."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def count(self, hashes: Sequence[bytes]) -> Erased:
+        """What `erase` would delete now. It reads the whole log.
+
+        Raises:
+            InvalidInputError: there is no hash, or one that is none.
+        """
+        _check(hashes)
+        rows, _ = self._rows(hashes, appeared=0)
+        parts = (
+            Erased(len(some.predictions), len(some.labels), len(some.requests)) for some in self._parts(rows)
+        )
+        return sum(parts, Erased())
+
+    def erase(self, hashes: Sequence[bytes], *, actor: str) -> Erased:
+        """Delete all that was logged of a group so far; harmless to repeat. It reads the whole log.
+
+        From the first transaction on, what waits in a spool of any machine is left out when it is delivered, if it was
+        made before. Then the rows go, a batch at a time. In a SQLite file they are overwritten; PostgreSQL does that
+        when it vacuums. Backups are not touched.
+
+        Args:
+            hashes: all that may stand for the group, one for each key of the installation.
+            actor: who wants it.
+
+        Raises:
+            InvalidInputError: there is no hash, or one that is none.
+            UnavailableError: the database does not answer, or a transaction that began before does not end; what is
+                left goes with the next call.
+        """
+        _check(hashes)
+        buried = self._bury(hashes, actor)
+        batches = Batches(self._database, never_stop)
+        erased, horizon = self._erase_since(0, hashes, batches)
+        batches.wait(SETTLING_SECONDS)
+        for _ in range(_ATTEMPTS):
+            more, horizon = self._erase_since(horizon, hashes, batches)
+            erased += more
+            if horizon > buried:
+                break
+            batches.wait(_WAITING_SECONDS)
+        else:
+            raise UnavailableError(
+                "a transaction that began before the group was erased is still running.",
+                mend="What it writes may be of that group: wait for its end, and erase the group again.",
+            )
+        self._database.empty_write_ahead_log()
+        with self._database.write() as connection:
+            details = {"hashes": len(hashes), **vars(erased)}
+            write_audit(connection, actor=actor, action="groups.erased", subject="a group", details=details)
+        return erased
+
+    def _bury(self, hashes: Sequence[bytes], actor: str) -> int:
+        """Keep spools from bringing anything back; the order in which this was committed."""
+        insert = postgresql.insert if self._database.is_postgresql else sqlite.insert
+        statement = insert(tables.erased_groups)
+        statement = statement.on_conflict_do_update(
+            index_elements=["group_hash"], set_={"erased_at": statement.excluded.erased_at}
+        )
+        with self._database.write() as connection:
+            moment = database_time(connection)
+            rows = [{"group_hash": one, "erased_at": moment} for one in sorted(set(hashes))]
+            connection.execute(statement, rows)
+            order = read_order(connection)
+            # Without the group, and without its hashes.
+            details = {"hashes": len(hashes)}
+            write_audit(connection, actor=actor, action="groups.erase", subject="a group", details=details)
+        return order
+
+    def _erase_since(self, appeared: int, hashes: Sequence[bytes], batches: Batches) -> tuple[Erased, int]:
+        """Erase what appeared at or after a horizon; also the present one."""
+        rows, horizon = self._rows(hashes, appeared)
+        erased = Erased()
+        for some in self._parts(rows, at_once=lambda: min(batches.size, _QUERY_SIZE)):
+            with batches.write(len(some.predictions)) as connection, self._overwriting(connection):
+                erased += _delete(connection, some)
+        return erased, horizon
+
+    def _rows(self, hashes: Sequence[bytes], appeared: int) -> tuple[list[Row], int]:
+        """The predictions of the group that appeared at or after a horizon, and the present horizon."""
+        columns = _log.c.model_id, _log.c.environment, _log.c.logged_on, _log.c.id
+        query = sa.select(*columns).where(_log.c.group_hash.in_(hashes), _log.c.commit_order >= appeared)
+        with self._database.read() as connection:
+            horizon = read_horizon(connection)
+            return sorted(connection.execute(query).all()), horizon
+
+    def _parts(self, rows: list[Row], at_once: Callable[[], int] = lambda: _QUERY_SIZE) -> Iterator[_Some]:
+        """The rows, sorted as they are, in parts of one model, environment and day, with what belongs to them."""
+        for _, day in groupby(rows, key=lambda row: row[:3]):
+            left = list(day)
+            while left:
+                size = at_once()
+                part, left = left[:size], left[size:]
+                with self._database.read() as connection:
+                    labels, requests = _labels_of(connection, part), _requests_of(connection, part)
+                yield _Some(part, labels, requests)
+
+    @contextmanager
+    def _overwriting(self, connection: sa.Connection) -> Generator[None, None, None]:
+        """Let SQLite overwrite what it deletes, which it does not do otherwise."""
+        if self._database.is_postgresql:
+            yield
+            return
+        usual = connection.exec_driver_sql("PRAGMA secure_delete").scalar_one()
+        connection.exec_driver_sql("PRAGMA secure_delete = 1").close()
+        try:
+            yield
+        finally:
+            connection.exec_driver_sql(f"PRAGMA secure_delete = {usual}").close()
+
+
+def _check(hashes: Sequence[bytes]) -> None:
+    if not hashes or any(len(one) != HASH_BYTES for one in hashes):
+        raise InvalidInputError(f"expected hashes of {HASH_BYTES} bytes.", field="group")
+
+
+def _delete(connection: sa.Connection, some: _Some) -> Erased:
+    Summaries.mark_stale(
+        connection,
+        model_id=some.predictions[0].model_id,
+        environment=some.predictions[0].environment,
+        buckets={bucket_of(row.id) for row in some.predictions},
+    )
+    return Erased(
+        requests=delete_rows(connection, _requests, some.requests),
+        labels=delete_rows(connection, _labels, some.labels),
+        predictions=delete_rows(connection, _log, [(row.logged_on, row.id) for row in some.predictions]),
+    )
+
+
+def _labels_of(connection: sa.Connection, rows: list[Row]) -> list[tuple[Any, ...]]:
+    query = sa.select(_labels.c.logged_on, _labels.c.prediction_id).where(
+        _labels.c.logged_on == rows[0].logged_on, _labels.c.prediction_id.in_([row.id for row in rows])
+    )
+    return [tuple(row) for row in connection.execute(query)]
+
+
+def _requests_of(connection: sa.Connection, rows: list[Row]) -> list[tuple[Any, ...]]:
+    """The requests that these predictions answered. One belongs to the day of its first prediction."""
+    days = rows[0].logged_on, rows[0].logged_on - timedelta(days=1)
+    ids = {row.id for row in rows}
+    # Most requests have one prediction, and need not come here to be looked into.
+    blob = _requests.c.prediction_ids
+    candidates = sa.or_(blob.in_([one.bytes for one in ids]), sa.func.length(blob) > len(rows[0].id.bytes))
+    query = sa.select(*_requests.primary_key, blob).where(
+        _requests.c.environment == rows[0].environment, _requests.c.logged_on.in_(days), candidates
+    )
+    found = connection.execute(query.execution_options(yield_per=1000))
+    return [tuple(row)[:-1] for row in found if not ids.isdisjoint(split_ids(row.prediction_ids))]

@@ -1,0 +1,101 @@
+"""Reading the log of one environment from its beginning to its end, for use elsewhere."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from lifelong_core.store import tables
+from lifelong_core.store.commit_order import read_horizon
+from lifelong_core.store.engine import Database
+from lifelong_core.store.identifiers import first_id_at, logged_on
+
+_log, _labels = tables.predictions, tables.labels
+
+
+@dataclass(frozen=True)
+class LoggedPage:
+    """Some predictions of one model and environment in the order of their ids; entry i of every list is one of them."""
+
+    ids: list[UUID]
+    head_versions: list[int]
+    decisions: list[int]
+    logits: list[bytes]
+    """float32, little-endian, as they were logged"""
+    groups: list[bytes | None]
+    labels: list[int | None]
+    labels_recorded_at: list[datetime | None]
+
+
+class Exports:
+    """Reads the log a page at a time, so that neither memory nor other readers suffer."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def horizon(self) -> int:
+        """An export that reads up to here holds what was logged until now, whatever comes meanwhile."""
+        with self._database.read() as connection:
+            return read_horizon(connection)
+
+    def models(self, environment: str) -> list[int]:
+        """The ids of the models that have predictions in an environment, sorted."""
+        model = tables.models.c.id
+        # One look into the index for each model.
+        newest = (
+            sa.select(_log.c.id)
+            .where(_log.c.model_id == model, _log.c.environment == environment)
+            .correlate(tables.models)
+            .limit(1)
+            .scalar_subquery()
+        )
+        query = sa.select(model).where(newest.is_not(None)).order_by(model)
+        with self._database.read() as connection:
+            return list(connection.execute(query).scalars())
+
+    def pages(
+        self,
+        model_id: int,
+        environment: str,
+        *,
+        horizon: int,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        size: int = 10_000,
+    ) -> Iterator[LoggedPage]:
+        """All predictions of (model, environment), oldest first, with the labels that they have by now.
+
+        Args:
+            model_id: of the model.
+            environment: its name.
+            horizon: what was committed at or after it is left out.
+            since: aware; predictions made before are left out. None: none are.
+            until: aware; predictions made then or later are left out. None: none are.
+            size: largest number of predictions in a page.
+        """
+        label = (_labels.c.logged_on == _log.c.logged_on) & (_labels.c.prediction_id == _log.c.id)
+        columns = _log.c.id, _log.c.head_version, _log.c.decision, _log.c.logits, _log.c.group_hash
+        query = (
+            sa.select(*columns, _labels.c.label, _labels.c.recorded_at)
+            .select_from(_log.outerjoin(_labels, label))
+            .where(_log.c.model_id == model_id, _log.c.environment == environment)
+            .where(_log.c.commit_order < horizon)
+            .order_by(_log.c.id)
+            .limit(size)
+        )
+        if since is not None:
+            query = query.where(_log.c.id >= first_id_at(since))
+        if until is not None:
+            query = query.where(_log.c.id < first_id_at(until))
+        reached = query
+        while True:
+            with self._database.read() as connection:
+                rows = connection.execute(reached).all()
+            if not rows:
+                return
+            yield LoggedPage(*(list(column) for column in zip(*rows, strict=True)))
+            last: UUID = rows[-1].id
+            # The day lets PostgreSQL leave out the partitions before it.
+            reached = query.where(_log.c.id > last, _log.c.logged_on >= logged_on(last))

@@ -1,0 +1,182 @@
+"""What is wrong with the database is said in words: real disks, real locks, real refusals of a server."""
+
+import functools
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+
+from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
+from lifelong_core.settings import Settings
+from lifelong_core.store import Store, tables
+from lifelong_core.store.database_errors import explain
+from lifelong_core.store.engine import Database, parse_url
+from lifelong_service import launch
+
+NAMESPACE = ["unshare", "--map-root-user", "--mount"]
+# Root overrules the permissions of files otherwise.
+UNPRIVILEGED = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+
+
+@functools.cache
+def can_mount() -> bool:
+    try:
+        done = subprocess.run(
+            [*NAMESPACE, *UNPRIVILEGED, "mount", "-t", "tmpfs", "none", "/mnt"], check=False
+        )
+    except FileNotFoundError:
+        return False
+    return done.returncode == 0
+
+
+@pytest.fixture(scope="module")
+def heard(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    if not can_mount():
+        pytest.skip("NOT TESTED HERE: full and read-only disks; this machine does not let us mount a tmpfs")
+    script = Path(__file__).with_name("disk_conditions.py")
+    command = [*NAMESPACE, *UNPRIVILEGED, sys.executable, str(script), str(tmp_path_factory.mktemp("disk"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("place", ["full, init", "full, open", "full, serve", "full, running"])
+def test_a_full_disk(heard: dict[str, str], place: str):
+    assert "is full. Make room there" in heard[place]
+    assert "Traceback" not in heard[place]
+
+
+def test_a_full_disk_is_read_all_the_same_and_written_again_when_there_is_room(heard: dict[str, str]):
+    assert heard["full, reading"] == heard["room again"] == ""
+
+
+@pytest.mark.parametrize(
+    "place", ["read-only, open", "read-only, monitor", "read-only, init", "read-only for one of two"]
+)
+def test_a_read_only_disk(heard: dict[str, str], place: str):
+    assert "is on a file system that is mounted read-only. Mount it for writing" in heard[place]
+    assert "Traceback" not in heard[place]
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("read-only, no folder", "new cannot be made: Read-only file system"),
+        ("folder of another user", "this user cannot write to the folder"),
+        ("file of another user", "this user cannot write to the database file"),
+    ],
+)
+def test_what_cannot_be_written_for_another_reason(heard: dict[str, str], place: str, words: str):
+    assert words in heard[place]
+
+
+def test_processes_that_cannot_start_give_up(heard: dict[str, str]):
+    assert heard["full, serve"].startswith("2: ")
+    assert heard["read-only, monitor"].startswith("1: ")
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[str]:
+    """A database that another connection keeps for itself, readers shut out too."""
+    url = f"sqlite:///{tmp_path}/lifelong.db"
+    Store.migrate(url)
+    holder = sqlite3.connect(tmp_path / "lifelong.db", isolation_level=None)
+    for statement in ("PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE", "PRAGMA user_version = 1"):
+        holder.execute(statement)
+    yield url
+    holder.close()
+
+
+def test_a_locked_file(locked: str):
+    database = Database(locked, writer_patience_seconds=0.05)
+    with pytest.raises(UnavailableError, match=r"locked by another process.*fuser"), database.read():
+        pytest.fail("it was read")
+    database.close()
+
+
+def test_a_start_with_a_locked_file(locked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    patience: dict[str, float] = Database.__init__.__kwdefaults__
+    monkeypatch.setitem(patience, "writer_patience_seconds", 0.05)
+    with pytest.raises(UnavailableError, match=rf"{tmp_path}/lifelong.db is locked by another process"):
+        launch.check_database(Settings(data_directory=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (sqlite3.SQLITE_CORRUPT, "damaged, or not a database"),
+        (sqlite3.SQLITE_IOERR_READ, "the disk of the database file"),
+        (sqlite3.SQLITE_PROTOCOL, "does not answer"),
+    ],
+)
+def test_what_is_hard_to_bring_about(tmp_path: Path, code: int, words: str):
+    error = sqlite3.OperationalError("as SQLite says it")
+    error.sqlite_errorcode = code
+    told = explain(error, parse_url(f"sqlite:///{tmp_path}/lifelong.db"))
+    assert words in str(told)
+    assert "as SQLite says it" in str(told)
+
+
+def test_a_folder_that_is_gone_and_a_file_that_is_gone(tmp_path: Path):
+    for place, words in (
+        ("gone/lifelong.db", "gone of the database does not exist"),
+        ("lifelong.db", "no database file"),
+    ):
+        missing = sqlite3.OperationalError("unable to open database file")
+        missing.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+        assert words in str(explain(missing, parse_url(f"sqlite:///{tmp_path}/{place}")))
+
+
+postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+
+
+@postgresql
+def test_a_database_that_is_set_to_take_no_changes(database_url: str):
+    database = Database(database_url)
+    with database.write() as connection:
+        name = connection.execute(sa.text("SELECT current_database()")).scalar_one()
+        connection.execute(sa.text(f"ALTER DATABASE {name} SET default_transaction_read_only = on"))
+    database.close()
+    with (
+        pytest.raises(ConfigurationError, match=r"takes no changes.*primary"),
+        database.write() as connection,
+    ):
+        connection.execute(sa.delete(tables.environments))
+    database.close()
+
+
+@postgresql
+def test_a_user_without_rights(store: Store):
+    def delete_as_a_stranger() -> None:
+        with store.database.write() as connection:
+            connection.execute(sa.text("CREATE ROLE stranger"))
+            connection.execute(sa.text("SET LOCAL ROLE stranger"))
+            connection.execute(sa.text("DELETE FROM environments"))
+
+    with pytest.raises(ConfigurationError, match=r"does not allow this.*owner"):
+        delete_as_a_stranger()
+
+
+@pytest.mark.parametrize(
+    ("error", "kind_of_error", "words"),
+    [
+        (psycopg.errors.DiskFull("no space"), UnavailableError, "is full"),
+        (psycopg.errors.TooManyConnections("too many clients"), UnavailableError, "max_connections"),
+        (
+            psycopg.errors.FeatureNotSupported("cannot set transaction read-write mode during recovery"),
+            ConfigurationError,
+            "not a standby",
+        ),
+    ],
+)
+def test_what_a_server_refuses(error: psycopg.Error, kind_of_error: type[LifelongError], words: str):
+    told = explain(error, parse_url("postgresql://user@host/name"))
+    assert isinstance(told, kind_of_error)
+    assert words in str(told)
+    assert "host/name" in str(told)
