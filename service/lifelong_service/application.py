@@ -1,22 +1,27 @@
 """The HTTP application of one worker: our routes, our error bodies, start and stop."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import anyio
+import anyio.to_thread
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
+from lifelong_service.draining import Draining
 from lifelong_service.errors import on_http_error, on_lifelong_error, on_validation_error
+from lifelong_service.launch import ANSWERING_SECONDS, CLOSING_SECONDS, LISTENING_SECONDS
 from lifelong_service.logs import configure_logging
 from lifelong_service.middleware import RequestMiddleware
 from lifelong_service.openapi import openapi
 from lifelong_service.routes import (
     calibration,
     feedback,
+    groups,
     heads,
     history,
     models,
@@ -24,13 +29,28 @@ from lifelong_service.routes import (
     predictions,
     tasks,
     tokens,
+    workers,
 )
 from lifelong_service.worker import Worker
 
 API_VERSION = "1.0"
 """Of the HTTP interface, not of the product: what is under /v1 stays compatible."""
 
-_ROUTERS = (predictions, feedback, tasks, models, calibration, heads, history, tokens, operations)
+logger = logging.getLogger(__name__)
+
+_ROUTERS = (
+    predictions,
+    feedback,
+    tasks,
+    models,
+    calibration,
+    heads,
+    history,
+    groups,
+    tokens,
+    workers,
+    operations,
+)
 
 
 def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI:
@@ -46,10 +66,20 @@ def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI
         configure_logging()
         worker = app.state.worker = Worker(settings)
         # In a thread: the server must go on answering signals while models are loaded.
-        await run_in_threadpool(worker.start)
+        await anyio.to_thread.run_sync(worker.start)
+        draining.start()
         yield
-        await run_in_threadpool(worker.close)
+        with anyio.move_on_after(CLOSING_SECONDS) as patience:
+            await anyio.to_thread.run_sync(worker.close, abandon_on_cancel=True)
+        if patience.cancelled_caught:
+            # Some thread waits for a database that hangs. Answers that left are in the log or the spool.
+            logger.warning("the worker did not stop in time and is left as it is")
 
+    draining = Draining(
+        lambda: app.state.worker.drain(),
+        listening_seconds=LISTENING_SECONDS,
+        seconds=LISTENING_SECONDS + ANSWERING_SECONDS,
+    )
     app = FastAPI(
         title="Lifelong",
         version=API_VERSION,
@@ -65,7 +95,10 @@ def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI
     app.add_exception_handler(RequestValidationError, on_validation_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_middleware(
-        RequestMiddleware, timeout_seconds=settings.request_timeout_seconds, worker=worker_name
+        RequestMiddleware,
+        timeout_seconds=settings.request_timeout_seconds,
+        worker=worker_name,
+        draining=draining,
     )
     app.openapi = lambda: openapi(app)
     return app

@@ -1,16 +1,20 @@
-"""Who may do what: bearer tokens with scopes, looked up once per registry revision."""
+"""Who may do what: bearer tokens with scopes, as the registry that this worker serves knows them."""
 
-import hashlib
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+import anyio
 import anyio.to_thread
 
-from lifelong_core.errors import ForbiddenError, UnauthenticatedError
+from lifelong_core.errors import ForbiddenError, UnauthenticatedError, UnavailableError
 from lifelong_core.store.records import Scope, Token
+from lifelong_core.store.tokens import hash_secret
+from lifelong_service.deadline import DeadlineThread
 
-_REMEMBERED = 1024
+PATIENCE_SECONDS = 1.0
+"""How long the database may take to say whether it knows a token."""
+MOST_WAITING = 32
+"""Unknown tokens that wait until the database is asked about them; more are a flood."""
 _MEND = "Send the header 'Authorization: Bearer TOKEN' with a token that `lifelong init` or an administrator made."
 
 
@@ -27,42 +31,38 @@ def bearer_secret(header: str | None) -> str:
 
 
 class Authenticator:
-    """Verifies tokens against the store and remembers the good ones until the registry changes.
+    """Verifies tokens without a database: it holds the hashes of all that are valid.
 
-    Bad ones are not remembered, so that a token works as soon as it was made.
+    A token that it does not know may have been made a moment ago, so the database is asked for it, in a thread of its
+    own and one at a time: neither a slow database nor a flood of wrong tokens holds up anybody else.
 
     Args:
-        verify: looks a secret up in the store; None when it is unknown, expired or revoked.
-        revision: the registry's revision that this worker has seen; every revocation changes it.
+        tokens: what the worker knows now, by the hash of the secret; a revocation takes a token away from there.
+        ask: looks a secret up in the database; None when it is unknown, expired or revoked.
     """
 
-    def __init__(self, verify: Callable[[str], Token | None], revision: Callable[[], int]) -> None:
-        self._verify = verify
-        self._revision = revision
-        self._known: OrderedDict[bytes, tuple[int, Token]] = OrderedDict()
+    def __init__(
+        self, tokens: Callable[[], Mapping[bytes, Token]], ask: Callable[[str], Token | None]
+    ) -> None:
+        self._tokens = tokens
+        self._ask = ask
+        self._asker = DeadlineThread("token-asker")
+        self._one_at_a_time = anyio.CapacityLimiter(1)
+        self._waiting = 0
 
     async def authenticate(self, header: str | None) -> Token:
         """The token that an Authorization header holds.
 
         Raises:
             UnauthenticatedError: no token, or one that is unknown, expired or revoked.
-            UnavailableError: the store cannot be asked.
+            UnavailableError: the token is not known here, and the database cannot be asked.
         """
         secret = bearer_secret(header)
-        key = hashlib.sha256(secret.encode()).digest()
-        revision = self._revision()
-        seen = self._known.get(key)
-        if seen is not None and seen[0] == revision:
-            token = seen[1]
-        else:
-            found = await anyio.to_thread.run_sync(self._verify, secret)
-            if found is None:
-                self._known.pop(key, None)
-                raise UnauthenticatedError(
-                    "the token is unknown, expired or revoked.", field="Authorization", mend=_MEND
-                )
-            token = found
-            self._remember(key, revision, token)
+        token = self._tokens().get(hash_secret(secret)) or await self._asked(secret)
+        if token is None:
+            raise UnauthenticatedError(
+                "the token is unknown, expired or revoked.", field="Authorization", mend=_MEND
+            )
         if token.expires_at is not None and token.expires_at <= datetime.now(UTC):
             raise UnauthenticatedError("the token has expired.", field="Authorization", mend=_MEND)
         return token
@@ -72,6 +72,7 @@ class Authenticator:
 
         Raises:
             UnauthenticatedError: as `authenticate`.
+            UnavailableError: as `authenticate`.
             ForbiddenError: the token lacks the scope.
         """
         token = await self.authenticate(header)
@@ -83,8 +84,26 @@ class Authenticator:
             )
         return token
 
-    def _remember(self, key: bytes, revision: int, token: Token) -> None:
-        self._known[key] = (revision, token)
-        self._known.move_to_end(key)
-        while len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
+    def start(self) -> None:
+        """Begin to ask for tokens that are not known."""
+        self._asker.start()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._asker.close()
+
+    async def _asked(self, secret: str) -> Token | None:
+        if self._waiting >= MOST_WAITING:
+            raise UnavailableError(
+                "too many unknown tokens are being looked up.",
+                field="Authorization",
+                mend="Try again in a second.",
+            )
+        self._waiting += 1
+        try:
+            return await anyio.to_thread.run_sync(
+                lambda: self._asker.call(lambda: self._ask(secret), PATIENCE_SECONDS),
+                limiter=self._one_at_a_time,
+            )
+        finally:
+            self._waiting -= 1

@@ -1,29 +1,17 @@
-"""What happens to a micro-batch: decode, infer, decide, log, answer. One transaction, one state of the registry.
+"""What happens to a micro-batch: decode, infer, decide, log, answer. One state of the registry, logged at once.
 
 A fault stays with the request that has it: every stage goes on with the others.
 """
 
 import logging
 import time
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lifelong_core.arrays import Logits
 from lifelong_core.deploy.head import HeadOutput
-from lifelong_core.errors import (
-    ConfigurationError,
-    ConflictError,
-    InvalidInputError,
-    LifelongError,
-    UnavailableError,
-)
+from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError, UnavailableError
 from lifelong_core.settings import Settings
-from lifelong_core.store import Store
 from lifelong_core.store.identifiers import new_prediction_id
 from lifelong_core.store.privacy import group_hash
 from lifelong_core.store.records import (
@@ -33,37 +21,16 @@ from lifelong_core.store.records import (
     Prediction,
     RequestKey,
     StoredRequest,
-    Task,
 )
 from lifelong_service import metrics
 from lifelong_service.answers import Decided, decision_names, image_answer, logits_answer
 from lifelong_service.images import decode, preprocess
-from lifelong_service.inference import Classifier
-from lifelong_service.jobs import ImageJob, LogitsJob
+from lifelong_service.jobs import LogitsJob
+from lifelong_service.prediction_log import PredictionLog
 from lifelong_service.snapshot import Snapshot
-
-Job: TypeAlias = ImageJob | LogitsJob
+from lifelong_service.work import Job, Work, grouped
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass
-class _Work:
-    """One request on its way through the stages; it leaves with an outcome: the body of the answer, or an error."""
-
-    job: Job
-    outcome: bytes | Exception | None = None
-    key: RequestKey | None = None
-    classifier: Classifier | None = None
-    # Each of these is set by one stage and read by later ones only.
-    model: Model = field(init=False)
-    task: Task = field(init=False)
-    head: HeadRecord = field(init=False)
-    pixels: NDArray[np.float32] = field(init=False)
-    logits: Logits = field(init=False)
-    output: HeadOutput = field(init=False)
-    predictions: Sequence[Prediction] = field(init=False)
-    entry: LogEntry = field(init=False)
 
 
 class Decider:
@@ -71,7 +38,7 @@ class Decider:
 
     Args:
         settings: limits.
-        store: the open store; raises UnavailableError while there is none.
+        log: where predictions are kept before they are answered.
         snapshot: what is served now; raises UnavailableError before the first.
         group_key: secret key of the group hash.
     """
@@ -80,35 +47,35 @@ class Decider:
         self,
         settings: Settings,
         *,
-        store: Callable[[], Store],
+        log: PredictionLog,
         snapshot: Callable[[], Snapshot],
         group_key: Callable[[], bytes],
     ) -> None:
         self._settings = settings
-        self._store = store
+        self._log = log
         self._snapshot = snapshot
         self._group_key = group_key
-        self._environments: set[str] = set()
-        self._old_heads: dict[tuple[int, int], HeadRecord] = {}
+        self._heads: dict[tuple[int, int], HeadRecord] = {}
 
     def __call__(self, jobs: Sequence[Job]) -> list[bytes | Exception]:
-        """One answer or error per job, in order; what is answered is committed to the log."""
+        """One answer or error per job, in order; what is answered is in the log."""
         metrics.BATCH_SIZE.observe(len(jobs))
-        works = [_Work(job) for job in jobs]
+        self._log.begin()
+        works = [Work(job) for job in jobs]
         snapshot = self._snapshot()
         self._each(works, lambda work: self._resolve(work, snapshot))
-        self._each(works, lambda work: self._repeat(work, snapshot))
+        self._repeat(works, snapshot)
         self._each(works, lambda work: self._prepare(work, snapshot))
         self._infer(works)
         self._each(works, self._check_logits)
         self._decide(works)
-        self._each(works, self._ensure_environment)
+        self._each(works, lambda work: self._log.ensure_environment(work.job.address.environment))
         self._each(works, self._make_entry)
-        self._log(works, snapshot)
+        self._keep(works, snapshot)
         self._each(works, self._answer)
         return [work.outcome if work.outcome is not None else RuntimeError("no outcome") for work in works]
 
-    def _each(self, works: Sequence[_Work], stage: Callable[[_Work], None]) -> None:
+    def _each(self, works: Sequence[Work], stage: Callable[[Work], None]) -> None:
         for work in works:
             if work.outcome is None:
                 try:
@@ -116,20 +83,29 @@ class Decider:
                 except Exception as error:  # noqa: BLE001 - it is raised to the one request that it belongs to
                     work.outcome = error
 
-    def _resolve(self, work: _Work, snapshot: Snapshot) -> None:
+    def _resolve(self, work: Work, snapshot: Snapshot) -> None:
         address = work.job.address
         work.model = model = snapshot.registry.resolve_model(address.model)
         work.task = snapshot.task(model)
         if address.request_id is not None:
             work.key = RequestKey(model.id, address.environment, address.request_id)
 
-    def _repeat(self, work: _Work, snapshot: Snapshot) -> None:
-        if work.key is not None:
-            stored = self._store().predictions.request(work.key)
-            if stored is not None:
-                self._answer_again(work, stored, snapshot)
+    def _repeat(self, works: Sequence[Work], snapshot: Snapshot) -> None:
+        """Answer the requests that were answered before."""
+        keyed = [(work, work.key) for work in works if work.outcome is None and work.key is not None]
+        if not keyed:
+            return
+        try:
+            stored = self._log.find({key for _, key in keyed})
+        except Exception as error:  # noqa: BLE001 - it is raised to the requests that it belongs to
+            for work, _ in keyed:
+                work.outcome = error
+            return
+        for work, key in keyed:
+            if key in stored:
+                self._each([work], lambda work, first=stored[key]: self._answer_again(work, first, snapshot))
 
-    def _answer_again(self, work: _Work, stored: StoredRequest, snapshot: Snapshot) -> None:
+    def _answer_again(self, work: Work, stored: StoredRequest, snapshot: Snapshot) -> None:
         """The answer that the first request with this key got, worked out anew from the log."""
         if stored.body_digest != work.job.body_digest():
             raise ConflictError(
@@ -148,11 +124,11 @@ class Decider:
             if model_id == model.id and record.version == version:
                 return record
         key = (model.id, version)
-        if key not in self._old_heads:  # heads are immutable, and there are few: one per swap
-            self._old_heads[key] = self._store().heads.get(model.reference, version)
-        return self._old_heads[key]
+        if key not in self._heads:
+            self._heads[key] = self._log.head(model.reference, version)
+        return self._heads[key]
 
-    def _prepare(self, work: _Work, snapshot: Snapshot) -> None:
+    def _prepare(self, work: Work, snapshot: Snapshot) -> None:
         model = work.model
         if isinstance(work.job, LogitsJob):
             work.logits = work.job.logits
@@ -161,18 +137,20 @@ class Decider:
             limit = self._settings.maximum_image_pixels
             image = decode(work.job.image, maximum_pixels=limit)
             work.pixels = preprocess(image, work.classifier.preprocessing, maximum_pixels=limit)
-        work.head = snapshot.registry.head_for(model, work.job.address.environment)
+        work.head = head = snapshot.registry.head_for(model, work.job.address.environment)
+        # For answers given again when it is not served any longer: heads are immutable and few, one per swap.
+        self._heads[model.id, head.version] = head
 
-    def _infer(self, works: Sequence[_Work]) -> None:
+    def _infer(self, works: Sequence[Work]) -> None:
         """Run each graph once over all its inputs of one shape; when that fails, once for each input."""
         images = [work for work in works if work.outcome is None and work.classifier is not None]
-        for batch in _grouped(images, lambda work: (work.model.id, work.pixels.shape)):
+        for batch in grouped(images, lambda work: (work.model.id, work.pixels.shape)):
             try:
                 _infer_together(batch)
             except LifelongError:
                 self._each(batch, lambda work: _infer_together([work]))
 
-    def _check_logits(self, work: _Work) -> None:
+    def _check_logits(self, work: Work) -> None:
         logits = work.logits
         classes = len(work.task.class_names)
         if logits.shape[1] != classes:
@@ -188,10 +166,10 @@ class Decider:
                 mend="Nothing was logged. Keep the image for whoever made the model.",
             )
 
-    def _decide(self, works: Sequence[_Work]) -> None:
+    def _decide(self, works: Sequence[Work]) -> None:
         """Apply each head once, to the rows of all its requests; a row's result does not depend on the others."""
         open_works = [work for work in works if work.outcome is None]
-        for batch in _grouped(open_works, lambda work: (work.head.model_id, work.head.version)):
+        for batch in grouped(open_works, lambda work: (work.head.model_id, work.head.version)):
             rows = np.concatenate([work.logits for work in batch])
             output = batch[0].head.head.apply(rows)
             begin = 0
@@ -204,13 +182,7 @@ class Decider:
                 )
                 begin = end
 
-    def _ensure_environment(self, work: _Work) -> None:
-        name = work.job.address.environment
-        if name not in self._environments:
-            self._store().environments.ensure(name, limit=self._settings.maximum_environments)
-            self._environments.add(name)
-
-    def _make_entry(self, work: _Work) -> None:
+    def _make_entry(self, work: Work) -> None:
         model, head, output = work.model, work.head, work.output
         hashes = self._group_hashes(work.job.groups)
         work.predictions = tuple(
@@ -235,38 +207,51 @@ class Decider:
         hashes = {group: group_hash(key, group) for group in set(groups) if group}
         return [hashes[group] if group else None for group in groups]
 
-    def _log(self, works: Sequence[_Work], snapshot: Snapshot) -> None:
-        """Write all requests in one transaction; when the store refuses that, each in one of its own."""
+    def _keep(self, works: Sequence[Work], snapshot: Snapshot) -> None:
+        """Log all requests at once; when an entry is refused, each by itself."""
         waiting = [work for work in works if work.outcome is None]
         if not waiting:
             return
         began = time.perf_counter()
         try:
-            self._append(waiting, snapshot)
-        except (UnavailableError, ConfigurationError) as error:
+            again = self._append(waiting, snapshot)
+        except UnavailableError as error:
+            again = []
             for work in waiting:
-                work.outcome = work.outcome or error
+                work.outcome = error
         except Exception as error:
-            logger.exception("a micro-batch could not be logged in one transaction", exc_info=error)
-            self._each(waiting, lambda work: self._append([work], snapshot))
+            again = waiting
+            logger.exception("a micro-batch could not be logged at once", exc_info=error)
+        self._each(again, lambda work: self._append_alone(work, snapshot))
         metrics.LOG_COMMIT_SECONDS.observe(time.perf_counter() - began)
 
-    def _append(self, works: Sequence[_Work], snapshot: Snapshot) -> None:
-        written = self._store().predictions.append([work.entry for work in works])
-        for work, new in zip(works, written, strict=True):
+    def _append(self, works: Sequence[Work], snapshot: Snapshot) -> list[Work]:
+        """Log what is new and answer what is not.
+
+        Returns:
+            What is not new although nobody can say what was answered first: the database fell silent in between.
+        """
+        repeated: list[Work] = []
+        for work, new in zip(works, self._log.append([work.entry for work in works]), strict=True):
             if new:
                 self._count(work)
             else:  # another worker, or a request in this very batch, was first with the same key
-                self._each([work], lambda work: self._repeat(work, snapshot))
+                repeated.append(work)
+        self._repeat(repeated, snapshot)
+        return [work for work in repeated if work.outcome is None]
 
-    def _count(self, work: _Work) -> None:
+    def _append_alone(self, work: Work, snapshot: Snapshot) -> None:
+        if self._append([work], snapshot):
+            raise UnavailableError("a request with this id is being answered.", mend="Try again later.")
+
+    def _count(self, work: Work) -> None:
         names = decision_names(work.head.head)
         for prediction in work.predictions:
             metrics.PREDICTIONS.labels(
                 work.model.reference, prediction.environment, names[prediction.decision]
             ).inc()
 
-    def _answer(self, work: _Work) -> None:
+    def _answer(self, work: Work) -> None:
         decided = Decided(
             task=work.task,
             model=work.model,
@@ -279,17 +264,10 @@ class Decider:
         work.outcome = logits_answer(decided) if isinstance(work.job, LogitsJob) else image_answer(decided)
 
 
-def _infer_together(works: Sequence[_Work]) -> None:
+def _infer_together(works: Sequence[Work]) -> None:
     classifier = works[0].classifier
     if classifier is None:
         raise TypeError("only images are inferred")
     logits = classifier.logits([work.pixels for work in works])
     for row, work in enumerate(works):
         work.logits = logits[row : row + 1]
-
-
-def _grouped(works: Sequence[_Work], key: Callable[[_Work], Hashable]) -> list[list[_Work]]:
-    groups: defaultdict[Hashable, list[_Work]] = defaultdict(list)
-    for work in works:
-        groups[key(work)].append(work)
-    return list(groups.values())

@@ -10,6 +10,7 @@ from lifelong_core.store.records import (
     HeadRecord,
     Model,
     Registry,
+    ServingWorker,
     Task,
     Token,
 )
@@ -82,6 +83,24 @@ def active_heads_document(model: Model, registry: Registry) -> dict[str, int]:
         environment or "*": record.version
         for (model_id, environment), record in registry.heads.items()
         if model_id == model.id
+    }
+
+
+def worker_document(worker: ServingWorker, models: dict[int, Model]) -> dict[str, Any]:
+    """A serving process and what it runs; environment `*` is a model's default head."""
+    heads: dict[str, dict[str, int]] = {}
+    for (model_id, environment), version in worker.heads.items():
+        if model_id in models:
+            heads.setdefault(models[model_id].reference, {})[environment or "*"] = version
+    return {
+        "worker": worker.id,
+        "host": worker.host,
+        "process": worker.process,
+        "started_at": worker.started_at.isoformat(),
+        "seen_at": worker.seen_at.isoformat(),
+        "lost": worker.is_lost,
+        "revision": worker.revision,
+        "heads": heads,
     }
 
 

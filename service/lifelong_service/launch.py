@@ -10,11 +10,18 @@ import sys
 import traceback
 from pathlib import Path
 
-from lifelong_core.errors import ConfigurationError, LifelongError
+from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 
-GRACE_SECONDS = 5
-"""What is in flight at SIGTERM has this long to be answered."""
+LISTENING_SECONDS = 0.8
+"""After SIGTERM a worker says that it is not ready and still takes new requests for this long."""
+ANSWERING_SECONDS = 2.5
+"""Then it takes no new ones, and what is in flight has this long to be answered; else it gets 503."""
+CLOSING_SECONDS = 0.6
+"""Then it lets go of everything. The three together stay well below 5 s."""
+GRACE_SECONDS = 3
+"""The server, which looks at the clock a little later, cuts with 500 what is in flight so long after it stopped
+listening: a little longer than we leave anything in flight."""
 REFUSED = 2
 """Exit status of a service that cannot be started as it is configured."""
 CHECKER = "_LIFELONG_CHECKER"
@@ -41,10 +48,21 @@ def command(settings: Settings) -> list[str]:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """What the command needs in its environment beside the caller's own."""
+    """What the command needs in its environment beside the caller's own.
+
+    Raises:
+        ConfigurationError: the data directory cannot be written.
+    """
     # BentoML wipes its metrics folder when it starts: two services on one data directory must not share it.
     home = settings.data_directory.resolve() / "bentoml" / str(settings.port)
-    home.mkdir(parents=True, exist_ok=True)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the folder {home} cannot be made: {error.strerror}.",
+            field="LIFELONG_DATA_DIRECTORY",
+            mend="Give the service a folder of its own that it can write to, on a disk with room.",
+        ) from error
     found = {
         "BENTOML_HOME": str(home),
         "BENTOML_DO_NOT_TRACK": "True",
@@ -91,14 +109,41 @@ def check_port(host: str, port: int) -> None:
 def check_database(settings: Settings) -> None:
     """Find out now what would make every worker fail again and again.
 
+    A database that does not answer is no such thing where the registry was kept on the disk: the workers serve from
+    that, and what they answer waits in the spool.
+
     Raises:
         ConfigurationError: the database is missing, has the schema of another version or cannot be written.
-        UnavailableError: the database does not answer.
+        UnavailableError: the spool cannot be written; or the database does not answer, and there is no registry.
     """
     from lifelong_core.store import Store
+    from lifelong_service.spool_folder import check_spool_folder
 
-    with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
-        store.check_writable()
+    try:
+        with Store.open(
+            settings.resolved_database_url,
+            settings.resolved_artifacts_url,
+            durability=settings.log_durability,
+        ) as store:
+            store.check_writable()
+    except UnavailableError as error:
+        if not _has_registry(settings):
+            raise
+        sys.stderr.write(
+            f"lifelong serve: warning: {error.message} The service starts all the same: it serves what it served last"
+            " and keeps its predictions in the spool until the database is back.\n"
+        )
+    check_spool_folder(settings.resolved_spool_directory)
+
+
+def _has_registry(settings: Settings) -> bool:
+    from lifelong_core.store.registry_cache import RegistryCache
+
+    cache = RegistryCache(settings.registry_cache_file, database_url=settings.resolved_database_url)
+    try:
+        return cache.load() is not None
+    except UnavailableError:
+        return False
 
 
 def start_checker(settings: Settings) -> int:

@@ -40,9 +40,58 @@ LOG_COMMIT_SECONDS = Histogram(
     buckets=(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5),
     registry=REGISTRY,
 )
+LOG_DEGRADED = Gauge(
+    "lifelong_log_degraded",
+    "1 while predictions go to the spool instead of the database.",
+    multiprocess_mode="livemax",
+    registry=REGISTRY,
+)
+# All workers of a machine share one spool: what was seen last is true.
+SPOOL_BYTES = Gauge(
+    "lifelong_spool_bytes", "Size of the spool.", multiprocess_mode="mostrecent", registry=REGISTRY
+)
+SPOOL_MAXIMUM_BYTES = Gauge(
+    "lifelong_spool_maximum_bytes",
+    "Size of the spool from which on predictions get 503.",
+    multiprocess_mode="mostrecent",
+    registry=REGISTRY,
+)
+SPOOL_PREDICTIONS = Gauge(
+    "lifelong_spool_predictions",
+    "Predictions that wait in the spool.",
+    multiprocess_mode="mostrecent",
+    registry=REGISTRY,
+)
+SPOOL_DAMAGED_RECORDS = Gauge(
+    "lifelong_spool_damaged_records",
+    "Records of the spool that could not be read.",
+    multiprocess_mode="mostrecent",
+    registry=REGISTRY,
+)
+SPOOL_REFUSED_RECORDS = Gauge(
+    "lifelong_spool_refused_records",
+    "Records of the spool that the database refuses for good.",
+    multiprocess_mode="mostrecent",
+    registry=REGISTRY,
+)
+SPOOLED_PREDICTIONS = Counter(
+    "lifelong_spooled_predictions_total", "Predictions appended to the spool.", registry=REGISTRY
+)
+DELIVERED_PREDICTIONS = Counter(
+    "lifelong_spool_delivered_predictions_total",
+    "Predictions brought from the spool to the database.",
+    registry=REGISTRY,
+)
 HEAD_SWAPS_SEEN = Counter(
     "lifelong_head_swaps_seen_total",
     "Changes of an active head that a worker has taken over.",
+    registry=REGISTRY,
+)
+
+DAMAGED_HEADS = Gauge(
+    "lifelong_damaged_heads",
+    "Places whose active head cannot be served because it is damaged or does not fit.",
+    multiprocess_mode="livemax",
     registry=REGISTRY,
 )
 

@@ -1,6 +1,5 @@
 """What surrounds every request: time limit, metrics, the worker's name, and the last line of defence."""
 
-import asyncio
 import logging
 import time
 
@@ -9,6 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lifelong_core.errors import UnavailableError
 from lifelong_service import metrics
+from lifelong_service.draining import Draining
 from lifelong_service.errors import error_response, internal_error_response
 
 logger = logging.getLogger(__name__)
@@ -23,10 +23,13 @@ class RequestMiddleware:
         app: the application.
         timeout_seconds: when to give up; below BentoML's `traffic.timeout`, whose answer is not ours.
         worker: what the header X-Lifelong-Worker says.
+        draining: the end of the worker. From its beginning on answers close their connections, so that the next
+            request does not meet one that is just being closed.
     """
 
-    def __init__(self, app: ASGIApp, *, timeout_seconds: float, worker: str) -> None:
+    def __init__(self, app: ASGIApp, *, timeout_seconds: float, worker: str, draining: Draining) -> None:
         self._app = app
+        self._draining = draining
         self._timeout = timeout_seconds
         self._worker = worker.encode()
 
@@ -43,11 +46,16 @@ class RequestMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], (b"x-lifelong-worker", self._worker)]
+                if self._draining.has_begun:
+                    message["headers"].append((b"connection", b"close"))
             await send(message)
 
         try:
-            async with asyncio.timeout(self._timeout):
-                await self._app(scope, receive, send_named)
+            async with self._draining.limit(self._timeout) as limit:
+                try:
+                    await self._app(scope, receive, send_named)
+                finally:
+                    self._draining.forget(limit)
         except TimeoutError:
             await self._give_up(scope, receive, send_named, started=status != 0)
         except ClientDisconnect:
@@ -71,7 +79,8 @@ class RequestMiddleware:
             mend = "Try again later."
         else:
             mend = "The change may still take effect: look whether it did before you repeat it."
-        error = UnavailableError(f"no answer within {self._timeout:g} s.", mend=mend)
+        reason = "this worker stops" if self._draining.has_begun else f"no answer within {self._timeout:g} s"
+        error = UnavailableError(f"{reason}.", mend=mend)
         await error_response(error)(scope, receive, send)
 
 

@@ -1,6 +1,7 @@
 """The thread that keeps a worker up to date: it asks the store for changes and publishes them as a snapshot."""
 
 import logging
+import math
 import os
 import threading
 import time
@@ -8,13 +9,20 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from lifelong_core.errors import LifelongError
+from lifelong_core.store.changes import Changes
+from lifelong_core.store.head_rows import keep_last_good
 from lifelong_core.store.records import Model, Registry, Task
 from lifelong_service import metrics
+from lifelong_service.deadline import DeadlineThread
 from lifelong_service.inference import Classifier
 from lifelong_service.snapshot import Snapshot, needs_graph
 
 RETRY_SECONDS = 10.0
-"""After this time a graph that could not be loaded is tried again: its storage may have been away."""
+"""After this time what could not be loaded is tried again: a graph, whose storage may have been away, or a head."""
+PATIENCE_SECONDS = 2.0
+"""A store that has not answered by then is away; serving goes on with what is known."""
+FIRST_PATIENCE_SECONDS = 30.0
+"""The same where nothing is known."""
 
 logger = logging.getLogger(__name__)
 
@@ -22,12 +30,17 @@ logger = logging.getLogger(__name__)
 class RegistryPoller:
     """Publishes a new snapshot whenever the registry changes or a graph has been loaded.
 
-    Graphs are loaded in a thread of their own, so that heads of other models need not wait for them.
+    Graphs are loaded in a thread of their own, so that heads of other models need not wait for them. While the store
+    does not answer, what was known is served on; a worker that has read nothing yet serves what it can recall.
 
     Args:
-        fetch: the registry, or None when it is still at the given revision; raises when the store is away.
+        fetch: the registry, or None when it is still at the given revision; raises when the store is away. It may
+            hang: it is called in a thread that the poller does not wait for.
         load: makes a model's graph ready for use.
-        seconds: time between two questions.
+        seconds: longest time between two questions.
+        recall: the registry as it was kept on the disk, None if it never was; called once.
+        changes: where to wait between two questions.
+        published: told of each registry that is served from now on.
         on_orphaned: called once when the parent process has died.
         parent: its id; None: whichever it is now.
     """
@@ -38,14 +51,26 @@ class RegistryPoller:
         load: Callable[[Model, Task], Classifier],
         *,
         seconds: float,
+        recall: Callable[[], Registry | None] = lambda: None,
+        changes: Callable[[], Changes] | None = None,
+        published: Callable[[Registry], None] = lambda _: None,
         on_orphaned: Callable[[], None] = lambda: None,
         parent: int | None = None,
     ) -> None:
         self._fetch = fetch
         self._load = load
         self._seconds = seconds
+        self._recall = recall
+        plain = Changes()
+        self._changes = changes or (lambda: plain)
+        self._published = published
         self._on_orphaned = on_orphaned
         self._parent = os.getppid() if parent is None else parent
+        self._reader = DeadlineThread("registry-reader")
+        self._known_revision: int | None = None
+        self._ask_for_all_at = math.inf
+        self._recalled: Registry | None = None
+        self._has_recalled = False
         self._registry: Registry | None = None
         self._classifiers: dict[int, Classifier] = {}
         self._failures: dict[int, str] = {}
@@ -56,10 +81,13 @@ class RegistryPoller:
         self._thread = threading.Thread(target=self._run, name="registry-poller", daemon=True)
         self.snapshot: Snapshot | None = None
         self.problem: str | None = "the registry has not been read yet."
+        self.recall_problem: str | None = None
 
     def start(self) -> None:
         """Read the registry, wait for its graphs, then go on in the background. Raises nothing: see `problem`."""
-        self.poll()
+        self._reader.start()
+        # Without anything to recall there is nothing to do but wait for the store.
+        self.poll(patience_seconds=FIRST_PATIENCE_SECONDS if self._last_known() is None else PATIENCE_SECONDS)
         for future in list(self._loading.values()):
             future.exception()  # waits; the next poll looks at the outcome
         self.poll()
@@ -68,8 +96,11 @@ class RegistryPoller:
     def close(self) -> None:
         """End the threads."""
         self._stop.set()
+        self._reader.hurry()
+        self._changes().close()
         if self._thread.ident is not None:
             self._thread.join()
+        self._reader.close()
         self._loader.shutdown(wait=True, cancel_futures=True)
 
     @property
@@ -77,14 +108,14 @@ class RegistryPoller:
         """The registry's revision that is served; -1 before the first."""
         return self.snapshot.registry.revision if self.snapshot is not None else -1
 
-    def poll(self) -> None:
+    def poll(self, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
         """Ask once and publish what has changed."""
-        try:
-            changed = self._fetch(self._registry.revision if self._registry else None)
-        except LifelongError as error:
-            self._report(str(error))
-            return
-        self._report(None)
+        was_away = self.problem is not None
+        changed = self._ask(patience_seconds)
+        if changed is None and self._registry is None:
+            changed = self._last_known()
+        if changed is not None and _is_same(changed, self._registry):
+            changed = None
         if changed is not None:
             self._registry = changed
         if self._registry is None:
@@ -93,9 +124,49 @@ class RegistryPoller:
         self._load_missing(self._registry)
         if changed is not None or finished:
             self._publish(self._registry)
+        elif was_away and self.problem is None:
+            self._published(self._registry)  # the same as before, and now it can be told
+
+    def _ask(self, patience_seconds: float) -> Registry | None:
+        """The registry, if the store answers and has another one than this worker knows."""
+        # From time to time everything: a head that was damaged may have been mended by hand.
+        known = self._known_revision if time.monotonic() < self._ask_for_all_at else None
+        try:
+            changed = self._reader.call(lambda: self._fetch(known), patience_seconds)
+        except LifelongError as error:
+            self._report(str(error))
+            # It may come back as another one, restored from a backup, with the same revision.
+            self._known_revision = None
+            return None
+        self._report(None)
+        if changed is not None:
+            self._known_revision = changed.revision
+            self._ask_for_all_at = time.monotonic() + RETRY_SECONDS if changed.damaged else math.inf
+            changed = self._with_last_good(changed)
+        return changed
+
+    def _with_last_good(self, registry: Registry) -> Registry:
+        if not registry.damaged:
+            return registry
+        previous = self._last_known() if self.snapshot is None else self.snapshot.registry
+        return registry if previous is None else keep_last_good(registry, previous)
+
+    def _last_known(self) -> Registry | None:
+        """What was kept on the disk when this worker looked there first."""
+        if not self._has_recalled:
+            self._has_recalled = True
+            try:
+                self._recalled = self._recall()
+            except LifelongError as error:
+                self.recall_problem = str(error)
+                logger.warning("the kept registry cannot be used", extra={"details": {"reason": str(error)}})
+        return self._recalled
 
     def _run(self) -> None:
-        while not self._stop.wait(self._seconds):
+        while not self._stop.is_set():
+            self._changes().wait(self._seconds)
+            if self._stop.is_set():
+                return
             try:
                 self.poll()
             except Exception as error:
@@ -139,12 +210,36 @@ class RegistryPoller:
         previous = self.snapshot
         # One reference assignment: a reader has the old snapshot or the new one, never a mixture.
         self.snapshot = Snapshot.following(previous, registry, self._classifiers, self._failures)
+        self._published(registry)
         swapped = _swapped_heads(previous, registry)
         if swapped:
             metrics.HEAD_SWAPS_SEEN.inc(len(swapped))
             logger.info(
                 "took over heads", extra={"details": {"heads": swapped, "revision": registry.revision}}
             )
+        metrics.DAMAGED_HEADS.set(len(registry.damaged))
+        known = set(describe_damage(previous.registry)) if previous is not None else set[str]()
+        for damage in describe_damage(registry):
+            if damage not in known:
+                logger.error("a head cannot be served", extra={"details": {"reason": damage}})
+
+
+def _is_same(registry: Registry, known: Registry | None) -> bool:
+    # To compare the numbers first saves the long comparison for nearly all changes.
+    return known is not None and registry.revision == known.revision and registry == known
+
+
+def describe_damage(registry: Registry) -> list[str]:
+    """Every place whose head cannot be served, why, and what happens there."""
+    return [
+        f"{registry.models[model_id].reference} {environment or '*'}: {reason}; "
+        + (
+            f"the last good head {registry.heads[model_id, environment].version} goes on"
+            if (model_id, environment) in registry.heads
+            else "there is no good one, requests get 503"
+        )
+        for (model_id, environment), reason in registry.damaged.items()
+    ]
 
 
 def _swapped_heads(previous: Snapshot | None, registry: Registry) -> list[str]:

@@ -71,7 +71,8 @@ class Snapshot:
 
 def needs_graph(registry: Registry, model: Model) -> bool:
     """Whether a worker should have the model loaded: it runs here and has a head, so that it can be asked."""
-    return model.kind == "onnx" and (model.id, None) in registry.heads
+    place = (model.id, None)
+    return model.kind == "onnx" and (place in registry.heads or place in registry.damaged)
 
 
 def _keeping_served(

@@ -5,20 +5,32 @@ import logging
 import os
 import signal
 import threading
+from collections.abc import Mapping
 
 from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
+from lifelong_core.store.artifacts import Artifacts
+from lifelong_core.store.changes import Changes
 from lifelong_core.store.privacy import load_group_key
 from lifelong_core.store.records import Model, Registry, Task, Token
+from lifelong_core.store.registry_cache import RegistryCache
 from lifelong_service import metrics
+from lifelong_service.acknowledgement import Acknowledgement
 from lifelong_service.authentication import Authenticator
 from lifelong_service.batching import MicroBatcher
 from lifelong_service.decisions import Decider, Job
 from lifelong_service.inference import Classifier, load_classifier
 from lifelong_service.launch import parent_process
-from lifelong_service.poller import RegistryPoller
+from lifelong_service.poller import RegistryPoller, describe_damage
+from lifelong_service.prediction_log import PredictionLog
 from lifelong_service.snapshot import Snapshot
+from lifelong_service.upkeep import CacheKeeper, Upkeep
+
+UPKEEP_SECONDS = 10.0
+"""Time between two signs of life of a worker, and between two looks at its copy of the registry."""
+FAREWELL_SECONDS = 0.2
+"""A worker that stops waits no longer for the database to take its name from the list."""
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +38,8 @@ logger = logging.getLogger(__name__)
 class Worker:
     """What the routes of one process share.
 
-    A worker starts without its database, too: it is not ready then, says why, and tries again at every poll.
+    A worker starts without its database, too, and serves the registry that was kept on the disk; where there is none,
+    it is not ready, says why, and tries again at every poll.
 
     Args:
         settings: of this process.
@@ -38,20 +51,29 @@ class Worker:
         self._problem = "the database has not been opened yet."
         self._group_key: bytes | None = None
         self._opening = threading.Lock()
+        self._changes = Changes()
+        self._artifacts: Artifacts | None = None
+        self._cache = RegistryCache(settings.registry_cache_file, database_url=settings.resolved_database_url)
         self._trying = threading.Lock()
         self._tried: tuple[int, Classifier] | None = None
-        self._stopping = False
+        self.is_draining = False
         self.poller = RegistryPoller(
             self._fetch,
             self.load,
             seconds=settings.registry_poll_seconds,
+            recall=self._recall,
+            changes=lambda: self._changes,
+            published=self._publish,
             on_orphaned=_stop_orphan,
             parent=parent_process(),
+        )
+        self.log = PredictionLog(
+            settings, store=lambda: self.store, environments=lambda: self.snapshot.registry.environments
         )
         self.batcher: MicroBatcher[Job, bytes] = MicroBatcher(
             Decider(
                 settings,
-                store=lambda: self.store,
+                log=self.log,
                 snapshot=lambda: self.snapshot,
                 group_key=lambda: self.group_key,
             ),
@@ -59,11 +81,27 @@ class Worker:
             maximum_samples=settings.maximum_batch_size,
             watch=metrics.QUEUE_LENGTH.set,
         )
-        self.authenticator = Authenticator(self._verify, lambda: self.poller.revision)
+        self.authenticator = Authenticator(self._known_tokens, self._verify)
+        self._acknowledgement = Acknowledgement(lambda: self.store, self._is_current)
+        self._cache_upkeep = Upkeep(
+            "the registry cannot be kept on the disk",
+            CacheKeeper(self._cache, self._is_current),
+            seconds=UPKEEP_SECONDS,
+        )
+        self._sign_of_life = Upkeep(
+            "what this worker serves cannot be told",
+            self._acknowledgement,
+            seconds=UPKEEP_SECONDS,
+            finish=self._acknowledgement.withdraw,
+        )
 
     def start(self) -> None:
         """Open the store, load what is served, begin to work."""
+        self._cache_upkeep.start()
+        self._sign_of_life.start()
+        self.authenticator.start()
         self.poller.start()
+        self.log.start()
         self.batcher.start()
         # What lives now lives for ever: the collector need not look at it again (its pauses were the longest).
         gc.collect()
@@ -71,11 +109,20 @@ class Worker:
         gc.enable()
         logger.info("the worker has started", extra={"details": {"not_ready": self.not_ready()}})
 
+    def drain(self) -> None:
+        """Say that this worker is not ready any longer, and go on answering; called in a signal handler."""
+        self.is_draining = True
+        self.log.hurry()
+
     def close(self) -> None:
         """Answer what waits, then let go of everything."""
-        self._stopping = True
+        self.drain()
         self.batcher.close()
+        self.log.close()
         self.poller.close()
+        self.authenticator.close()
+        self._sign_of_life.close(FAREWELL_SECONDS)
+        self._cache_upkeep.close(FAREWELL_SECONDS)
         if self._store is not None:
             self._store.close()
         gc.unfreeze()
@@ -104,6 +151,17 @@ class Worker:
         return self.poller.snapshot
 
     @property
+    def artifacts(self) -> Artifacts:
+        """The graphs and calibration sets; they need no database.
+
+        Raises:
+            ConfigurationError: the URL of the artifacts is not usable.
+        """
+        if self._artifacts is None:
+            self._artifacts = Artifacts(self.settings.resolved_artifacts_url)
+        return self._artifacts
+
+    @property
     def group_key(self) -> bytes:
         """The secret key of the group hash, made by the first process that needs one."""
         if self._group_key is None:
@@ -113,15 +171,31 @@ class Worker:
     def not_ready(self) -> list[str]:
         """Why this worker cannot answer; empty when it can."""
         reasons: list[str] = []
-        if self._stopping:
+        if self.is_draining:
             reasons.append("the worker is stopping.")
-        if self.poller.problem is not None:
-            reasons.append(self.poller.problem)
         if self.poller.snapshot is None:
+            problems = (self.poller.problem, self.poller.recall_problem)
+            reasons += [problem for problem in problems if problem is not None]
             reasons.append("the registry has not been read.")
         if not self.batcher.alive:
             reasons.append("the micro-batcher does not run.")
+        if (failure := self.log.failure) is not None:
+            reasons.append(failure)
         return reasons
+
+    def degraded(self) -> list[str]:
+        """What does not work although predictions are answered."""
+        problems = (
+            self.log.problem,
+            self.log.spool_problem,
+            self.poller.problem if self.poller.snapshot is not None else None,
+        )
+        return list(dict.fromkeys(problem for problem in problems if problem is not None))
+
+    def damaged_heads(self) -> list[str]:
+        """Every place whose active head cannot be served, why, and what happens to requests there."""
+        snapshot = self.poller.snapshot
+        return [] if snapshot is None else describe_damage(snapshot.registry)
 
     def load(self, model: Model, task: Task) -> Classifier:
         """Load the graph of a model from the artifacts and try it.
@@ -132,7 +206,7 @@ class Worker:
         if model.artifact is None or model.preprocessing is None:
             raise LifelongError(f"the model {model.reference} has no graph.")
         return load_classifier(
-            self.store.artifacts.path(model.artifact),
+            self.artifacts.path(model.artifact),
             model.preprocessing,
             classes=len(task.class_names),
             providers=self.settings.execution_providers,
@@ -158,7 +232,28 @@ class Worker:
     def _fetch(self, known_revision: int | None) -> Registry | None:
         return self._opened().registry(known_revision)
 
+    def _recall(self) -> Registry | None:
+        return self._cache.load()
+
+    def _publish(self, registry: Registry) -> None:
+        if self._is_current():
+            self._cache_upkeep.offer(registry)
+        self._sign_of_life.offer(registry)
+
+    def _is_current(self) -> bool:
+        return self.poller.problem is None
+
+    def _known_tokens(self) -> Mapping[bytes, Token]:
+        snapshot = self.poller.snapshot
+        return {} if snapshot is None else snapshot.registry.tokens
+
     def _verify(self, secret: str) -> Token | None:
+        if self.poller.problem is not None:
+            raise UnavailableError(
+                f"the token is not known here, and the database cannot be asked: {self.poller.problem}",
+                field="Authorization",
+                mend="Try again later.",
+            )
         return self.store.tokens.verify(secret)
 
     def _opened(self) -> Store:
@@ -166,10 +261,16 @@ class Worker:
             if self._store is None:
                 settings = self.settings
                 try:
-                    self._store = Store.open(settings.resolved_database_url, settings.resolved_artifacts_url)
+                    self._store = Store.open(
+                        settings.resolved_database_url,
+                        settings.resolved_artifacts_url,
+                        durability=settings.log_durability,
+                    )
                 except LifelongError as error:
                     self._problem = str(error)
                     raise
+                waiting, self._changes = self._changes, self._store.changes()
+                waiting.close()
             return self._store
 
 

@@ -37,6 +37,11 @@ def eventually(happened: Callable[[], Any], what: str) -> Any:
     return result
 
 
+def lives(process: psutil.Process) -> bool:
+    """Whether it still runs; what its new parent has not collected yet does not."""
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
 @dataclass(frozen=True)
 class Reply:
     """What one request got, and when (seconds of the monotonic clock)."""
@@ -136,9 +141,12 @@ class Service:
 
     def workers(self) -> list[psutil.Process]:
         """The processes that answer requests."""
-        return [
-            process for process in self.processes() if "_bentoml_impl.worker.service" in process.cmdline()
-        ]
+        found: list[psutil.Process] = []
+        for process in self.processes():
+            with suppress(psutil.NoSuchProcess):  # it has ended by now
+                if "_bentoml_impl.worker.service" in process.cmdline():
+                    found.append(process)
+        return found
 
     def kill(self) -> None:
         """SIGKILL to the parent and all workers, as if the power had gone."""
@@ -164,6 +172,7 @@ def running_service(
     *,
     command: Sequence[str] = (sys.executable, "-m", "lifelong_service"),
     environment: Mapping[str, str] | None = None,
+    port: int | None = None,
     **settings: object,
 ) -> Iterator[Service]:
     """`python -m lifelong_service` with a data directory in `folder`; every process of it is gone afterwards.
@@ -173,9 +182,10 @@ def running_service(
         token: bearer token of the connections.
         command: another command line.
         environment: more environment variables.
+        port: where it listens; None: a free one.
         settings: as the fields of Settings.
     """
-    port = free_port()
+    port = port or free_port()
     values = {"data_directory": folder / "data", "port": port, "workers": 2} | settings
     variables = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
     variables |= {f"LIFELONG_{name.upper()}": str(value) for name, value in values.items()} | dict(

@@ -39,7 +39,7 @@ from tests.unit.monitor.population import (
 
 DASHBOARD: dict[str, Any] = json.loads(DASHBOARD_FILE.read_text(encoding="utf-8"))
 PATIENCE_SECONDS = 40.0
-_OF_THE_SERVICE = re.compile(r"lifelong_(requests|request|predictions)_")
+_OF_THE_SERVICE = re.compile(r"lifelong_(requests|request|predictions|spool|spooled)_")
 
 
 def free_port() -> int:

@@ -23,7 +23,7 @@ from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.store import Store, new_prediction_id
 from tests import databases
 from tests.integration.installation import COSTS, Installation, image, install
-from tests.integration.processes import Connection, Load, Reply, Service, eventually, running_service
+from tests.integration.processes import Connection, Load, Reply, Service, eventually, lives, running_service
 
 SWAPS = 20
 SWAP_SECONDS = 1.0
@@ -353,8 +353,3 @@ def test_workers_do_not_outlive_their_parent(installation: Installation, tmp_pat
         service.process.kill()
         service.process.wait()
         eventually(lambda: not any(lives(worker) for worker in workers), "the orphans to end")
-
-
-def lives(process: psutil.Process) -> bool:
-    """Whether it still runs; what its new parent has not collected yet does not."""
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

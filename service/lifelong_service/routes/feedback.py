@@ -9,13 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_v
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.store import Store
 from lifelong_core.store.records import NewLabel, Prediction, Registry, RequestKey, Scope, StoredRequest
 from lifelong_service.bodies import parsed
 from lifelong_service.guard import GuardedRoute, access, worker_of
 
 MAXIMUM_LABELS = 1000
+OUTAGE_RETRY_SECONDS = 10
+_LATER = "Send it again later: labels that are known already stay as they are."
 
 router = APIRouter(route_class=GuardedRoute, tags=["feedback"])
 
@@ -77,9 +79,23 @@ async def feedback(request: Request) -> dict[str, Any]:
     body = await request.body()
     several = _has_labels(body)
     labels = parsed(body, Labels).labels if several else [parsed(body, Label)]
+    if worker.log.outage is not None:
+        # At once: each one that waits for the database would hold a thread that others need.
+        raise UnavailableError(
+            f"labels go to the database only: {worker.log.outage}",
+            mend=_LATER,
+            retry_after_seconds=OUTAGE_RETRY_SECONDS,
+        )
+    is_spooling = worker.log.problem is not None
     outcomes = await run_in_threadpool(
         _record, worker.store, worker.snapshot.registry, labels, several=several
     )
+    if is_spooling and any(one["outcome"] == "unknown" for one in outcomes):
+        raise UnavailableError(
+            "predictions are still on their way to the database, and what is labelled may be among them.",
+            mend=_LATER,
+            retry_after_seconds=OUTAGE_RETRY_SECONDS,
+        )
     if not several and outcomes[0]["outcome"] == "unknown":
         raise NotFoundError(
             "there is no such prediction.", field=_field(labels[0]), mend="Send the id that the answer held."

@@ -17,7 +17,8 @@ router = APIRouter(route_class=GuardedRoute, tags=["heads"])
 class NewHead(BaseModel):
     """A head as its JSON document; without an environment it becomes the model's default head.
 
-    With `expected_sequence` it is published only if no other head came in force since (0: none ever did).
+    With `expected_sequence` it is published only if no other head came in force since (0: none ever did); with
+    `digest` only if it is that very head.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -25,19 +26,18 @@ class NewHead(BaseModel):
     head: dict[str, Any]
     environment: str | None = None
     expected_sequence: int | None = Field(None, ge=0, le=2**31 - 1)
+    digest: str | None = None
 
 
-class Place(BaseModel):
-    """Where a head is in force; null: the model's default head."""
+class SeenPlace(BaseModel):
+    """Where a head is in force; null: the model's default head.
+
+    With `expected_sequence` nothing is done if another head came in force since the caller saw that activation.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     environment: str | None = None
-
-
-class SeenPlace(Place):
-    """A place as the caller saw it: with `expected_sequence` nothing is done if another head came in force since."""
-
     expected_sequence: int | None = Field(None, ge=0, le=2**31 - 1)
 
 
@@ -50,11 +50,12 @@ class NewPin(SeenPlace):
 @router.get("/v1/admin/models/{reference}/heads")
 @access(Scope.READ)
 def list_heads(request: Request, reference: str, environment: str | None = None) -> dict[str, Any]:
-    """All heads of a model, oldest first, its pins, and the history of what was in force (without an environment: of
-    the default head)."""
+    """All heads of a model, oldest first, what is wrong with those that are damaged, its pins, and the history of what
+    was in force (without an environment: of the default head)."""
     heads = worker_of(request).store.heads
     return {
         "heads": [head_document(record) for record in heads.list(reference)],
+        "damaged": heads.damaged(reference),
         "pins": [pin_document(pin) for pin in heads.pins(reference)],
         "activations": [_activation(item) for item in heads.activations(reference, environment=environment)],
     }
@@ -80,16 +81,22 @@ def publish_head(request: Request, reference: str, new: NewHead) -> dict[str, An
         environment=new.environment,
         actor=actor_of(request),
         expected_sequence=new.expected_sequence,
+        expected_digest=new.digest,
     )
     return head_document(record)
 
 
 @router.post("/v1/admin/models/{reference}/heads/rollback")
 @access(Scope.OPERATE)
-def roll_back(request: Request, reference: str, place: Place) -> dict[str, Any]:
+def roll_back(request: Request, reference: str, place: SeenPlace) -> dict[str, Any]:
     """Put the head back in force that was there before; the answer is the head that serves now."""
-    heads = worker_of(request).store.heads
-    return head_document(heads.rollback(reference, environment=place.environment, actor=actor_of(request)))
+    record = worker_of(request).store.heads.rollback(
+        reference,
+        environment=place.environment,
+        actor=actor_of(request),
+        expected_sequence=place.expected_sequence,
+    )
+    return head_document(record)
 
 
 @router.post("/v1/admin/models/{reference}/heads/pin", status_code=201)

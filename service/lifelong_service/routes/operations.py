@@ -1,14 +1,22 @@
 """Probes and metrics; anybody who reaches the port may call them."""
 
+from dataclasses import asdict
+from typing import Any
+
+import anyio
+import anyio.to_thread
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_service import metrics
 from lifelong_service.guard import GuardedRoute, access, worker_of
+from lifelong_service.prediction_log import PredictionLog
+
+_THREADS = anyio.CapacityLimiter(4)
+"""Of its own: probes are answered, too, when all other threads wait for the database."""
 
 router = APIRouter(route_class=GuardedRoute, tags=["operations"])
 
@@ -23,14 +31,22 @@ async def livez() -> Response:
 @router.get("/readyz", responses={503: {"description": "Not ready; `reasons` says why."}})
 @access(None)
 async def readyz(request: Request) -> Response:
-    """200 when this worker can answer predictions, else 503 with the reasons; names models that cannot be loaded."""
+    """200 when this worker can answer predictions, else 503 with the reasons.
+
+    Names what does not work although predictions are answered (degraded), among it models that cannot be loaded, and
+    what waits in the spool.
+    """
     worker = worker_of(request)
+    spool = await anyio.to_thread.run_sync(_spool, worker.log, limiter=_THREADS)
     reasons = worker.not_ready()
     snapshot = worker.poller.snapshot
     body = {
         "ready": not reasons,
         "reasons": reasons,
+        "degraded": worker.degraded(),
+        "spool": spool,
         "revision": worker.poller.revision,
+        "damaged_heads": worker.damaged_heads(),
         "failed_models": {
             snapshot.registry.models[model_id].reference: reason
             for model_id, reason in snapshot.failures.items()
@@ -45,6 +61,16 @@ async def readyz(request: Request) -> Response:
 
 @router.get("/metrics")
 @access(None)
-async def prometheus_metrics() -> Response:
+async def prometheus_metrics(request: Request) -> Response:
     """Prometheus metrics of all workers."""
-    return Response(await run_in_threadpool(metrics.exposition), media_type=CONTENT_TYPE_LATEST)
+    await anyio.to_thread.run_sync(_spool, worker_of(request).log, limiter=_THREADS)
+    text = await anyio.to_thread.run_sync(metrics.exposition, limiter=_THREADS)
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+
+def _spool(log: PredictionLog) -> dict[str, Any] | None:
+    """What waits in the spool of this machine; also into the metrics."""
+    state = log.state()
+    if state is None:
+        return None
+    return asdict(state) | {"oldest": state.oldest and state.oldest.isoformat()}

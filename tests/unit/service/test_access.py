@@ -30,6 +30,7 @@ SCOPES = {
     ("POST", "/v1/admin/models/{reference}/heads/pin"): "operate",
     ("POST", "/v1/admin/models/{reference}/heads/unpin"): "operate",
     ("POST", "/v1/admin/cycles/{cycle}/approve"): "operate",
+    ("POST", "/v1/admin/groups/erase"): "admin",
     ("POST", "/v1/admin/tokens"): "admin",
     ("DELETE", "/v1/admin/tokens/{name}"): "admin",
 }

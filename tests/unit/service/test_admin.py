@@ -213,6 +213,37 @@ def test_publishing_over_somebody_elses_change_is_a_conflict(service: Service) -
     assert service.client.post(path, json={"head": head, "expected_sequence": 1}).status_code == 409
 
 
+@pytest.mark.parametrize(("call", "status"), [("rollback", 200), ("pin", 201), ("unpin", 200)])
+def test_changes_of_a_head_that_changed_meanwhile_are_a_conflict(
+    service: Service, call: str, status: int
+) -> None:
+    path = "/v1/admin/models/linear/heads"
+    head = service.client.get(f"{path}/1").json()["head"]
+    assert service.client.post(path, json={"head": head}).status_code == 201
+    if call == "unpin":
+        service.client.post(f"{path}/pin", json={"reason": "held"})
+    reason = {"reason": "held"} if call == "pin" else {}
+    refused = service.client.post(f"{path}/{call}", json={"expected_sequence": 1} | reason)
+    assert (refused.status_code, refused.json()["error"]["field"]) == (409, "expected_sequence")
+    assert service.client.post(f"{path}/{call}", json={"expected_sequence": 2} | reason).status_code == status
+
+
+def test_only_the_head_that_is_meant_is_published(service: Service) -> None:
+    path = "/v1/admin/models/linear/heads"
+    shown = service.client.get(f"{path}/1").json()
+    refused = service.client.post(path, json={"head": shown["head"], "digest": "0" * 64})
+    assert (refused.status_code, refused.json()["error"]["field"]) == (422, "digest")
+    again = service.client.post(path, json={"head": shown["head"], "digest": shown["digest"]})
+    assert again.status_code == 201
+
+
+def test_a_head_of_another_model_is_refused(service: Service) -> None:
+    other = service.client.get("/v1/admin/models/remote/heads/1").json()["head"]
+    answer = service.client.post("/v1/admin/models/linear/heads", json={"head": other})
+    assert answer.status_code == 422
+    assert "calibration set of remote@1" in answer.json()["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [

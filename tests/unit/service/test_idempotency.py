@@ -89,9 +89,10 @@ def test_heads_of_two_models_with_one_version_number_are_never_confused(
 ) -> None:
     """In one micro-batch, and when answers are given again by a worker that knows only newer heads."""
     service = serve()
-    base = service.store.heads.get("linear", 1).head
     biases = {"linear": [3.0, 0.0, 0.0], "remote": [0.0, 0.0, 3.0]}
+    bases = {name: service.store.heads.get(name, 1).head for name in biases}
     for name, bias in biases.items():
+        base = bases[name]
         head = PostProcessingHead(1.0, bias, base.costs, base.assumed_prevalence, base.class_names)
         assert service.store.heads.publish(name, head, environment=None, actor="test").version == 2
     service = serve()
@@ -99,7 +100,7 @@ def test_heads_of_two_models_with_one_version_number_are_never_confused(
     jobs = [LogitsJob(Address(name, "default", None, f"r-{name}"), logits) for name in biases]
     decider = Decider(
         service.settings,
-        store=lambda: service.store,
+        log=service.worker.log,
         snapshot=lambda: service.worker.snapshot,
         group_key=lambda: b"k" * 32,
     )
@@ -107,7 +108,7 @@ def test_heads_of_two_models_with_one_version_number_are_never_confused(
     decided = [json.loads(answer)["predictions"][0]["decision"] for answer in first]  # type: ignore[arg-type]
     assert decided == [0, 2]
     for name in biases:
-        service.store.heads.publish(name, base, environment=None, actor="test")
+        service.store.heads.publish(name, bases[name], environment=None, actor="test")
     newer = serve()
     again = [
         newer.client.post(

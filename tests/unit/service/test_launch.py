@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core.errors import ConfigurationError
+from lifelong_core.errors import ConfigurationError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
+from lifelong_core.store.registry_cache import RegistryCache
 from lifelong_service import __main__, launch
 
 
@@ -60,6 +61,38 @@ def test_a_database_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Store, "check_writable", read_only)
     with pytest.raises(ConfigurationError, match="read-only"):
         launch.check_database(settings)
+
+
+def test_a_database_that_is_away_is_only_a_warning_where_the_registry_was_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nobody = "postgresql+psycopg://user@127.0.0.1:1/lifelong"
+    settings = Settings(data_directory=tmp_path, database_url=nobody)
+    with pytest.raises(UnavailableError, match="does not answer"):
+        launch.check_database(settings)
+    cache = RegistryCache(settings.registry_cache_file, database_url=nobody)
+    other = Settings(data_directory=tmp_path)
+    Store.migrate(other.resolved_database_url)
+    with Store.open(other.resolved_database_url, other.resolved_artifacts_url) as store:
+        registry = store.registry()
+    assert registry is not None
+    cache.save(registry)
+    launch.check_database(settings)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "warning: the database 127.0.0.1/lifelong does not answer" in line
+    cache.path.write_text("{}")
+    with pytest.raises(UnavailableError, match="does not answer"):
+        launch.check_database(settings)
+
+
+def test_a_spool_that_cannot_be_written(tmp_path: Path) -> None:
+    Store.migrate(Settings(data_directory=tmp_path).resolved_database_url)
+    (tmp_path / "taken").touch()
+    done = start(tmp_path, LIFELONG_SPOOL_DIRECTORY=str(tmp_path / "taken"))
+    assert done.returncode == launch.REFUSED
+    assert "the spool" in done.stderr
+    assert "LIFELONG_SPOOL_DIRECTORY" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_wrong_setting(tmp_path: Path) -> None:

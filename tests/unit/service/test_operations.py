@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lifelong_core.errors import ConfigurationError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_service.application import create_application
 from lifelong_service.errors import sentence
@@ -171,50 +170,6 @@ def test_our_own_faults_are_500_without_details_and_cost_nobody_else(
     assert service.client.post("/v1/predict", content=png()).status_code == 200
 
 
-def test_an_unavailable_log_is_503_and_nothing_is_answered(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def away(*_: object) -> None:
-        raise UnavailableError("the database is away.", retry_after_seconds=7)
-
-    monkeypatch.setattr(service.worker.store.predictions, "append", away)
-    answers = service.client.post_all("/v1/predict", [png(1), png(2), b"text"])
-    assert [answer.status_code for answer in answers] == [503, 503, 422]
-    assert answers[0].headers["Retry-After"] == "7"
-    assert "prediction_id" not in answers[0].text
-
-
-def test_a_log_that_is_away_is_asked_once_for_a_batch_and_not_again_for_each_request(
-    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Each further attempt would wait for the database once more, while everybody else waits behind."""
-    asked: list[int] = []
-
-    def away(entries: Any) -> None:
-        asked.append(len(entries))
-        raise UnavailableError("the database is away.")
-
-    monkeypatch.setattr(service.worker.store.predictions, "append", away)
-    monkeypatch.setattr("lifelong_service.application.configure_logging", lambda: None)
-    answers = service.client.post_all("/v1/predict", [png(value) for value in range(6)])
-    assert {answer.status_code for answer in answers} == {503}
-    assert sum(asked) == 6
-    assert "could not be logged in one transaction" not in caplog.text
-
-
-def test_a_database_that_became_read_only_is_503_with_its_reason(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def read_only(*_: object) -> None:
-        raise ConfigurationError("the database is read-only.", mend="Give the service the right to write it.")
-
-    monkeypatch.setattr(service.worker.store.predictions, "append", read_only)
-    answer = service.client.post("/v1/predict", content=png())
-    assert answer.status_code == 503
-    assert int(answer.headers["Retry-After"]) >= 1
-    assert error_of(answer)["message"] == "the database is read-only."
-
-
 def test_an_entry_that_the_log_refuses_fails_alone(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     append = service.worker.store.predictions.append
 
@@ -245,13 +200,13 @@ def test_overload_is_503_with_retry_after_and_the_others_are_answered(
     registered: None, serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = serve(queue_capacity=3, maximum_batch_size=1)
-    gate, append = threading.Event(), service.worker.store.predictions.append
+    gate, append = threading.Event(), service.worker.log.append
 
     def slow(entries: Any) -> Any:
         gate.wait(10)
         return append(entries)
 
-    monkeypatch.setattr(service.worker.store.predictions, "append", slow)
+    monkeypatch.setattr(service.worker.log, "append", slow)
     threading.Timer(0.5, gate.set).start()
     answers = service.client.post_all("/v1/predict", [png(value) for value in range(12)])
     statuses = [answer.status_code for answer in answers]
@@ -265,10 +220,8 @@ def test_a_request_that_takes_too_long_is_503(
     registered: None, serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = serve(request_timeout_seconds=1)
-    gate, append = threading.Event(), service.worker.store.predictions.append
-    monkeypatch.setattr(
-        service.worker.store.predictions, "append", lambda entries: (gate.wait(10), append(entries))[1]
-    )
+    gate, append = threading.Event(), service.worker.log.append
+    monkeypatch.setattr(service.worker.log, "append", lambda entries: (gate.wait(10), append(entries))[1])
     answer = service.client.post("/v1/predict", content=png())
     gate.set()
     assert answer.status_code == 503

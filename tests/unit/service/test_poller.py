@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,10 +15,11 @@ import pytest
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.settings import Settings
+from lifelong_core.store.changes import Changes
 from lifelong_core.store.records import HeadRecord, Model, Registry, Task
-from lifelong_service import launch
+from lifelong_service import launch, metrics
 from lifelong_service.inference import Classifier
-from lifelong_service.poller import RegistryPoller
+from lifelong_service.poller import RegistryPoller, describe_damage
 from lifelong_service.worker import Worker
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -141,6 +143,172 @@ def test_an_unavailable_store_is_a_problem_until_it_is_back(poller: RegistryPoll
     source.current = current
     poller.poll()
     assert poller.problem is None
+
+
+@pytest.mark.parametrize("revision", [1, 5, 9])
+def test_a_store_that_comes_back_as_another_one_is_taken_over_whatever_its_revision(
+    poller: RegistryPoller, source: Source, revision: int
+) -> None:
+    """A backup was restored: its revision may be smaller, or by chance the same."""
+    source.current = registry(5, models=1, promoted=1, versions={1: 5})
+    poller.poll()
+    source.current = UnavailableError("gone.")
+    poller.poll()
+    source.current = registry(revision, models=1, promoted=1, versions={1: 3})
+    poller.poll()
+    assert poller.snapshot is not None
+    assert poller.snapshot.registry.heads[1, None].version == 3
+    assert poller.revision == revision
+
+
+def recalling(source: Source, kept: Registry | Exception, **options: Any) -> RegistryPoller:
+    """A poller that starts without its store."""
+    source.current = UnavailableError("gone.")
+
+    def recall() -> Registry:
+        if isinstance(kept, Exception):
+            raise kept
+        return kept
+
+    return RegistryPoller(source.fetch, source.load, seconds=60, recall=recall, **options)
+
+
+def test_without_the_store_what_was_kept_is_served_until_the_store_is_back(source: Source) -> None:
+    told: list[int] = []
+    kept = registry(7, models=1, promoted=1, versions={1: 4})
+    poller = recalling(source, kept, published=lambda registry: told.append(registry.revision))
+    poller.start()
+    assert poller.snapshot is not None
+    assert poller.snapshot.registry == kept
+    assert poller.snapshot.classifier(model(1)) == "graph 1 of t"
+    assert poller.problem is not None
+    told.clear()
+    source.current = registry(7, models=1, promoted=1, versions={1: 4})
+    poller.poll()
+    assert (poller.problem, told) == (None, [7]), "the same as before, which can be told now"
+    source.current = registry(3, models=1, promoted=1, versions={1: 2})
+    poller.poll()
+    poller.close()
+    assert poller.snapshot.registry.heads[1, None].version == 2
+
+
+def test_what_was_kept_and_is_damaged_is_not_served(source: Source, caplog: pytest.LogCaptureFixture) -> None:
+    poller = recalling(source, UnavailableError("the registry cache is damaged."))
+    with caplog.at_level("WARNING"):
+        source.gate.set()
+        poller.start()
+    poller.close()
+    assert poller.snapshot is None
+    messages = [record.message for record in caplog.records]
+    assert messages.count("the kept registry cannot be used") == 1
+
+
+def test_a_store_that_hangs_keeps_nobody_waiting(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lifelong_service.poller.PATIENCE_SECONDS", 0.05)
+    gate = threading.Event()
+    kept = registry(7, models=1, promoted=1)
+    current = registry(8, models=1, promoted=1)
+    poller = RegistryPoller(
+        lambda _: (gate.wait(10), current)[1], source.load, seconds=60, recall=lambda: kept
+    )
+    poller.start()
+    poller.poll(patience_seconds=0.05)
+    assert poller.revision == 7
+    assert poller.problem is not None
+    assert "not" in poller.problem
+    gate.set()
+    deadline = time.monotonic() + 10
+    while poller.revision != 8:
+        assert time.monotonic() < deadline
+        poller.poll()
+    poller.close()
+
+
+def damaged(revision: int, reason: str = "head 2 is damaged") -> Registry:
+    """Both places of model 1 have a head that cannot be served."""
+    heads = MappingProxyType[tuple[int, str | None], HeadRecord]({})
+    reasons = MappingProxyType[tuple[int, str | None], str]({(1, None): reason, (1, "b"): reason})
+    return replace(registry(revision, models=1, promoted=1), heads=heads, damaged=reasons)
+
+
+def damaged_places() -> float:
+    return metrics.REGISTRY.get_sample_value("lifelong_damaged_heads") or 0.0
+
+
+def test_a_damaged_head_leaves_the_last_good_one_of_its_place_in_force(
+    poller: RegistryPoller, source: Source, caplog: pytest.LogCaptureFixture
+) -> None:
+    source.current = damaged(2)
+    poller.poll()
+    snapshot = poller.snapshot
+    assert snapshot is not None
+    assert snapshot.registry.head_for(model(1), "a").version == 1
+    with pytest.raises(UnavailableError, match="head 2 is damaged"):
+        snapshot.registry.head_for(model(1), "b")
+    assert damaged_places() == 2
+    assert describe_damage(snapshot.registry) == [
+        "m@1 *: head 2 is damaged; the last good head 1 goes on",
+        "m@1 b: head 2 is damaged; there is no good one, requests get 503",
+    ]
+    # Said once, however often the registry changes.
+    source.current = damaged(3)
+    poller.poll()
+    assert [record.message for record in caplog.records].count("a head cannot be served") == 2
+    source.current = registry(4, models=1, promoted=1, versions={1: 3})
+    poller.poll()
+    assert damaged_places() == 0
+
+
+def test_a_worker_that_starts_with_a_damaged_head_has_the_last_good_one_from_the_disk(source: Source) -> None:
+    source.current = damaged(9)
+    kept = registry(7, models=1, promoted=1, versions={1: 4})
+    poller = RegistryPoller(source.fetch, source.load, seconds=60, recall=lambda: kept)
+    poller.start()
+    assert poller.snapshot is not None
+    assert poller.revision == 9
+    assert poller.snapshot.registry.head_for(model(1), "a").version == 4
+    assert poller.snapshot.classifier(model(1)) == "graph 1 of t"
+    poller.close()
+
+
+def test_a_model_whose_default_head_is_damaged_is_loaded_for_its_environments(source: Source) -> None:
+    whole = registry(1, models=1, promoted=1)
+    own = MappingProxyType({(1, "a"): whole.heads[1, None]})
+    reasons = MappingProxyType[tuple[int, str | None], str]({(1, None): "head 2 is damaged"})
+    source.current = replace(whole, heads=own, damaged=reasons)
+    poller = RegistryPoller(source.fetch, source.load, seconds=60)
+    poller.start()
+    poller.close()
+    assert poller.snapshot is not None
+    assert poller.snapshot.classifier(model(1)) == "graph 1 of t"
+
+
+def test_a_head_that_was_mended_by_hand_is_found_although_the_revision_stayed(
+    poller: RegistryPoller, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.current = damaged(2)
+    poller.poll()
+    source.current = registry(2, models=1, promoted=1, versions={1: 2})
+    poller.poll()
+    assert damaged_places() == 2, "it is not asked for at every poll"
+    monkeypatch.setattr(poller, "_ask_for_all_at", 0.0)
+    poller.poll()
+    assert damaged_places() == 0
+    assert poller.snapshot is not None
+    assert poller.snapshot.registry.heads[1, None].version == 2
+
+
+def test_a_change_that_is_told_is_taken_over_at_once(source: Source) -> None:
+    changes = Changes()
+    poller = RegistryPoller(source.fetch, source.load, seconds=60, changes=lambda: changes)
+    poller.start()
+    source.current = registry(2, models=1, promoted=1, versions={1: 5})
+    changes._changed.set()  # as a listener does
+    deadline = time.monotonic() + 10
+    while poller.revision != 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    poller.close()
 
 
 def test_models_without_a_head_are_not_loaded(source: Source) -> None:

@@ -1,0 +1,54 @@
+"""A worker tells which heads it runs, so that everybody sees a swap arrive, and a dead worker is missed."""
+
+import os
+import socket
+from collections.abc import Callable
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from lifelong_core.store import Store
+from lifelong_core.store.records import Registry
+
+
+class Acknowledgement:
+    """Writes what this process serves to the list of workers; every call is a sign of life.
+
+    Args:
+        store: the open store; raises UnavailableError while there is none.
+        is_reachable: whether the database has answered when it was asked last.
+    """
+
+    def __init__(self, store: Callable[[], Store], is_reachable: Callable[[], bool]) -> None:
+        self._store = store
+        self._is_reachable = is_reachable
+        self._worker_id = str(uuid4())
+        self._host = socket.gethostname()
+        self._started_at = datetime.now(UTC)
+        self._is_listed = False
+
+    def __call__(self, registry: Registry) -> None:
+        """Say that this process lives and serves this registry; says nothing while the database is away.
+
+        Raises:
+            UnavailableError: the database does not answer.
+        """
+        if not self._is_reachable():
+            return
+        self._is_listed = True
+        self._store().workers.acknowledge(
+            self._worker_id,
+            host=self._host,
+            process=os.getpid(),
+            started_at=self._started_at,
+            revision=registry.revision,
+            heads={place: record.version for place, record in registry.heads.items()},
+        )
+
+    def withdraw(self) -> None:
+        """Take this process from the list: it stops.
+
+        Raises:
+            UnavailableError: the database does not answer; the process is taken for lost then.
+        """
+        if self._is_listed and self._is_reachable():
+            self._store().workers.forget(self._worker_id)

@@ -1,0 +1,36 @@
+"""`/v1/admin/groups/erase`: all that was logged of a patient or study goes."""
+
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+
+from lifelong_core.store.privacy import group_hashes, load_group_keys
+from lifelong_core.store.records import Scope
+from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.parameters import MAXIMUM_GROUP_LENGTH
+
+router = APIRouter(route_class=GuardedRoute, tags=["groups"])
+
+
+class Group(BaseModel):
+    """A group as predictions were sent with it; it is in no log."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    group: str = Field(min_length=1, max_length=MAXIMUM_GROUP_LENGTH)
+
+
+@router.post("/v1/admin/groups/erase")
+@access(Scope.ADMIN)
+def erase_group(request: Request, named: Group) -> dict[str, Any]:
+    """Erase the predictions of a group with their labels and request ids, and say how many they were.
+
+    It reads the whole log. Where that takes longer than the time limit, the answer is 503, and the work goes on; asked
+    again, it finds what is left.
+    """
+    worker = worker_of(request)
+    # Read anew each time: the key may have been rotated since this worker started.
+    hashes = group_hashes(load_group_keys(worker.settings.resolved_group_key_file), named.group)
+    return vars(worker.store.erasure.erase(hashes, actor=actor_of(request)))

@@ -1,0 +1,426 @@
+"""What is answered is in the database or in the spool, and in the end in the database once, whatever happens to it."""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from lifelong_core.errors import ConflictError, InvalidInputError, UnavailableError
+from lifelong_core.settings import Settings
+from lifelong_core.store import LogEntry, Prediction, RequestKey, Store, new_prediction_id
+from lifelong_core.store.spool import Spool, SpoolFullError
+from lifelong_service.prediction_log import PredictionLog
+from tests import databases
+from tests.faults.postgresql import MortalPostgreSQL
+from tests.unit.service.outages import killed, locked
+
+PATIENCE = 0.3
+SLACK = 2.0
+"""For a busy machine, on top of a promised deadline."""
+
+
+def entry(environment: str = "default", request_id: str | None = None, rows: int = 1) -> LogEntry:
+    logits = np.zeros(3, dtype=np.float32)
+    predictions = tuple(Prediction(new_prediction_id(), 1, environment, 1, 0, logits) for _ in range(rows))
+    key = None if request_id is None else RequestKey(1, environment, request_id)
+    return LogEntry(predictions, key, b"digest")
+
+
+def eventually(happened: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@dataclass
+class Bench:
+    """A prediction log on a real database that can be taken away."""
+
+    settings: Settings
+    store: Store
+    log: PredictionLog
+    away: Callable[[], AbstractContextManager[None]]
+    asking: list[str]
+    """Names of the threads that have asked for the store."""
+    answered: list[LogEntry] = field(default_factory=list[LogEntry])
+
+    def append(self, *entries: LogEntry) -> float:
+        """Log a micro-batch; how long that took."""
+        began = time.monotonic()
+        self.log.begin()
+        assert self.log.append(entries) == (True,) * len(entries)
+        self.answered += entries
+        return time.monotonic() - began
+
+    def logged(self) -> set[UUID]:
+        rows, _ = self.store.predictions.read_since(None, limit=100_000)
+        found = {row.id for row in rows}
+        assert len(found) == len(rows)
+        return found
+
+    def is_all_logged_once(self) -> bool:
+        """Nothing lost, nothing twice, and nothing that was not answered."""
+        return self.logged() == self.ids()
+
+    def ids(self) -> set[UUID]:
+        return {one.id for each in self.answered for one in each.predictions}
+
+    def spool(self) -> Spool:
+        """The same spool, as another process sees it."""
+        return Spool(self.settings.resolved_spool_directory, maximum_bytes=10**9)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[MortalPostgreSQL]:
+    started = MortalPostgreSQL()
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data_directory=tmp_path, log_patience_seconds=PATIENCE)
+
+
+@pytest.fixture(params=["sqlite locked", "postgresql paused", "postgresql killed"])
+def bench(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> Iterator[Bench]:
+    how: str = request.param
+    if how.startswith("sqlite"):
+        url, away = databases.sqlite_url(tmp_path, migrated=True), lambda: locked(tmp_path / "lifelong.db")
+        yield from opened(settings, url, away)
+        return
+    server: MortalPostgreSQL = request.getfixturevalue("server")
+    url = server.create(migrated=True)
+    yield from opened(settings, url, lambda: server.paused() if "paused" in how else killed(server))
+    server.drop(url)
+
+
+def opened(settings: Settings, url: str, away: Callable[[], AbstractContextManager[None]]) -> Iterator[Bench]:
+    with Store.open(url, "memory://artifacts") as store:
+        environments = frozenset(store.environments.list())
+        asking: list[str] = []
+
+        def asked() -> Store:
+            asking.append(threading.current_thread().name)
+            return store
+
+        log = PredictionLog(settings, store=asked, environments=lambda: environments)
+        log.start()
+        yield Bench(settings, store, log, away, asking)
+        log.close()
+
+
+only_sqlite = pytest.mark.parametrize("bench", ["sqlite locked"], indirect=True)
+sqlite_and_postgresql = pytest.mark.parametrize(
+    "bench", ["sqlite locked", "postgresql killed"], indirect=True
+)
+
+
+@only_sqlite
+def test_while_the_database_answers_the_spool_is_not_touched(bench: Bench) -> None:
+    bench.append(entry(), entry(request_id="r"))
+    assert bench.is_all_logged_once()
+    assert bench.log.problem is None
+    assert not bench.settings.resolved_spool_directory.exists()
+
+
+def test_an_outage_delays_one_batch_by_the_patience_and_loses_nothing(bench: Bench) -> None:
+    bench.append(entry())
+    with bench.away():
+        assert bench.append(entry(), entry("b", "r", rows=5)) < PATIENCE + SLACK
+        assert bench.log.problem is not None
+        asked = bench.asking.count("prediction-log")
+        later = 0.0
+        for number in range(20):
+            new = entry(f"c{number}", f"r{number}")
+            assert bench.log.find([new.request or RequestKey(0, "", "")]) == {}
+            bench.log.ensure_environment(new.predictions[0].environment)
+            later += bench.append(new)
+        assert later < PATIENCE + SLACK
+        assert bench.asking.count("prediction-log") == asked, "a database known to be away is not asked"
+        state = bench.log.state()
+        assert state is not None
+        assert state.predictions == 26
+        assert bench.log.failure is None
+    eventually(lambda: bench.log.problem is None)
+    assert bench.is_all_logged_once()
+    bench.append(entry())
+    assert bench.is_all_logged_once()
+    assert bench.spool().is_empty()
+    assert "b" in bench.store.environments.list()
+
+
+@pytest.mark.parametrize("bench", ["postgresql paused"], indirect=True)
+def test_all_questions_of_a_batch_share_the_patience(bench: Bench) -> None:
+    with bench.away():
+        began = time.monotonic()
+        bench.log.begin()
+        key = RequestKey(1, "new", "r")
+        assert bench.log.find([key]) == {}
+        bench.log.ensure_environment("new")
+        bench.log.append([entry("new", "r")])
+        assert time.monotonic() - began < PATIENCE + SLACK
+        with pytest.raises(UnavailableError, match="head 3 of m@1"):
+            bench.log.head("m@1", 3)
+    eventually(lambda: bench.log.problem is None)
+
+
+@only_sqlite
+def test_a_database_that_is_slow_is_not_waited_for_again_and_again(bench: Bench) -> None:
+    bench.log.begin()
+    bench.log._ask(lambda: time.sleep(PATIENCE / 2))
+    with pytest.raises(UnavailableError):
+        bench.log._ask(lambda: time.sleep(PATIENCE))
+    with pytest.raises(UnavailableError, match="slow"):
+        bench.log._ask(lambda: None)
+    eventually(lambda: not bench.log._database.is_stuck)
+    bench.append(entry())
+    assert bench.log.problem is None
+
+
+@sqlite_and_postgresql
+def test_repeated_requests_in_an_outage(bench: Bench) -> None:
+    before, first = entry(request_id="before"), entry(request_id="in it")
+    bench.append(before)
+    assert before.request is not None
+    assert first.request is not None
+    with bench.away():
+        bench.append(first)
+        assert bench.log.append([entry(request_id="in it")]) == (False,)
+        found = bench.log.find([first.request, RequestKey(1, "default", "other")])
+        assert [one.id for one in found[first.request].predictions] == [first.predictions[0].id]
+        assert set(found) == {first.request}
+        # What only the database knows is answered anew, and logged all the same.
+        bench.log.find([before.request])
+        bench.append(entry(request_id="before"))
+    eventually(lambda: bench.log.problem is None)
+    assert bench.is_all_logged_once()
+    bench.log.begin()
+    found = bench.log.find([before.request, first.request])
+    assert found[before.request].predictions[0].id == before.predictions[0].id
+    assert found[first.request].predictions[0].id == first.predictions[0].id
+
+
+@only_sqlite
+def test_environments_in_an_outage_up_to_the_limit(bench: Bench) -> None:
+    bench.log._maximum_environments = 3
+    with bench.away():
+        bench.append(entry())
+        for name in ("a", "default", "b", "a"):
+            bench.log.ensure_environment(name)
+        with pytest.raises(ConflictError, match="3 environments"):
+            bench.log.ensure_environment("c")
+        with pytest.raises(InvalidInputError):
+            bench.log.ensure_environment("../etc")
+        bench.append(entry("a"), entry("b"))
+    eventually(lambda: bench.log.problem is None)
+    assert bench.store.environments.list() == ["a", "b", "default"]
+    bench.log.begin()
+    with pytest.raises(ConflictError, match="3 environments"):
+        bench.log.ensure_environment("c")
+
+
+@only_sqlite
+def test_a_promise_that_was_not_kept_is_none(bench: Bench) -> None:
+    """A name that no prediction followed counts as little in the next outage as after this one."""
+    bench.log._maximum_environments = 2
+    for name in ("a", "b"):
+        with bench.away():
+            bench.append(entry())
+            bench.log.ensure_environment(name)
+        eventually(lambda: bench.log.problem is None)
+        bench.append(entry())
+    bench.log.ensure_environment("b")
+    assert bench.store.environments.list() == ["b", "default"]
+
+
+@only_sqlite
+def test_a_full_spool_refuses_and_keeps_what_it_has(bench: Bench) -> None:
+    bench.log._spool._maximum_bytes = 2000
+    with bench.away():
+        bench.append(entry())
+        with pytest.raises(SpoolFullError) as caught:
+            bench.append(entry(rows=100))
+        assert caught.value.retry_after_seconds >= 1
+        assert bench.log.failure is not None
+        bench.append(entry())
+        assert bench.log.failure is None
+        with pytest.raises(SpoolFullError):
+            bench.append(entry(rows=100))
+    eventually(lambda: bench.log.problem is None)
+    assert bench.log.failure is None
+    assert bench.is_all_logged_once()
+
+
+@only_sqlite
+def test_a_spool_that_cannot_be_written_fails_only_in_an_outage(bench: Bench) -> None:
+    bench.settings.resolved_spool_directory.touch()
+    bench.append(entry())
+    for _ in range(2):
+        with bench.away():
+            with pytest.raises(UnavailableError, match="spool"):
+                bench.append(entry())
+            assert bench.log.state() is None
+            assert bench.log.failure is not None
+        eventually(lambda: bench.log.problem is None)
+        bench.append(entry())
+        assert bench.log.spool_problem is not None
+        assert bench.log.failure is None
+    with bench.away():
+        with pytest.raises(UnavailableError, match="spool"):
+            bench.append(entry())
+        bench.settings.resolved_spool_directory.unlink()
+        assert bench.log.state() is not None
+        assert bench.log.failure is None
+        bench.append(entry())
+    eventually(lambda: bench.log.problem is None)
+    # What was refused may be in the log all the same: the database was asked before the spool, and never answered.
+    assert bench.ids() <= bench.logged()
+
+
+@only_sqlite
+def test_what_an_earlier_process_left_is_delivered_although_nobody_asks(bench: Bench) -> None:
+    bench.log.close()
+    left = entry(request_id="left")
+    bench.spool().append([left])
+    bench.answered.append(left)
+    log = PredictionLog(
+        bench.settings, store=lambda: bench.store, environments=lambda: frozenset({"default"})
+    )
+    log.start()
+    eventually(bench.is_all_logged_once)
+    late = entry()
+    bench.spool().append([late])
+    bench.answered.append(late)
+    eventually(bench.is_all_logged_once)
+    log.close()
+
+
+@only_sqlite
+def test_nothing_overtakes_what_another_process_is_delivering(bench: Bench) -> None:
+    gate, began = threading.Event(), threading.Event()
+    other, first = bench.spool(), entry()
+    other.append([first])
+    bench.answered.append(first)
+
+    def write(entries: Any) -> None:
+        began.set()
+        assert gate.wait(10)
+        bench.store.predictions.deliver(entries)
+
+    thread = threading.Thread(target=other.deliver, args=(write,))
+    bench.log.close()
+    thread.start()
+    assert began.wait(10)
+    log = PredictionLog(
+        bench.settings, store=lambda: bench.store, environments=lambda: frozenset({"default"})
+    )
+    log.start()
+    second = entry(request_id="second")
+    log.begin()
+    log.append([second])
+    bench.answered.append(second)
+    assert bench.store.predictions.read_since(None, limit=10)[0] == []
+    assert second.request is not None
+    assert log.find([second.request])[second.request].predictions[0].id == second.predictions[0].id
+    gate.set()
+    thread.join()
+    eventually(lambda: log.problem is None)
+    assert bench.is_all_logged_once()
+    log.close()
+
+
+def test_a_store_that_is_not_open_yet(settings: Settings, tmp_path: Path) -> None:
+    url = databases.sqlite_url(tmp_path, migrated=True)
+    opened: list[Store] = []
+
+    def store() -> Store:
+        if not opened:
+            raise UnavailableError("the database cannot be used.")
+        return opened[0]
+
+    log = PredictionLog(settings, store=store, environments=frozenset)
+    log.start()
+    log.begin()
+    assert log.append([entry()]) == (True,)
+    assert log.problem == "the database cannot be used."
+    with Store.open(url, "memory://artifacts") as late:
+        opened.append(late)
+        eventually(lambda: log.problem is None)
+        assert len(late.predictions.read_since(None, limit=10)[0]) == 1
+        log.close()
+
+
+@only_sqlite
+def test_an_entry_that_the_log_refuses_is_refused_in_an_outage_too(bench: Bench) -> None:
+    broken = entry(request_id="x" * 300)
+    with pytest.raises(InvalidInputError):
+        bench.append(broken)
+    with bench.away():
+        bench.append(entry())
+        with pytest.raises(InvalidInputError):
+            bench.append(broken)
+    eventually(lambda: bench.log.problem is None)
+    assert bench.is_all_logged_once()
+
+
+@only_sqlite
+def test_a_database_that_comes_and_goes(bench: Bench) -> None:
+    stop = threading.Event()
+
+    def load() -> None:
+        for number in itertools.count():
+            if stop.is_set():
+                return
+            bench.append(entry("default", f"r{number}"))
+            time.sleep(0.002)
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    for _ in range(4):
+        with bench.away():
+            time.sleep(PATIENCE * 1.2)
+        time.sleep(0.15)
+    stop.set()
+    thread.join()
+    eventually(lambda: bench.log.problem is None)
+    assert bench.is_all_logged_once()
+    assert len(bench.answered) > 20
+
+
+@only_sqlite
+def test_steady_load_of_several_workers_does_not_keep_the_spool_from_getting_empty(bench: Bench) -> None:
+    stop = threading.Event()
+    logs = [
+        PredictionLog(bench.settings, store=lambda: bench.store, environments=lambda: frozenset({"default"}))
+        for _ in range(4)
+    ]
+
+    def load(log: PredictionLog) -> None:
+        while not stop.is_set():
+            mine = entry()
+            log.begin()
+            log.append([mine])
+            bench.answered.append(mine)
+
+    threads = [threading.Thread(target=load, args=(log,)) for log in logs]
+    with bench.away():
+        for log, thread in zip(logs, threads, strict=True):
+            log.start()
+            thread.start()
+        eventually(lambda: all(log.problem for log in logs))
+    eventually(lambda: not any(log.problem for log in logs))
+    stop.set()
+    for log, thread in zip(logs, threads, strict=True):
+        thread.join()
+        log.close()
+    eventually(bench.is_all_logged_once)

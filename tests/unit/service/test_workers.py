@@ -1,0 +1,78 @@
+"""Every worker tells what it runs, so that a swap can be seen to arrive."""
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lifelong_core.errors import UnavailableError
+from lifelong_service.upkeep import Upkeep
+from tests.unit.service.conftest import Service, png
+
+LONG = 20.0
+
+
+def workers(service: Service) -> list[Any]:
+    return service.client.get("/v1/admin/workers").json()["workers"]
+
+
+def eventually(happened: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + LONG
+    while not (result := happened()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return result
+
+
+def test_a_worker_acknowledges_what_it_serves_and_every_swap(service: Service) -> None:
+    (worker,) = eventually(lambda: workers(service))
+    assert worker["process"] == os.getpid()
+    assert worker["host"]
+    assert worker["lost"] is False
+    assert worker["heads"]["linear@1"] == {"*": 1}
+    head = service.store.heads.get("linear", 1).head
+    service.store.heads.publish("linear", head, environment="site-a", actor="test")
+
+    def arrived() -> bool:
+        (now,) = workers(service)
+        return now["heads"]["linear@1"] == {"*": 1, "site-a": 2}
+
+    eventually(arrived)
+    answer = service.client.get("/v1/admin/workers").json()
+    assert answer["workers"][0]["revision"] == answer["revision"] == service.store.revision()
+
+
+def test_a_worker_that_stops_takes_itself_from_the_list(
+    service: Service, serve: Callable[..., Service]
+) -> None:
+    second = serve()
+    eventually(lambda: len(workers(service)) == 2)
+    second.worker.close()
+    assert len(workers(service)) == 1
+    second.worker.start = second.worker.close = lambda: None
+
+
+def test_signs_of_life_that_fail_hurt_nobody(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    eventually(lambda: workers(service))
+    failed: list[int] = []
+
+    def fail(*_: object, **__: object) -> None:
+        failed.append(1)
+        raise UnavailableError("the database is away.")
+
+    monkeypatch.setattr(service.worker.store.workers, "acknowledge", fail)
+    head = service.store.heads.get("linear", 1).head
+    service.store.heads.publish("linear", head, environment=None, actor="test")
+    eventually(lambda: failed)
+    eventually(lambda: service.client.post("/v1/predict", content=png()).json()["head_version"] == 2)
+    assert service.client.get("/readyz").status_code == 200
+
+
+def test_a_sign_of_life_comes_again_and_again(service: Service) -> None:
+    (before,) = eventually(lambda: workers(service))
+    upkeep: Upkeep[Any] = service.worker._sign_of_life
+    upkeep._seconds = 0.01
+    upkeep.offer(service.worker.snapshot.registry)
+    eventually(lambda: workers(service)[0]["seen_at"] > before["seen_at"])
