@@ -4,26 +4,45 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeGuard
 
-from lifelong_core.deploy import AdaptationPolicy, AdaptationReport, PostProcessingHead, adapt
-from lifelong_core.errors import ConflictError, NotFoundError
+from lifelong_core.deploy import (
+    AdaptationPolicy,
+    AdaptationReport,
+    FittedQuantifier,
+    LabeledLogits,
+    PostProcessingHead,
+    adapt,
+)
+from lifelong_core.errors import ConflictError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store, new_prediction_id
-from lifelong_core.store.records import Cycle, HeadRecord, Model, Outcome, Window
-from lifelong_monitor.circumstances import Service, context_of, services
+from lifelong_core.store.leases import Lease
+from lifelong_core.store.records import Cycle, Model, Outcome
+from lifelong_monitor.circumstances import context_of
 from lifelong_monitor.evidence import gather
+from lifelong_monitor.folding import keep_up
+from lifelong_monitor.leasing import leased
 from lifelong_monitor.quantifiers import FittedQuantifiers
 from lifelong_monitor.reports import Inputs, document_of, inputs_of
 from lifelong_monitor.schedule import interval_of
+from lifelong_monitor.subject import Subject, subject_of
+from lifelong_monitor.windows import Taken, judged, take
 
 CycleOutcome: TypeAlias = Outcome | Literal["skip"]
 NO_END = 2**62
 """A commit order beyond every other."""
+RESUME_SECONDS = 1.0
+"""Summaries that are not complete are gone on with after this time."""
 HELD_BACK = (
     "new predictions cannot be read safely yet: an older transaction on the database server has not ended"
     " (an idle session?)"
 )
+ELSEWHERE = "another monitor is at it"
+HAS_RUN = "the cycle that was due has run"
+NO_NEWS = "no new prediction"
+TOO_OLD = "no prediction within the window's age"
+INCOMPLETE = "the summaries of a window as large as this are still being made"
 
 
 @dataclass(frozen=True)
@@ -36,31 +55,22 @@ class CycleResult:
     """the newest recorded cycle of the population: this one, unless it was skipped"""
     succeeded_at: datetime | None
     """when the population was last known to be watched; None: it could not be judged now"""
-
-
-@dataclass(frozen=True)
-class _Subject:
-    """What a cycle judges, read in an order in which no change of the head goes unnoticed."""
-
-    model: Model
-    calibration_set_id: int
-    head: HeadRecord
-    sequence: int
-    """newest activation in (model, environment); 0: none"""
-    served: tuple[Service, ...]
-    """the heads that served there, oldest first"""
-    pinned: bool
+    again_in: float | None = None
+    """seconds after which it should be called again, though no cycle is due then; None: no need"""
 
 
 @dataclass(frozen=True)
 class _Moment:
     """Which cycle it is."""
 
-    environment: str
     due_at: datetime
     started_at: datetime
+    horizon: int
+    """up to which the log could be read when it began"""
+    last: Cycle | None
+    """the newest recorded cycle of the population"""
     before: Cycle | None
-    """the cycle of the population that read furthest in the log"""
+    """the one that read furthest in the log"""
 
 
 def run_cycle(
@@ -72,10 +82,13 @@ def run_cycle(
     *,
     quantifiers: FittedQuantifiers | None = None,
     stopping: Callable[[], bool] = lambda: False,
+    may_fold: Callable[[], bool] = lambda: True,
 ) -> CycleResult:
     """Judge the newest window and, if it is worth it, publish or propose a refitted head for this environment.
 
-    Calling it again with the same `due_at` does nothing. Everything it writes, it writes in one transaction.
+    It holds the lease of the population meanwhile, so that one monitor does this at a time, and first brings the
+    window summaries up to date. Calling it again with the same `due_at` judges nothing again. What a cycle writes, it
+    writes in one transaction.
 
     Args:
         store: log, heads and cycles.
@@ -85,6 +98,7 @@ def run_cycle(
         due_at: multiple of the interval (UTC) for which this cycle runs.
         quantifiers: kept between calls so that a quantifier is fitted once.
         stopping: asked before the transaction; True abandons the cycle.
+        may_fold: asked between two steps of summarising; False leaves the rest to the next call.
 
     Raises:
         UnavailableError: the database does not answer.
@@ -92,150 +106,178 @@ def run_cycle(
         NotFoundError: an artifact is gone.
     """
     last = store.cycles.last(model.id, environment)
-    if last is not None and due_at <= last.due_at <= due_at + interval_of(settings.cycle_interval_seconds):
-        # The other monitor may be one tick ahead; a cycle that is further ahead comes from a clock that was wrong.
-        return CycleResult("skip", "the cycle that was due has run", last, last.finished_at)
-    horizon = store.predictions.horizon()
-    before = store.cycles.last_read(model.id, environment)
-    if before is not None and not store.predictions.count_between(
-        model.id, environment, before.horizon, horizon
-    ):
-        return _nothing_to_judge("no new prediction", store, model, environment, horizon, last)
-    subject = _subject(store, model, environment)
-    if isinstance(subject, str):
-        return CycleResult("skip", subject, last, None)
-    started_at = datetime.now(UTC)
-    window = store.predictions.window(
-        model.id,
-        environment,
-        limit=settings.window_samples,
-        since=due_at - settings.window_age,
-        horizon=horizon,
-    )
-    if not window.ids:
-        return _nothing_to_judge(
-            "no prediction within the window's age", store, model, environment, horizon, last
+    if _has_run(last, due_at, settings) and not store.summaries.are_behind(model.id, environment):
+        return CycleResult("skip", HAS_RUN, last, last.finished_at)
+    with leased(store.leases, f"cycle/{model.id}/{environment}", settings.lease_seconds) as lease:
+        if lease is None:
+            watched_at = None if last is None else last.finished_at
+            return CycleResult("skip", ELSEWHERE, last, watched_at, again_in=settings.lease_seconds)
+        population = _Population(store, settings, model, environment, lease)
+        return population.visit(due_at, quantifiers or FittedQuantifiers(), stopping, may_fold)
+
+
+def _has_run(last: Cycle | None, due_at: datetime, settings: Settings) -> TypeGuard[Cycle]:
+    # The other monitor may be one tick ahead; a cycle that is further ahead comes from a clock that was wrong.
+    interval = interval_of(settings.cycle_interval_seconds)
+    return last is not None and due_at <= last.due_at <= due_at + interval
+
+
+@dataclass(frozen=True)
+class _Population:
+    """A (model, environment) whose lease this process holds."""
+
+    store: Store
+    settings: Settings
+    model: Model
+    environment: str
+    lease: Lease
+
+    def visit(
+        self,
+        due_at: datetime,
+        quantifiers: FittedQuantifiers,
+        stopping: Callable[[], bool],
+        may_fold: Callable[[], bool],
+    ) -> CycleResult:
+        """Bring the summaries up to date, then run the cycle that is due."""
+        store, place = self.store, (self.model.id, self.environment)
+        # Read under the lease: another monitor may have run the cycle just before.
+        last, before = store.cycles.last(*place), store.cycles.last_read(*place)
+        horizon = store.predictions.horizon()
+        is_due = not _has_run(last, due_at, self.settings)
+        has_news = before is None or store.predictions.count_between(*place, before.horizon, horizon) > 0
+        if not (is_due and has_news) and not store.summaries.are_behind(*place):
+            return self._nothing_to_judge(last, horizon, is_due=is_due)
+        subject = subject_of(store, self.model, self.environment)
+        if isinstance(subject, str):
+            return CycleResult("skip", subject, last, None)
+        fitted = quantifiers.get(store, subject.model, subject.calibration_set_id, self.settings.quantifier)
+        is_more = isinstance(fitted, FittedQuantifier) and keep_up(
+            store, self.model, self.environment, fitted, lease=self.lease, may_go_on=may_fold
         )
-    report, inputs = _judge(
-        store,
-        settings,
-        subject,
-        window,
-        _Moment(environment, due_at, started_at, before),
-        quantifiers or FittedQuantifiers(),
-    )
-    if stopping():
-        return CycleResult("skip", "the monitor is stopping", last, None)
-    cycle = Cycle(
-        id=new_prediction_id(),
-        model_id=model.id,
-        environment=environment,
-        due_at=due_at,
-        started_at=started_at,
-        finished_at=datetime.now(UTC),
-        outcome=report.outcome,
-        report=document_of(report, inputs),
-        window_samples=len(window.ids),
-        horizon=window.horizon,
-        head_version=subject.head.version,
-        published_version=None,
-    )
-    return _finish(store, cycle, report, window, subject)
+        if is_due and has_news:
+            moment = _Moment(due_at, datetime.now(UTC), horizon, last, before)
+            result = self._cycle(subject, fitted, moment, stopping)
+        else:
+            result = self._nothing_to_judge(last, horizon, is_due=is_due)
+        return replace(result, again_in=RESUME_SECONDS) if is_more else result
 
-
-def _judge(
-    store: Store,
-    settings: Settings,
-    subject: _Subject,
-    window: Window,
-    moment: _Moment,
-    quantifiers: FittedQuantifiers,
-) -> tuple[AdaptationReport, Inputs]:
-    """The pure judgement, with all that it needs beside the window."""
-    model, environment = subject.model, moment.environment
-    policy = AdaptationPolicy(**settings.policy_for(environment).model_dump())
-    gathered = gather(
-        store,
-        window,
-        model.id,
-        environment,
-        before=moment.before,
-        inputs=Inputs(subject.calibration_set_id, settings.quantifier, limit=settings.evidence_samples),
-    )
-    context = context_of(
-        store,
-        model,
-        environment,
-        served=subject.served,
-        pinned=subject.pinned,
-        at=moment.started_at,
-        others_since=moment.due_at - settings.window_age if policy.pooling else None,
-    )
-    report = adapt(
-        quantifiers.get(store, model, subject.calibration_set_id, settings.quantifier),
-        window.logits,
-        subject.head.head,
-        policy,
-        new_buckets=gathered.buckets,
-        evidence=gathered.evidence,
-        context=context,
-        groups=window.groups,
-        method=settings.quantifier,
-        rng=_seed(model, environment, moment.due_at),
-    )
-    return report, gathered.inputs
-
-
-def _subject(store: Store, model: Model, environment: str) -> _Subject | str:
-    # The sequence before the head: if the head changes in between, the sequence is old and finishing fails.
-    activations = store.heads.activations(model.reference, environment=environment)
-    registry = store.registry()
-    if registry is None or model.id not in registry.models:
-        return "the model is gone"
-    current = registry.models[model.id]
-    if current.calibration_set_id is None:
-        return "the model has no calibration set, so its prevalence cannot be estimated"
-    try:
-        head = registry.head_for(current, environment)
-    except NotFoundError as error:
-        return str(error)
-    return _Subject(
-        model=current,
-        calibration_set_id=current.calibration_set_id,
-        head=head,
-        sequence=activations[-1].sequence if activations else 0,
-        served=services(activations, store.heads.activations(model.reference)),
-        pinned=registry.pin_for(current, environment) is not None,
-    )
-
-
-def _finish(
-    store: Store, cycle: Cycle, report: AdaptationReport, window: Window, subject: _Subject
-) -> CycleResult:
-    try:
-        recorded = store.cycles.finish(
-            cycle,
-            candidate=_candidate(report, cycle, window),
-            expected_sequence=subject.sequence,
-            mode=report.policy.mode,
+    def _cycle(
+        self,
+        subject: Subject,
+        fitted: FittedQuantifier | LabeledLogits,
+        moment: _Moment,
+        stopping: Callable[[], bool],
+    ) -> CycleResult:
+        taken = take(
+            self.store,
+            self.settings,
+            self.model.id,
+            self.environment,
+            fitted,
+            classes=subject.classes,
+            due_at=moment.due_at,
+            horizon=moment.horizon,
         )
-    except ConflictError as error:
-        newest = store.cycles.last(cycle.model_id, cycle.environment)
-        ran_elsewhere = newest is not None and newest.due_at >= cycle.due_at
-        return CycleResult(
-            "skip", str(error), newest, newest.finished_at if newest and ran_elsewhere else None
+        if taken is None:
+            return CycleResult("skip", INCOMPLETE, moment.last, None)
+        if not taken.samples and not taken.quarantined:
+            return self._nothing_to_judge(moment.last, moment.horizon, reason=TOO_OLD)
+        report, inputs = self._judge(subject, fitted, taken, moment)
+        if stopping():
+            return CycleResult("skip", "the monitor is stopping", moment.last, None)
+        cycle = Cycle(
+            id=new_prediction_id(),
+            model_id=self.model.id,
+            environment=self.environment,
+            due_at=moment.due_at,
+            started_at=moment.started_at,
+            finished_at=datetime.now(UTC),
+            outcome=report.outcome,
+            report=document_of(report, inputs),
+            window_samples=taken.samples,
+            horizon=taken.horizon,
+            head_version=subject.head.version,
+            published_version=None,
         )
-    reason = " ".join(reason.text for reason in report.reasons)
-    return CycleResult(report.outcome, reason, recorded, recorded.finished_at)
+        return self._finish(cycle, report, taken, subject)
 
+    def _judge(
+        self,
+        subject: Subject,
+        fitted: FittedQuantifier | LabeledLogits,
+        taken: Taken,
+        moment: _Moment,
+    ) -> tuple[AdaptationReport, Inputs]:
+        """The pure judgement, with all that it needs beside the window."""
+        settings = self.settings
+        policy = AdaptationPolicy(**settings.policy_for(self.environment).model_dump())
+        gathered = gather(
+            self.store,
+            self.model.id,
+            self.environment,
+            horizon=taken.horizon,
+            classes=subject.classes,
+            first=taken.rows,
+            before=moment.before,
+            inputs=Inputs(
+                subject.calibration_set_id,
+                settings.quantifier,
+                limit=settings.evidence_samples,
+                quarantined=taken.quarantined,
+                hours=taken.hours,
+            ),
+        )
+        context = context_of(
+            self.store,
+            subject.model,
+            self.environment,
+            served=subject.served,
+            pinned=subject.pinned,
+            at=moment.started_at,
+            others_since=moment.due_at - settings.window_age if policy.pooling else None,
+        )
+        report = adapt(
+            fitted,
+            taken.data,
+            subject.head.head,
+            policy,
+            new_buckets=gathered.buckets,
+            evidence=gathered.evidence,
+            context=context,
+            groups=taken.groups,
+            method=settings.quantifier,
+            rng=_seed(subject.model, self.environment, moment.due_at),
+        )
+        return judged(report, taken), gathered.inputs
 
-def _nothing_to_judge(
-    reason: str, store: Store, model: Model, environment: str, horizon: int, last: Cycle | None
-) -> CycleResult:
-    """A success, unless predictions are there that cannot be read safely yet."""
-    if store.predictions.count_between(model.id, environment, horizon, NO_END):
-        return CycleResult("skip", HELD_BACK, last, None)
-    return CycleResult("skip", reason, last, datetime.now(UTC))
+    def _finish(self, cycle: Cycle, report: AdaptationReport, taken: Taken, subject: Subject) -> CycleResult:
+        try:
+            recorded = self.store.cycles.finish(
+                cycle,
+                candidate=_candidate(report, cycle, taken),
+                expected_sequence=subject.sequence,
+                mode=report.policy.mode,
+                lease=self.lease,
+            )
+        except ConflictError as error:
+            newest = self.store.cycles.last(cycle.model_id, cycle.environment)
+            ran_elsewhere = newest is not None and newest.due_at >= cycle.due_at
+            succeeded_at = newest.finished_at if newest and ran_elsewhere else None
+            again_in = self.settings.lease_seconds if error.field == "lease" else None
+            return CycleResult("skip", str(error), newest, succeeded_at, again_in)
+        reason = " ".join(reason.text for reason in report.reasons)
+        return CycleResult(report.outcome, reason, recorded, recorded.finished_at)
+
+    def _nothing_to_judge(
+        self, last: Cycle | None, horizon: int, *, is_due: bool = True, reason: str = NO_NEWS
+    ) -> CycleResult:
+        """A success, unless predictions are there that cannot be read safely yet."""
+        if not is_due and last is not None:
+            return CycleResult("skip", HAS_RUN, last, last.finished_at)
+        if self.store.predictions.count_between(self.model.id, self.environment, horizon, NO_END):
+            return CycleResult("skip", HELD_BACK, last, None)
+        return CycleResult("skip", reason, last, datetime.now(UTC))
 
 
 def _seed(model: Model, environment: str, due_at: datetime) -> int:
@@ -244,7 +286,7 @@ def _seed(model: Model, environment: str, due_at: datetime) -> int:
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest())
 
 
-def _candidate(report: AdaptationReport, cycle: Cycle, window: Window) -> PostProcessingHead | None:
+def _candidate(report: AdaptationReport, cycle: Cycle, taken: Taken) -> PostProcessingHead | None:
     """The head that the cycle wants in force, with where it comes from; None unless the outcome is swap."""
     if report.outcome != "swap" or report.candidate is None:
         return None
@@ -253,7 +295,7 @@ def _candidate(report: AdaptationReport, cycle: Cycle, window: Window) -> PostPr
         **report.candidate.provenance,
         "cycle": str(cycle.id),
         "environment": cycle.environment,
-        "window": {"first": str(window.ids[0]), "last": str(window.ids[-1]), "samples": len(window.ids)},
+        "window": {"first": taken.first, "last": taken.last, "samples": taken.samples},
         "quantifier": inputs.quantifier,
         "calibration_set": inputs.calibration_set,
     }

@@ -79,19 +79,19 @@ class Daemon:
         self._idle.clear()
         # None is due while one runs: the scheduler would only warn that it cannot start it.
         self._schedule(None)
-        started, succeeded = time.monotonic(), False
+        started, succeeded, again_in = time.monotonic(), False, None
         try:
             ticker = None if self._stopping.is_set() else self._ticker or self._open()
             if ticker is not None:
                 now = datetime.now(UTC)
-                ticker.tick(now, due_before(now, self._interval))
+                again_in = ticker.tick(now, due_before(now, self._interval))
             succeeded = True
         except LifelongError as error:
             log.warning("this tick failed, trying again soon: %s", error)
         finally:
             # The scheduler logs the traceback of what nobody expected.
             if succeeded:
-                self._after_tick(time.monotonic() - started)
+                self._after_tick(time.monotonic() - started, again_in)
             else:
                 self._after_failed_tick()
             self._idle.set()
@@ -99,7 +99,11 @@ class Daemon:
     def _open(self) -> Ticker | None:
         """The ticker on the opened store; None when the daemon has to stop, because retrying cannot help."""
         try:
-            store = Store.open(self._settings.resolved_database_url, self._settings.resolved_artifacts_url)
+            store = Store.open(
+                self._settings.resolved_database_url,
+                self._settings.resolved_artifacts_url,
+                durability=self._settings.log_durability,
+            )
         except ConfigurationError as error:
             self._failure = error
             self._stopping.set()
@@ -107,14 +111,16 @@ class Daemon:
         self._ticker = Ticker(store, self._settings, self._exporter, stopping=self._stopping.is_set)
         return self._ticker
 
-    def _after_tick(self, seconds: float) -> None:
+    def _after_tick(self, seconds: float, again_in: float | None) -> None:
         if seconds > self._interval.total_seconds() and not self._stopping.is_set():
             log.warning(
                 "this tick took %.1f s, longer than LIFELONG_CYCLE_INTERVAL_SECONDS;"
                 " those that came due meanwhile are left out",
                 seconds,
             )
-        self._schedule(due_before(datetime.now(UTC), self._interval) + self._interval)
+        now = datetime.now(UTC)
+        due_at = due_before(now, self._interval) + self._interval
+        self._schedule(due_at if again_in is None else min(due_at, now + timedelta(seconds=again_in)))
 
     def _after_failed_tick(self) -> None:
         self._exporter.count_tick_error()

@@ -1,7 +1,7 @@
 """What the sequential test is given: the evidence so far, and the samples that it has not seen yet, each once."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
@@ -30,10 +30,12 @@ class Gathered:
 
 def gather(
     store: Store,
-    window: Window,
     model_id: int,
     environment: str,
     *,
+    horizon: int,
+    classes: int,
+    first: Callable[[], Window],
     before: Cycle | None,
     inputs: Inputs,
 ) -> Gathered:
@@ -44,20 +46,33 @@ def gather(
 
     Args:
         store: holds the log.
-        window: that the cycle judges.
         model_id: of the population.
         environment: of the population.
+        horizon: up to which the cycle reads.
+        classes: of the model.
+        first: the samples with which the watch begins: those of the window, of very many the newest.
         before: the cycle of the population that read furthest in the log.
         inputs: of the cycle; `limit` bounds the new samples, of more the newest are taken.
     """
     base, evidence = _standing(store, before)
-    new = window if base is None else _since(store, window, model_id, environment, base, inputs.limit)
+    if base is None:
+        new = first()
+    else:
+        new = store.predictions.between(
+            model_id, environment, base.horizon, horizon, limit=inputs.limit, classes=classes
+        )
     recorded = replace(inputs, base=base, new_samples=len(new.ids), new_digest=_digest(new.ids))
     return Gathered(evidence, _buckets(new), recorded)
 
 
-def gather_again(store: Store, window: Window, cycle: Cycle) -> Gathered:
+def gather_again(store: Store, cycle: Cycle, *, classes: int | None, first: Callable[[], Window]) -> Gathered:
     """What `gather` gave the cycle, for a replay.
+
+    Args:
+        store: holds the log.
+        cycle: the past cycle.
+        classes: of the model; None: no row was left out.
+        first: the samples with which the watch began, if it began with this cycle.
 
     Raises:
         NotFoundError: the log does not hold those samples any more.
@@ -66,8 +81,15 @@ def gather_again(store: Store, window: Window, cycle: Cycle) -> Gathered:
     inputs = inputs_of(cycle)
     if inputs.base is None:
         # The first version of the product gave its cycles no samples for a sequential test.
-        return Gathered(None, _buckets(window) if inputs.limit else (), inputs)
-    new = _since(store, window, cycle.model_id, cycle.environment, inputs.base, inputs.limit)
+        return Gathered(None, _buckets(first()) if inputs.limit else (), inputs)
+    new = store.predictions.between(
+        cycle.model_id,
+        cycle.environment,
+        inputs.base.horizon,
+        cycle.horizon,
+        limit=inputs.limit,
+        classes=classes,
+    )
     if _digest(new.ids) != inputs.new_digest:
         raise NotFoundError(
             f"the log does not hold the {inputs.new_samples} new predictions of this cycle any more.",
@@ -86,10 +108,6 @@ def _standing(store: Store, before: Cycle | None) -> tuple[Base | None, ShiftEvi
         return Base(before.id, before.horizon), report.evidence
     base = inputs_of(before).base
     return base, None if base is None else report_of(store.cycles.get(base.cycle)).evidence
-
-
-def _since(store: Store, window: Window, model_id: int, environment: str, base: Base, limit: int) -> Window:
-    return store.predictions.between(model_id, environment, base.horizon, window.horizon, limit=limit)
 
 
 def _buckets(new: Window) -> tuple[Bucket, ...]:

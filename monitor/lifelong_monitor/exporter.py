@@ -187,6 +187,12 @@ _GAUGES: Final[Mapping[str, tuple[str, str | None, _Values]]] = {
         None,
         lambda status: _one(status.cycle and status.cycle.window_samples),
     ),
+    "lifelong_quarantined_predictions": (
+        "Predictions left out of the window of the last cycle because their logits are not finite, all equal, or of"
+        " another number of classes.",
+        None,
+        lambda status: _one(status.cycle and status.cycle.quarantined),
+    ),
     "lifelong_cycle_last_outcome": (
         "1 for the outcome of the last cycle that judged a window, 0 for the others.",
         "outcome",

@@ -6,7 +6,7 @@ import numpy as np
 
 from lifelong_core.deploy import AdaptationReport
 from lifelong_core.store.records import Cycle
-from lifelong_monitor.reports import readable_report_of
+from lifelong_monitor.reports import inputs_of, readable_report_of
 from lifelong_monitor.status import AssumptionFigures, CycleFigures, EvidenceFigures, GainFigures
 
 
@@ -24,6 +24,7 @@ def figures_of(cycle: Cycle, serving_version: int | None) -> CycleFigures:
     return CycleFigures(
         outcome=cycle.outcome,
         window_samples=cycle.window_samples,
+        quarantined=inputs_of(cycle).quarantined or 0,
         prevalence=None if estimate is None else estimate.prevalence,
         low=None if estimate is None else estimate.low,
         high=None if estimate is None else estimate.high,

@@ -1,5 +1,6 @@
 """Judge the window of a past cycle again."""
 
+from dataclasses import replace
 from uuid import UUID
 
 from lifelong_core.deploy import AdaptationReport, adapt
@@ -8,11 +9,14 @@ from lifelong_core.store import Store
 from lifelong_monitor.evidence import gather_again
 from lifelong_monitor.quantifiers import FittedQuantifiers
 from lifelong_monitor.reports import inputs_of, report_of
-from lifelong_monitor.schedule import EPOCH
+from lifelong_monitor.windows import judged, take_again
 
 
 def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
     """Judge the window of a past cycle again from what is stored; equal to the report that the cycle recorded.
+
+    Where the window was made of summaries, these are made again from the rows: they are equal in all counts, and all
+    figures to rounding (1e-9).
 
     A cycle that an older version of the product recorded is judged as that version was told, by the rules of this one.
 
@@ -25,33 +29,30 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
     if registry is None or cycle.model_id not in registry.models:
         raise NotFoundError("the model of this cycle is gone.", field="cycle")
     model = registry.models[cycle.model_id]
-    window = store.predictions.window(
-        model.id, cycle.environment, limit=cycle.window_samples, since=EPOCH, horizon=cycle.horizon
-    )
-    if len(window.ids) != cycle.window_samples:
-        raise NotFoundError(
-            f"the log holds only {len(window.ids)} of the {cycle.window_samples} predictions of this cycle.",
-            field="cycle",
-            mend="Predictions older than the retention time are deleted; newer cycles can be replayed.",
-        )
     recorded, inputs = report_of(cycle), inputs_of(cycle)
-    gathered = gather_again(store, window, cycle)
+    classes = None if inputs.quarantined is None else len(registry.tasks[model.task_id].class_names)
+    fitted = FittedQuantifiers().get(store, model, inputs.calibration_set, inputs.quantifier)
+    taken = take_again(store, cycle, inputs, fitted, classes=classes)
+    gathered = gather_again(store, cycle, classes=classes, first=taken.rows)
     report = adapt(
-        FittedQuantifiers().get(store, model, inputs.calibration_set, inputs.quantifier),
-        window.logits,
+        fitted,
+        taken.data,
         store.heads.get(model.reference, cycle.head_version).head,
         recorded.policy,
         new_buckets=gathered.buckets,
         evidence=gathered.evidence,
         context=recorded.context,
-        groups=window.groups,
+        groups=taken.groups,
         method=inputs.quantifier,
         rng=recorded.seed,
     )
+    if taken.hours is not None:
+        # Compared already, by counts and to rounding: no digest of sums survives another order of adding.
+        report = replace(report, window_digest=recorded.window_digest)
     if report.window_digest != recorded.window_digest:
         raise NotFoundError(
             "the log does not hold the predictions that this cycle looked at any more.",
             field="cycle",
             mend="Some were deleted since; newer cycles can be replayed.",
         )
-    return report
+    return judged(report, taken)

@@ -1,7 +1,8 @@
 """The report that a cycle recorded, and beside it what a replay needs and the report itself does not hold."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Self
 from uuid import UUID
 
 from lifelong_core.deploy import AdaptationReport
@@ -21,6 +22,31 @@ class Base:
 
 
 @dataclass(frozen=True)
+class Hours:
+    """A window that was made of the summaries of whole hours: by what it is known when it is made again."""
+
+    since: datetime
+    until: datetime
+    is_grouped: bool
+    """whether the summaries knew which samples belong together"""
+    counts_digest: str
+    """SHA-256 (hex) over the number of samples in each cell"""
+    moments: tuple[float, ...]
+    """those of the summary"""
+
+    def to_document(self) -> dict[str, Any]:
+        """The hours as JSON values."""
+        times = {"since": self.since.isoformat(), "until": self.until.isoformat()}
+        return {**asdict(self), **times, "moments": list(self.moments)}
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Self:
+        """Read what `to_document` wrote."""
+        times = {name: datetime.fromisoformat(document[name]) for name in ("since", "until")}
+        return cls(**{**document, **times, "moments": tuple(document["moments"])})
+
+
+@dataclass(frozen=True)
 class Inputs:
     """What a cycle was given beside its window, the head and the policy."""
 
@@ -34,11 +60,16 @@ class Inputs:
     """how many there were"""
     new_digest: str = ""
     """SHA-256 (hex) over their ids"""
+    quarantined: int | None = None
+    """predictions in the window that cannot be judged, and were left out; None: an older version left out none"""
+    hours: Hours | None = None
+    """None: the window was made of rows"""
 
     def to_document(self) -> dict[str, Any]:
         """The inputs as JSON values."""
         base = None if self.base is None else {"cycle": str(self.base.cycle), "horizon": self.base.horizon}
-        return {**asdict(self), "base": base}
+        hours = None if self.hours is None else self.hours.to_document()
+        return {**asdict(self), "base": base, "hours": hours}
 
 
 def document_of(report: AdaptationReport, inputs: Inputs) -> dict[str, Any]:
@@ -68,7 +99,9 @@ def readable_report_of(cycle: Cycle) -> AdaptationReport | None:
 def inputs_of(cycle: Cycle) -> Inputs:
     """The inputs that a cycle recorded; the first version of the product wrote only two of them."""
     document = cycle.report[_INPUTS]
-    base = document.get("base")
-    return Inputs(
-        **{**document, "base": None if base is None else Base(UUID(base["cycle"]), base["horizon"])}
-    )
+    base, hours = document.get("base"), document.get("hours")
+    parts = {
+        "base": None if base is None else Base(UUID(base["cycle"]), base["horizon"]),
+        "hours": None if hours is None else Hours.from_document(hours),
+    }
+    return Inputs(**{**document, **parts})

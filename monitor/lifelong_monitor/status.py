@@ -65,6 +65,8 @@ class CycleFigures:
     gain: GainFigures | None = None
     largest_harm: float | None = None
     """what a swap could cost at worst, per decision"""
+    quarantined: int = 0
+    """predictions that were left out of the window because they cannot be judged"""
 
 
 @dataclass(frozen=True)

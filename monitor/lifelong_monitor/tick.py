@@ -19,6 +19,14 @@ from lifelong_monitor.words import describe
 
 log = logging.getLogger(__name__)
 
+FOLD_SECONDS = 20.0
+"""A tick spends no more on summaries than this, and one step for each population; the rest comes right after it. Some
+50,000 rows are folded in a second."""
+
+RETENTION_SECONDS = 20.0
+"""A tick spends no more on deleting what is too old than this."""
+RETENTION_AGAIN_SECONDS = 5.0
+
 
 class Ticker:
     """Runs the cycles of all populations; remembers what must survive from one tick to the next."""
@@ -38,20 +46,23 @@ class Ticker:
         self._quantifiers = FittedQuantifiers()
         self._registry: Registry | None = None
         self._partitioned_on: date | None = None
+        self._fold_until = 0.0
+        self._again_in: float | None = None
         self._first_seen: dict[tuple[int, str], datetime] = {}
         self._last_success: dict[tuple[int, str], datetime] = {}
         self._skip_reasons: dict[tuple[int, str], str] = {}
 
-    def tick(self, now: datetime, due_at: datetime) -> None:
+    def tick(self, now: datetime, due_at: datetime) -> float | None:
         """Run the cycles that are due.
+
+        Returns:
+            Seconds after which work that was left should be gone on with, sooner than the next cycle is due; None:
+            none was left.
 
         Raises:
             UnavailableError: the database does not answer.
         """
-        if self._partitioned_on != now.date():
-            # The log of a PostgreSQL server needs a partition for every day; this process is always there to ask.
-            self._store.predictions.ensure_partitions(now.date())
-            self._partitioned_on = now.date()
+        self._ensure_partitions(now.date())
         registry = self._current_registry()
         populations = [
             (registry.models[model_id], environment)
@@ -65,14 +76,60 @@ class Ticker:
             if (model.id, environment) not in self._first_seen:
                 self._first_seen[model.id, environment] = now
                 self._isolated(self._restore, model, environment)
+        self._fold_until = time.monotonic() + FOLD_SECONDS
+        self._again_in = None
         for model, environment in populations:
             if self._stopping():
-                return
+                return None
             self._isolated(lambda m, e: self._visit(m, e, due_at), model, environment)
+        self._delete_expired(now.date())
+        return self._again_in
 
     def close(self) -> None:
         """Close the store."""
         self._store.close()
+
+    def _ensure_partitions(self, today: date) -> None:
+        """The log of a PostgreSQL server needs a partition for every day; this process is always there to ask."""
+        if self._partitioned_on == today:
+            return
+        try:
+            self._store.predictions.ensure_partitions(today)
+        except UnavailableError as error:
+            # They are made a week ahead, so there is time; and nothing is lost without them.
+            log.warning(
+                "the partitions of the log could not be made, trying again at the next tick: %s", error
+            )
+        else:
+            self._partitioned_on = today
+
+    def _delete_expired(self, today: date) -> None:
+        """Delete what the settings say is old enough; what there is no time for goes right after this tick."""
+        try:
+            outcome = self._store.retention.delete_expired(
+                self._settings.retention_for, today, pause=self._pause, seconds=RETENTION_SECONDS
+            )
+        except Exception as error:  # a tick is for its cycles
+            unexpected = None if isinstance(error, LifelongError) else error
+            log.error("what is too old could not be deleted: %s", error, exc_info=unexpected)  # noqa: TRY400
+            return
+        if outcome.predictions or outcome.labels or outcome.requests:
+            log.info(
+                "deleted as too old: %d predictions (%d days as a whole), %d labels, %d request ids",
+                outcome.predictions,
+                len(outcome.partitions),
+                outcome.labels,
+                outcome.requests,
+            )
+        if not outcome.is_done:
+            self._again_in = min(RETENTION_AGAIN_SECONDS, self._again_in or RETENTION_AGAIN_SECONDS)
+
+    def _pause(self, seconds: float) -> bool:
+        time.sleep(seconds)
+        return self._stopping()
+
+    def _may_fold(self) -> bool:
+        return time.monotonic() < self._fold_until and not self._stopping()
 
     def _isolated(self, step: Callable[[Model, str], None], model: Model, environment: str) -> None:
         try:
@@ -92,7 +149,10 @@ class Ticker:
             due_at,
             quantifiers=self._quantifiers,
             stopping=self._stopping,
+            may_fold=self._may_fold,
         )
+        if result.again_in is not None:
+            self._again_in = min(result.again_in, self._again_in or result.again_in)
         if result.outcome != "skip":
             self._exporter.observe_duration(time.perf_counter() - started)
         self._exporter.count_cycle(model.reference, environment, result.outcome)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lifelong_monitor.cycle import CycleResult
-from lifelong_monitor.reports import readable_report_of
+from lifelong_monitor.reports import inputs_of, readable_report_of
 
 
 def describe(result: CycleResult, class_names: Sequence[str]) -> str:
@@ -18,7 +18,9 @@ def describe(result: CycleResult, class_names: Sequence[str]) -> str:
                 f"{name} {value:.3f} ({low:.3f} to {high:.3f})" for name, value, low, high in classes
             )
             parts.append(f"Estimated prevalence: {shares}.")
-        parts.append(f"Window: {result.last.window_samples} predictions.")
+        left_out = 0 if report is None else inputs_of(result.last).quarantined or 0
+        apart = f", and {left_out} that cannot be judged and were left out" if left_out else ""
+        parts.append(f"Window: {result.last.window_samples} predictions{apart}.")
         if result.last.published_version is not None:
             parts.append(f"Published head {result.last.published_version}.")
         elif result.last.proposal is not None:

@@ -1,12 +1,34 @@
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from lifelong_core.deploy import FittedQuantifier, LabeledLogits, quantifier
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
 from tests import databases
 from tests.unit.monitor import population
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fitted_once() -> Iterator[None]:
+    """Fitting is a pure function of the calibration set, which is the same in most tests, and takes a second."""
+    kept: dict[tuple[str, str], FittedQuantifier] = {}
+
+    @dataclass
+    class Remembering:
+        method: str
+
+        def fit(self, calibration: LabeledLogits) -> FittedQuantifier:
+            key = self.method, calibration.digest
+            if key not in kept:
+                kept[key] = quantifier(self.method).fit(calibration)
+            return kept[key]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("lifelong_monitor.quantifiers.quantifier", Remembering)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
-from threading import Barrier, Thread
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from lifelong_core.deploy import FittedQuantifier, LabeledLogits
 from lifelong_core.errors import NotFoundError
 from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Cycle, Model, Store, new_prediction_id
-from lifelong_monitor.cycle import CycleResult, run_cycle
+from lifelong_monitor.cycle import ELSEWHERE, CycleResult, run_cycle
 from lifelong_monitor.figures import figures_of
 from lifelong_monitor.quantifiers import FittedQuantifiers
 from lifelong_monitor.replay import replay
@@ -116,29 +115,25 @@ def test_the_same_cycle_never_runs_twice(store: Store, settings: Settings, model
     assert len(store.cycles.list()) == 1
 
 
-def test_two_monitors_that_run_the_same_cycle_at_once_record_it_once(
+def test_while_a_monitor_runs_a_cycle_another_leaves_it_alone_and_comes_back(
     store: Store, settings: Settings, model: Model
 ) -> None:
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
-    both_are_about_to_write = Barrier(2, timeout=60)
-    results: list[CycleResult] = []
+    meanwhile: list[CycleResult] = []
 
-    def stopping() -> bool:
-        both_are_about_to_write.wait()
+    def another_comes() -> bool:
+        meanwhile.append(run_cycle(store, settings, model, "clinic", DUE))
         return False
 
-    def monitor() -> None:
-        results.append(run_cycle(store, settings, model, "clinic", DUE, stopping=stopping))
-
-    threads = [Thread(target=monitor) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(result.outcome for result in results) == ["skip", "swap"]
-    assert all(result.succeeded_at is not None for result in results)
+    result = run_cycle(store, settings, model, "clinic", DUE, stopping=another_comes)
+    assert [result.outcome, *(other.outcome for other in meanwhile)] == ["swap", "skip"]
+    assert meanwhile[0].reason == ELSEWHERE
+    assert meanwhile[0].again_in == settings.lease_seconds
     assert len(store.cycles.list()) == 1
     assert len(store.heads.list(model.reference)) == 2
+    # The lease was given back: nobody waits for its end.
+    predict(store, model, "clinic", draw(SHIFTED, 60, seed=4))
+    assert run_cycle(store, settings, model, "clinic", LATER).outcome == "keep"
 
 
 def test_without_a_new_prediction_nothing_is_judged_or_written(
@@ -303,9 +298,8 @@ def test_a_monitor_that_is_stopping_writes_nothing(store: Store, settings: Setti
 
 def test_a_model_without_a_calibration_set_is_skipped(store: Store, settings: Settings, model: Model) -> None:
     bare = add_model(store, "bare", calibrated=False)
-    store.heads.publish(
-        bare.reference, store.heads.get(model.reference, 1).head, environment=None, actor="a person"
-    )
+    head = replace(store.heads.get(model.reference, 1).head, provenance={})
+    store.heads.publish(bare.reference, head, environment=None, actor="a person")
     predict(store, bare, "clinic", draw(SHIFTED, 600, seed=3))
     result = run_cycle(store, settings, bare, "clinic", DUE)
     assert (result.outcome, result.succeeded_at) == ("skip", None)

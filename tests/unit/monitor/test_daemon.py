@@ -94,6 +94,21 @@ def test_after_a_failed_tick_it_does_not_wait_for_the_next_hour(
         until(lambda: tick_errors(exporter) >= 3)
 
 
+def test_work_that_a_tick_left_does_not_wait_for_the_next_hour(
+    store: Store, settings: Settings, exporter: Exporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    due: list[datetime] = []
+
+    def leaves_work(_: Ticker, __: datetime, due_at: datetime) -> float | None:
+        due.append(due_at)
+        return 0.05 if len(due) < 3 else None
+
+    monkeypatch.setattr(Ticker, "tick", leaves_work)
+    with running(settings.model_copy(update={"cycle_interval_seconds": 3600.0}), exporter):
+        until(lambda: len(due) == 3)
+    assert tick_errors(exporter) == 0
+
+
 def test_a_tick_that_outlasts_the_interval_is_said_in_our_words_and_the_next_one_comes(
     store: Store,
     settings: Settings,

@@ -1,6 +1,6 @@
 import logging
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,9 @@ import pytest
 from lifelong_core.errors import UnavailableError
 from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Model, Store
+from lifelong_monitor.cycle import RESUME_SECONDS
 from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.leasing import leased
 from lifelong_monitor.schedule import due_before
 from lifelong_monitor.tick import Ticker
 from tests.unit.monitor.population import (
@@ -239,3 +241,44 @@ def test_without_a_database_the_tick_fails_as_a_whole(
     monkeypatch.setattr(store.predictions, "populations", gone)
     with pytest.raises(UnavailableError):
         ticker.tick(NOW, DUE)
+
+
+def test_partitions_that_cannot_be_made_now_are_made_at_the_next_tick(
+    store: Store,
+    model: Model,
+    ticker: Ticker,
+    exporter: Exporter,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Somebody reads the log for seconds: a reason to wait, not one to stop watching."""
+    asked: list[date] = []
+
+    def locked_at_first(today: date) -> tuple[date, ...]:
+        asked.append(today)
+        if len(asked) == 1:
+            raise UnavailableError("canceling statement due to lock timeout.")
+        return ()
+
+    monkeypatch.setattr(store.predictions, "ensure_partitions", locked_at_first)
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    for step in range(3):
+        ticker.tick(NOW, DUE + step * MINUTE)
+    assert cycles(exporter, "swap") == 1
+    assert asked == [NOW.date()] * 2
+    assert "trying again at the next tick" in caplog.text
+
+
+def test_a_tick_says_when_to_go_on_with_what_was_left(
+    store: Store, settings: Settings, model: Model, ticker: Ticker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for environment in ("clinic", "other"):
+        predict(store, model, environment, draw(BALANCED, 60, seed=3))
+    monkeypatch.setattr("lifelong_monitor.tick.FOLD_SECONDS", 0.0)
+    assert ticker.tick(NOW, DUE) == RESUME_SECONDS
+    monkeypatch.undo()
+    with leased(store.leases, f"cycle/{model.id}/clinic", 60):
+        assert ticker.tick(NOW, DUE) == settings.lease_seconds
+    assert ticker.tick(NOW, DUE) is None
+    for environment in ("clinic", "other"):
+        assert not store.summaries.are_behind(model.id, environment)

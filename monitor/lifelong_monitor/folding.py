@@ -1,0 +1,54 @@
+"""Keeping the window summaries of a population up to date."""
+
+import logging
+from collections.abc import Callable
+
+from lifelong_core.deploy import FittedQuantifier
+from lifelong_core.errors import ConflictError, LifelongError
+from lifelong_core.store import Store
+from lifelong_core.store.leases import Lease
+from lifelong_core.store.records import Model
+
+log = logging.getLogger(__name__)
+
+
+def keep_up(
+    store: Store,
+    model: Model,
+    environment: str,
+    fitted: FittedQuantifier,
+    *,
+    lease: Lease,
+    may_go_on: Callable[[], bool],
+) -> bool:
+    """Fold what is new, at least one step of it.
+
+    Args:
+        store: holds the log and its summaries.
+        model: of the population.
+        environment: of the population.
+        fitted: makes the summaries.
+        lease: under which they are written.
+        may_go_on: asked between two steps.
+
+    Returns:
+        Whether it was stopped with work left. A failure that we can explain is logged and no more: small windows do
+        without summaries, and the next cycle tries again.
+    """
+    classes = fitted.calibration.classes
+    try:
+        while True:
+            try:
+                done = store.summaries.fold(model, environment, fitted, classes=classes, lease=lease)
+            except ConflictError as error:
+                # Rows were deleted meanwhile: the next step sees what is left. A lost lease never comes back.
+                if error.field == "lease":
+                    raise
+            else:
+                if done.is_done:
+                    return False
+            if not may_go_on():
+                return True
+    except LifelongError as error:
+        log.warning("%s in %s: the summaries are not up to date. %s", model.reference, environment, error)
+        return False

@@ -1,0 +1,48 @@
+"""What a cycle judges: model, head and what served before, read in an order in which no change goes unnoticed."""
+
+from dataclasses import dataclass
+
+from lifelong_core.errors import NotFoundError, UnavailableError
+from lifelong_core.store import Store
+from lifelong_core.store.records import HeadRecord, Model
+from lifelong_monitor.circumstances import Service, services
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A population's model and head."""
+
+    model: Model
+    classes: int
+    calibration_set_id: int
+    head: HeadRecord
+    sequence: int
+    """newest activation in (model, environment); 0: none"""
+    served: tuple[Service, ...]
+    """the heads that served there, oldest first"""
+    pinned: bool
+
+
+def subject_of(store: Store, model: Model, environment: str) -> Subject | str:
+    """The subject as it stands, or why there is none."""
+    # The sequence before the head: if the head changes in between, the sequence is old and finishing fails.
+    activations = store.heads.activations(model.reference, environment=environment)
+    registry = store.registry()
+    if registry is None or model.id not in registry.models:
+        return "the model is gone"
+    current = registry.models[model.id]
+    if current.calibration_set_id is None:
+        return "the model has no calibration set, so its prevalence cannot be estimated"
+    try:
+        head = registry.head_for(current, environment)
+    except (NotFoundError, UnavailableError) as error:
+        return str(error)
+    return Subject(
+        model=current,
+        classes=len(registry.tasks[current.task_id].class_names),
+        calibration_set_id=current.calibration_set_id,
+        head=head,
+        sequence=activations[-1].sequence if activations else 0,
+        served=services(activations, store.heads.activations(model.reference)),
+        pinned=registry.pin_for(current, environment) is not None,
+    )

@@ -1,0 +1,213 @@
+"""The window of a cycle, from the rows of the log or, where it is large, from the summaries of whole hours."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.arrays import Logits
+from lifelong_core.deploy import AdaptationReport, FittedQuantifier, LabeledLogits, WindowSummary
+from lifelong_core.deploy.reasons import Reason
+from lifelong_core.errors import NotFoundError
+from lifelong_core.settings import Settings
+from lifelong_core.store import Store
+from lifelong_core.store.records import Cycle, Window
+from lifelong_core.store.summaries import SummarisedWindow
+from lifelong_monitor.reports import Hours, Inputs
+from lifelong_monitor.schedule import EPOCH
+
+LARGEST_WINDOW_OF_ROWS = 20_000
+"""Up to here a window is read row by row: exact, and 0.2 s with 8 classes. Estimates from summaries differ from it by
+less than a tenth of their interval's width, and 20,000 rows have a tenth of the interval that 200 have."""
+SHORTEST_WINDOW_OF_HOURS = timedelta(hours=6)
+"""A window that may be no older than this is read row by row, however large: whole hours would cut too much off it."""
+TOLERANCE = 1e-9
+"""A summary that is made again may differ so much: its sums are added in another order."""
+_HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a cycle judges."""
+
+    data: Logits | WindowSummary
+    groups: NDArray[np.generic] | None
+    """of rows; a summary knows its own"""
+    samples: int
+    quarantined: int
+    horizon: int
+    first: str
+    """id of the oldest row, or the time where the oldest hour begins"""
+    last: str
+    """id of the newest row, or the time where the newest hour begins"""
+    hours: Hours | None
+    """None: made of rows"""
+    rows: Callable[[], Window]
+    """with which the sequential test begins"""
+
+
+def take(
+    store: Store,
+    settings: Settings,
+    model_id: int,
+    environment: str,
+    fitted: FittedQuantifier | LabeledLogits,
+    *,
+    classes: int,
+    due_at: datetime,
+    horizon: int,
+) -> Taken | None:
+    """The newest window of a population; None: it needs summaries, and they are not complete.
+
+    Where the quantifier could not be fitted there are no summaries, and rows will do: the cycle refuses.
+    """
+    since = due_at - settings.window_age
+    is_short = settings.window_age < SHORTEST_WINDOW_OF_HOURS
+    is_small = settings.window_samples <= LARGEST_WINDOW_OF_ROWS
+    if is_short or is_small or not isinstance(fitted, FittedQuantifier):
+        limit = settings.window_samples if is_short else min(settings.window_samples, LARGEST_WINDOW_OF_ROWS)
+        return _of_rows(
+            store.predictions.window(
+                model_id, environment, limit=limit, since=since, horizon=horizon, classes=classes
+            )
+        )
+    found = store.summaries.newest(
+        model_id, environment, fitted, samples=settings.window_samples, since=since
+    )
+    if found is None:
+        return None
+    return _of_hours(
+        found,
+        lambda: store.predictions.window(
+            model_id,
+            environment,
+            limit=settings.evidence_samples,
+            since=found.buckets[0],
+            horizon=found.horizon,
+            classes=classes,
+        ),
+    )
+
+
+def take_again(
+    store: Store,
+    cycle: Cycle,
+    inputs: Inputs,
+    fitted: FittedQuantifier | LabeledLogits,
+    *,
+    classes: int | None,
+) -> Taken:
+    """What `take` gave a past cycle; without `classes` no row is left out.
+
+    Raises:
+        NotFoundError: the log does not hold it any more.
+    """
+    if inputs.hours is None or not isinstance(fitted, FittedQuantifier):
+        window = store.predictions.window(
+            cycle.model_id,
+            cycle.environment,
+            limit=cycle.window_samples + (inputs.quarantined or 0),
+            since=EPOCH,
+            horizon=cycle.horizon,
+            classes=classes,
+        )
+        if len(window.ids) != cycle.window_samples:
+            raise _gone(f"only {len(window.ids)} of the {cycle.window_samples} predictions of this cycle")
+        return _of_rows(window)
+    hours = inputs.hours
+    found = store.summaries.remade(
+        cycle.model_id,
+        cycle.environment,
+        fitted,
+        since=hours.since,
+        until=hours.until,
+        horizon=cycle.horizon,
+        is_grouped=hours.is_grouped,
+    )
+    if _counts_digest(found.summary) != hours.counts_digest or not _close(found.summary, hours):
+        raise _gone(
+            f"{found.summary.samples} predictions of the {cycle.window_samples} of this cycle, or others"
+        )
+    return _of_hours(
+        found,
+        lambda: store.predictions.window(
+            cycle.model_id,
+            cycle.environment,
+            limit=inputs.limit,
+            since=hours.since,
+            horizon=cycle.horizon,
+            classes=classes,
+        ),
+    )
+
+
+def judged(report: AdaptationReport, taken: Taken) -> AdaptationReport:
+    """The report, as refusal where all of the window had to be left out."""
+    if taken.samples or not taken.quarantined:
+        return report
+    text = (
+        f"None of the {taken.quarantined} predictions can be judged: their logits are not finite, all equal, or of"
+        " another number of classes."
+    )
+    return replace(report, outcome="refuse", reasons=(Reason("window_invalid", text),))
+
+
+def _of_rows(window: Window) -> Taken:
+    return Taken(
+        data=window.logits,
+        groups=window.groups,
+        samples=len(window.ids),
+        quarantined=window.quarantined,
+        horizon=window.horizon,
+        first=str(window.ids[0]) if window.ids else "",
+        last=str(window.ids[-1]) if window.ids else "",
+        hours=None,
+        rows=lambda: window,
+    )
+
+
+def _of_hours(found: SummarisedWindow, rows: Callable[[], Window]) -> Taken:
+    hours = None
+    if found.buckets:
+        hours = Hours(
+            since=found.buckets[0],
+            until=found.buckets[-1] + _HOUR,
+            is_grouped=found.is_grouped,
+            counts_digest=_counts_digest(found.summary),
+            moments=tuple(found.summary.moments.tolist()),
+        )
+    return Taken(
+        data=found.summary,
+        groups=None,
+        samples=found.summary.samples,
+        quarantined=found.quarantined,
+        horizon=found.horizon,
+        first=found.buckets[0].isoformat() if found.buckets else "",
+        last=found.buckets[-1].isoformat() if found.buckets else "",
+        hours=hours,
+        rows=rows,
+    )
+
+
+def _counts_digest(summary: WindowSummary) -> str:
+    """SHA-256 (hex) over the number of samples in each cell, which is the same however they are added up."""
+    parts = (summary.cells.astype("<i8"), summary.counts.astype("<i8"))
+    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
+
+
+def _close(summary: WindowSummary, hours: Hours) -> bool:
+    moments = np.asarray(hours.moments)
+    return summary.moments.shape == moments.shape and bool(
+        (np.abs(summary.moments - moments) <= TOLERANCE * (np.abs(moments) + summary.samples)).all()
+    )
+
+
+def _gone(what: str) -> NotFoundError:
+    return NotFoundError(
+        f"the log holds {what}.",
+        field="cycle",
+        mend="Predictions older than the retention time are deleted; newer cycles can be replayed.",
+    )

@@ -1,0 +1,144 @@
+"""One monitor at a time: a cycle that takes long keeps its lease, one whose monitor was away or died does not."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from lifelong_core.deploy import FittedQuantifier
+from lifelong_core.errors import UnavailableError
+from lifelong_core.settings import Settings
+from lifelong_core.store import Model, Store
+from lifelong_core.store.leases import Lease, hold
+from lifelong_monitor.cycle import ELSEWHERE, CycleResult, run_cycle
+from lifelong_monitor.leasing import leased
+from lifelong_monitor.quantifiers import FittedQuantifiers
+from lifelong_monitor.schedule import due_before
+from tests.unit.monitor.population import SHIFTED, draw, predict
+
+MINUTE = timedelta(minutes=1)
+DUE = due_before(datetime.now(UTC), MINUTE)
+
+
+def test_a_lease_lasts_as_long_as_the_work(store: Store) -> None:
+    with leased(store.leases, "work", 2) as lease:
+        assert lease is not None
+        time.sleep(2.3)
+        assert store.leases.acquire("work", "another", 60) is None
+        with store.database.write() as connection:
+            hold(connection, lease)
+    assert store.leases.acquire("work", "another", 60) is not None
+    assert not [thread for thread in threading.enumerate() if thread.name == "lease"]
+
+
+def test_one_renewal_may_fail(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, failures = store.leases.renew, iter([UnavailableError("away for a moment.")])
+    is_renewed = threading.Event()
+
+    def fails_once(lease: Lease, seconds: float) -> Lease:
+        for failure in failures:
+            raise failure
+        renewed = real(lease, seconds)
+        is_renewed.set()
+        return renewed
+
+    monkeypatch.setattr(store.leases, "renew", fails_once)
+    with leased(store.leases, "work", 3) as lease:
+        assert lease is not None
+        before = lease.ends_at
+        assert is_renewed.wait(30)
+        assert lease.ends_at > before
+
+
+_MONITOR = """
+import sys
+from datetime import datetime
+from pathlib import Path
+from lifelong_core.settings import Settings
+from lifelong_core.store import Store
+from lifelong_monitor.cycle import run_cycle
+
+settings = Settings(data_directory=Path(sys.argv[1]), window_samples=600, lease_seconds=2)
+store = Store.open(settings.resolved_database_url, settings.resolved_artifacts_url)
+
+def about_to_write():
+    print("about to write", flush=True)
+    sys.stdin.readline()
+    return False
+
+model = store.models.get("lesions@1")
+result = run_cycle(store, settings, model, "clinic", datetime.fromisoformat(sys.argv[2]), stopping=about_to_write)
+print(result.outcome, flush=True)
+"""
+
+
+@contextmanager
+def another_monitor(settings: Settings) -> Iterator[subprocess.Popen[str]]:
+    """In the middle of the cycle, with a lease of two seconds, until a line comes."""
+    folder = str(settings.data_directory)
+    with subprocess.Popen(
+        [sys.executable, "-c", _MONITOR, folder, DUE.isoformat()],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "about to write\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def take_over(store: Store, settings: Settings, model: Model) -> CycleResult:
+    """Come back until the lease has ended, as the daemon does."""
+    short = settings.model_copy(update={"lease_seconds": 2.0})
+    deadline = time.monotonic() + 30
+    while (result := run_cycle(store, short, model, "clinic", DUE)).reason == ELSEWHERE:
+        assert time.monotonic() < deadline
+        assert result.again_in == 2
+        time.sleep(0.1)
+    return result
+
+
+def test_a_monitor_that_was_stopped_in_mid_cycle_writes_nothing_when_it_comes_back(
+    store: Store, settings: Settings, model: Model, tmp_path: Path
+) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    with another_monitor(settings) as process:
+        os.kill(process.pid, signal.SIGSTOP)
+        assert take_over(store, settings, model).outcome == "swap"
+        before = (store.cycles.list(), store.heads.list(model.reference), store.audit.list())
+        os.kill(process.pid, signal.SIGCONT)
+        assert process.communicate("\n", timeout=30)[0] == "skip\n"
+    assert (store.cycles.list(), store.heads.list(model.reference), store.audit.list()) == before
+    assert len(before[0]) == 1
+
+
+def test_when_a_monitor_dies_in_mid_cycle_another_takes_over(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    with another_monitor(settings) as process:
+        process.kill()
+        process.wait()
+        assert store.cycles.list() == []
+        assert take_over(store, settings, model).outcome == "swap"
+    assert len(store.cycles.list()) == 1
+    assert store.summaries.check(model, "clinic", fitted_of(store, settings, model)) == []
+
+
+def fitted_of(store: Store, settings: Settings, model: Model) -> FittedQuantifier:
+    fitted = FittedQuantifiers().get(store, model, model.calibration_set_id or 0, settings.quantifier)
+    assert isinstance(fitted, FittedQuantifier)
+    return fitted
