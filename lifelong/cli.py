@@ -8,6 +8,9 @@ from lifelong.commands import (
     adapt,
     calibrate,
     demo,
+    doctor,
+    export,
+    groups,
     heads,
     initialise,
     models,
@@ -40,6 +43,10 @@ for command in (
     adapt.adapt,
     heads.heads,
     tokens.tokens,
+    doctor.doctor,
+    export.export,
+    groups.erase,
+    groups.rotate_group_key,
     settings.settings,
 ):
     cli.add_command(command)

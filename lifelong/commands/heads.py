@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lifelong.commands.common import actor, as_json, open_store, print_rows
+from lifelong.commands.workers import place_name, running, workers
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -21,17 +22,19 @@ environment_option = click.option(
     "--environment", help="The environment; without it, the model's default head is meant."
 )
 
+sequence_option = click.option(
+    "--expected-sequence",
+    type=click.IntRange(min=0),
+    help="Number of the newest activation that you saw there (0: none); does nothing if there is a newer one.",
+)
+
 
 def _summary(head: "PostProcessingHead") -> dict[str, Any]:
     prevalence = zip(head.class_names, head.assumed_prevalence.tolist(), strict=True)
     return {"assumed_prevalence": ", ".join(f"{name} {share:.3f}" for name, share in prevalence)}
 
 
-def _place(environment: str | None) -> str:
-    return environment or "(default head)"
-
-
-@click.group(short_help="Heads: list, show, publish, roll back, pin, approve.")
+@click.group(short_help="Heads: list, show, publish, roll back, pin, approve; workers.")
 def heads() -> None:
     """Post-processing heads: list, show, publish, roll back, pin, and approve what cycles propose."""
 
@@ -40,25 +43,33 @@ def heads() -> None:
 @click.argument("model")
 @as_json
 def list_(model: str, *, as_json: bool) -> None:
-    """List the heads of MODEL, where each is active and where it is pinned."""
+    """List the heads of MODEL, where each is active, how many workers run it there, and where it is pinned."""
     with open_store() as store:
         chosen = store.models.get(model)
         registry = store.registry()
-        active: dict[int, list[str]] = {}
+        if registry is None:
+            raise TypeError("a registry that nobody knows yet is always given")
+        own = {
+            environment: record.version
+            for (model_id, environment), record in registry.heads.items()
+            if model_id == chosen.id
+        }
+        active: dict[int, list[str | None]] = {}
+        for environment, version in own.items():
+            active.setdefault(version, []).append(environment)
         pinned: dict[int, list[str]] = {}
-        if registry is not None:
-            for (model_id, environment), record in registry.heads.items():
-                if model_id == chosen.id:
-                    active.setdefault(record.version, []).append(_place(environment))
-            for pin in registry.pins.values():
-                if pin.model_id != chosen.id:
-                    continue
-                record = registry.heads.get((chosen.id, pin.environment)) or registry.heads[chosen.id, None]
-                pinned.setdefault(record.version, []).append(f"{_place(pin.environment)}: {pin.reason}")
+        for pin in registry.pins.values():
+            if pin.model_id != chosen.id or (chosen.id, pin.environment) in registry.damaged:
+                continue
+            version = own.get(pin.environment, own.get(None))
+            if version is not None:
+                pinned.setdefault(version, []).append(f"{place_name(pin.environment)}: {pin.reason}")
+        alive = [worker for worker in store.workers.list() if not worker.is_lost]
         rows = [
             {
                 "version": record.version,
-                "active_in": ", ".join(sorted(active.get(record.version, []))),
+                "active_in": ", ".join(sorted(place_name(place) for place in active.get(record.version, []))),
+                "workers": running(record, active.get(record.version, []), alive),
                 "pinned_in": "; ".join(pinned.get(record.version, [])),
                 "created_at": record.created_at.isoformat(timespec="seconds"),
                 "created_by": record.created_by,
@@ -66,7 +77,32 @@ def list_(model: str, *, as_json: bool) -> None:
             }
             for record in store.heads.list(model)
         ]
+        damaged = [reason for (model_id, _), reason in registry.damaged.items() if model_id == chosen.id]
+        damaged = sorted({*damaged, *store.heads.damaged(model).values()})
     print_rows(rows, as_json=as_json, empty="No head yet: `lifelong calibrate`.")
+    for reason in damaged:
+        click.echo(f"Warning: {reason}.", err=True)
+
+
+@heads.command()
+@click.argument("model")
+@environment_option
+@as_json
+def history(model: str, environment: str | None, *, as_json: bool) -> None:
+    """List what was active in one place, newest first; the number is what --expected-sequence takes."""
+    with open_store() as store:
+        rows = [
+            {
+                "sequence": one.sequence,
+                "version": one.head_version,
+                "reason": one.reason,
+                "follows_default": one.inherits,
+                "activated_at": one.activated_at.isoformat(timespec="seconds"),
+                "activated_by": one.activated_by,
+            }
+            for one in reversed(store.heads.activations(model, environment=environment))
+        ]
+    print_rows(rows, as_json=as_json, empty="Nothing was ever active there (sequence 0).")
 
 
 @heads.command()
@@ -82,7 +118,11 @@ def show(model: str, version: int) -> None:
 @click.argument("model")
 @click.argument("head", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @environment_option
-def publish(model: str, head: Path, environment: str | None) -> None:
+@sequence_option
+@click.option("--digest", help="Digest of the head that you mean; any other one is refused.")
+def publish(
+    model: str, head: Path, environment: str | None, expected_sequence: int | None, digest: str | None
+) -> None:
     """Publish the head in the JSON file HEAD; every worker serves it within a second."""
     from lifelong_core.deploy import PostProcessingHead
 
@@ -92,6 +132,8 @@ def publish(model: str, head: Path, environment: str | None) -> None:
             PostProcessingHead.from_json(head.read_text(errors="replace")),
             environment=environment,
             actor=actor(),
+            expected_sequence=expected_sequence,
+            expected_digest=digest,
         )
     click.echo(f"Published head {record.version}.")
 
@@ -99,31 +141,42 @@ def publish(model: str, head: Path, environment: str | None) -> None:
 @heads.command()
 @click.argument("model")
 @environment_option
-def rollback(model: str, environment: str | None) -> None:
+@sequence_option
+def rollback(model: str, environment: str | None, expected_sequence: int | None) -> None:
     """Go back to the head that was active before; every worker serves it within a second."""
     with open_store() as store:
-        record = store.heads.rollback(model, environment=environment, actor=actor())
+        record = store.heads.rollback(
+            model, environment=environment, actor=actor(), expected_sequence=expected_sequence
+        )
     click.echo(f"Head {record.version} is active again.")
 
 
 @heads.command()
 @click.argument("model")
 @environment_option
+@sequence_option
 @click.option("--reason", required=True, help="For whoever finds the pin later.")
-def pin(model: str, environment: str | None, reason: str) -> None:
+def pin(model: str, environment: str | None, expected_sequence: int | None, reason: str) -> None:
     """Hold the head that is active: no cycle replaces it until it is unpinned. People still may."""
     with open_store() as store:
-        store.heads.pin(model, environment=environment, reason=reason, actor=actor())
+        store.heads.pin(
+            model,
+            environment=environment,
+            reason=reason,
+            actor=actor(),
+            expected_sequence=expected_sequence,
+        )
     click.echo(f"Pinned: cycles leave the {_head_in(environment)} alone.")
 
 
 @heads.command()
 @click.argument("model")
 @environment_option
-def unpin(model: str, environment: str | None) -> None:
+@sequence_option
+def unpin(model: str, environment: str | None, expected_sequence: int | None) -> None:
     """Let cycles replace the head again."""
     with open_store() as store:
-        store.heads.unpin(model, environment=environment, actor=actor())
+        store.heads.unpin(model, environment=environment, actor=actor(), expected_sequence=expected_sequence)
     click.echo(f"Unpinned: cycles may replace the {_head_in(environment)} again.")
 
 
@@ -205,3 +258,6 @@ def _lines(proposal: dict[str, Any]) -> list[str]:
 
 def _head_in(environment: str | None) -> str:
     return "default head" if environment is None else f"head in {environment}"
+
+
+heads.add_command(workers)

@@ -22,10 +22,13 @@ def init() -> None:
         raise ConfigurationError(
             f"the folder {settings.data_directory} cannot be made: {error.strerror}.",
             field="LIFELONG_DATA_DIRECTORY",
+            mend="Choose a folder that this user can write to, on a disk with room.",
         ) from error
     Store.migrate(settings.resolved_database_url)
     load_group_key(settings.resolved_group_key_file, create=True)
-    with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
+    with Store.open(
+        settings.resolved_database_url, settings.resolved_artifacts_url, durability=settings.log_durability
+    ) as store:
         if store.tokens.list():
             click.echo(
                 f"{settings.data_directory} is ready; its tokens stay as they are (`lifelong tokens list`)."
@@ -43,5 +46,10 @@ def upgrade() -> None:
     from lifelong_core.settings import Settings
     from lifelong_core.store import Store
 
-    Store.migrate(Settings.load().resolved_database_url)
-    click.echo("The database has the schema of this version.")
+    migration = Store.migrate(Settings.load().resolved_database_url)
+    if migration.before == migration.after:
+        click.echo(f"Nothing to do: the database has the schema of this version, {migration.after}.")
+    elif migration.before is None:
+        click.echo(f"The database was empty; it has the schema {migration.after} now.")
+    else:
+        click.echo(f"Upgraded the database from schema {migration.before} to {migration.after}.")

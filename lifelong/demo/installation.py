@@ -53,7 +53,11 @@ class Installation:
 
     def open_store(self) -> Store:
         """The demo's own database."""
-        return Store.open(self.settings.resolved_database_url, self.settings.resolved_artifacts_url)
+        return Store.open(
+            self.settings.resolved_database_url,
+            self.settings.resolved_artifacts_url,
+            durability=self.settings.log_durability,
+        )
 
 
 def install(directory: Path) -> Installation:
@@ -73,7 +77,9 @@ def install(directory: Path) -> Installation:
     settings.data_directory.mkdir(parents=True)
     Store.migrate(settings.resolved_database_url)
     load_group_key(settings.resolved_group_key_file, create=True)
-    with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
+    with Store.open(
+        settings.resolved_database_url, settings.resolved_artifacts_url, durability=settings.log_durability
+    ) as store:
         _, token = store.tokens.create("demo", {Scope.ADMIN}, actor=ACTOR)
     return Installation(directory, settings, token)
 

@@ -5,11 +5,12 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import onnx
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
 from onnx import TensorProto, helper
 
@@ -18,7 +19,7 @@ from lifelong.commands.common import open_store
 from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, PostProcessingHead
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
-from lifelong_core.store import Cycle, new_prediction_id
+from lifelong_core.store import Cycle, new_prediction_id, tables
 
 
 @pytest.fixture
@@ -107,6 +108,92 @@ def test_publish_and_roll_back(run, served, tmp_path):
     (tmp_path / "head.json").write_text(run("heads", "show", "net", "1"))
     assert "head 2" in run("heads", "publish", "net", str(tmp_path / "head.json"))
     assert "Head 1 is active" in run("heads", "rollback", "net")
+
+
+def test_nothing_is_changed_that_changed_since_one_looked(run, served, tmp_path):
+    file = tmp_path / "head.json"
+    file.write_text(run("heads", "show", "net", "1"))
+    (first,) = json.loads(run("heads", "history", "net", "--json"))
+    assert (first["sequence"], first["version"], first["reason"]) == (1, 1, "publish")
+    seen = ("--expected-sequence", "1")
+    assert "head 2" in run("heads", "publish", "net", str(file), *seen)
+    for command in (
+        ("publish", "net", str(file)),
+        ("rollback", "net"),
+        ("pin", "net", "--reason", "held"),
+        ("unpin", "net"),
+    ):
+        with pytest.raises(LifelongError, match="changed meanwhile"):
+            run("heads", *command, *seen)
+    seen = ("--expected-sequence", "2")
+    run("heads", "pin", "net", "--reason", "held", *seen)
+    run("heads", "unpin", "net", *seen)
+    assert "Head 1" in run("heads", "rollback", "net", *seen)
+    history = json.loads(run("heads", "history", "net", "--json"))
+    assert [(one["sequence"], one["reason"]) for one in history] == [
+        (3, "rollback"),
+        (2, "publish"),
+        (1, "publish"),
+    ]
+    assert "sequence 0" in run("heads", "history", "net", "--environment", "site-a")
+
+
+def test_only_the_head_that_is_meant_is_published(run, served, tmp_path):
+    file = tmp_path / "head.json"
+    file.write_text(run("heads", "show", "net", "1"))
+    with pytest.raises(LifelongError, match="digest"):
+        run("heads", "publish", "net", str(file), "--digest", "0" * 64)
+    digest = PostProcessingHead.from_json(file.read_text()).digest
+    assert "head 2" in run("heads", "publish", "net", str(file), "--digest", digest)
+
+
+def test_workers_and_the_heads_that_they_run(run, served, tmp_path):
+    assert "No worker" in run("heads", "workers")
+    (head,) = json.loads(run("heads", "list", "net", "--json"))
+    assert head["workers"] == "0/0"
+    with open_store() as store:
+        model = store.models.get("net").id
+
+        def acknowledge(worker: str, version: int) -> None:
+            store.workers.acknowledge(
+                worker,
+                host="ward-3",
+                process=4711,
+                started_at=datetime.now(UTC),
+                revision=store.revision(),
+                heads={(model, None): version},
+            )
+
+        acknowledge("one", 1)
+        (tmp_path / "head.json").write_text(run("heads", "show", "net", "1"))
+        run("heads", "publish", "net", str(tmp_path / "head.json"))
+        acknowledge("two", 2)
+    assert [head["workers"] for head in json.loads(run("heads", "list", "net", "--json"))] == ["", "1/2"]
+    workers = json.loads(run("heads", "workers", "--json"))
+    assert [(worker["state"], worker["heads"]) for worker in workers] == [
+        ("up to date", "net@1 (default head): 2"),
+        ("behind", "net@1 (default head): 1"),
+    ]
+    assert "ward-3" in run("heads", "workers")
+    with open_store() as store, store.database.write() as connection:
+        long_ago = datetime.now(UTC) - timedelta(minutes=2)
+        connection.execute(sa.update(tables.workers).values(seen_at=long_ago))
+    assert [worker["state"] for worker in json.loads(run("heads", "workers", "--json"))] == ["lost", "lost"]
+    assert json.loads(run("heads", "list", "net", "--json"))[1]["workers"] == "0/0"
+
+
+def test_a_damaged_head_is_told_apart_and_the_others_are_listed(run, served, tmp_path):
+    (tmp_path / "head.json").write_text(run("heads", "show", "net", "1"))
+    run("heads", "publish", "net", str(tmp_path / "head.json"))
+    run("heads", "pin", "net", "--reason", "held")
+    with open_store() as store, store.database.write() as connection:
+        connection.execute(sa.update(tables.heads).where(tables.heads.c.version == 2).values(document="{"))
+    listed = CliRunner().invoke(cli, ["heads", "list", "net", "--json"])
+    assert [(head["version"], head["active_in"]) for head in json.loads(listed.stdout)] == [(1, "")]
+    assert listed.stderr.count("Warning: head 2 is damaged") == 1
+    with pytest.raises(LifelongError, match="head 2 is damaged"):
+        run("heads", "show", "net", "2")
+    assert "Head 1" in run("heads", "rollback", "net")
 
 
 def test_pin_and_unpin(run, served):

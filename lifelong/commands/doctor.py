@@ -1,0 +1,57 @@
+"""`lifelong doctor`: is everything in order?"""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from lifelong.doctor.findings import Result
+
+_COLOURS = {"ok": "green", "warning": "yellow", "failure": "red"}
+
+
+@click.command(short_help="Check the whole installation.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Do not read the whole database file, nor recompute the summaries from the log.",
+)
+def doctor(*, as_json: bool, quick: bool) -> None:
+    """Check settings, database, artifacts, keys, spool, disks, workers, monitor and summaries; change nothing.
+
+    Run it on each machine that serves, as the user that does. Exit status: 0 all in order, 1 with warnings, 2 with
+    failures.
+    """
+    from lifelong.doctor.examination import examine
+    from lifelong.doctor.findings import Level
+
+    worst = Level.OK
+    documents: list[dict[str, Any]] = []
+    for result in examine(quick=quick):
+        worst = max(worst, result.level)
+        if as_json:
+            documents.append(_document(result))
+        else:
+            _show(result)
+    if as_json:
+        click.echo(json.dumps({"status": worst.word, "checks": documents}, indent=1))
+    sys.exit(int(worst))
+
+
+def _document(result: "Result") -> dict[str, Any]:
+    findings = [
+        {"status": finding.level.word, "message": finding.message, "mend": finding.mend or None}
+        for finding in result.findings
+    ]
+    return {"check": result.name, "status": result.level.word, "findings": findings}
+
+
+def _show(result: "Result") -> None:
+    for finding in result.findings:
+        word = finding.level.word
+        click.echo(f"{click.style(f'{word:8}', fg=_COLOURS[word])} {result.name}: {finding.message}")
+        if finding.mend:
+            click.echo(f"         {finding.mend}")

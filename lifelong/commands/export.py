@@ -1,0 +1,73 @@
+"""`lifelong export`: the log of one environment as a Parquet file."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from lifelong.commands.common import open_store
+
+
+class Moment(click.ParamType):
+    """A day or a time in ISO 8601; without a zone it is UTC."""
+
+    name = "time"
+
+    def convert(
+        self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        """The aware time."""
+        if isinstance(value, datetime):
+            return value
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no time; write 2026-05-01 or 2026-05-01T12:00+02:00.", param, ctx)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+@click.command(short_help="Write the log of an environment to a Parquet file.")
+@click.option("--environment", required=True, help="Whose predictions.")
+@click.option(
+    "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file, *.parquet."
+)
+@click.option("--model", help="Only those of this model; needed where models have different classes.")
+@click.option("--since", type=Moment(), help="Only predictions made then or later (UTC, or with a zone).")
+@click.option("--until", type=Moment(), help="Only predictions made before.")
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+def export(
+    environment: str,
+    output: Path,
+    model: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    *,
+    force: bool,
+) -> None:
+    """Write the predictions of an environment with their labels to a Parquet file, while everything runs.
+
+    Groups are in it as hashes only. The names of the classes are in the metadata of the schema, under "lifelong".
+    """
+    from lifelong_core.errors import ConfigurationError, ConflictError
+
+    if output.exists() and not force:
+        raise ConflictError(f"{output} exists already.", field="--output", mend="Replace it with --force.")
+    if not output.parent.is_dir():
+        raise ConfigurationError(f"the folder {output.parent} does not exist.", field="--output")
+    try:
+        from lifelong.export import write_log
+    except ImportError as error:
+        raise ConfigurationError(
+            f"Parquet files cannot be written: {error}.",
+            mend="Install the extra: pip install 'lifelong[export]'.",
+        ) from error
+    with open_store() as store:
+        try:
+            rows = write_log(store, output, environment, model=model, since=since, until=until)
+        except OSError as error:
+            raise ConfigurationError(
+                f"{output} cannot be written: {error.strerror or error}.",
+                field="--output",
+                mend="Choose a folder that this user can write to, on a disk with room.",
+            ) from error
+    click.echo(f"Wrote {rows} predictions to {output}.")

@@ -1,0 +1,60 @@
+"""`lifelong heads workers`: which serving process runs which head."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from lifelong.commands.common import as_json, open_store, print_rows
+
+if TYPE_CHECKING:
+    from lifelong_core.store import HeadRecord, ServingWorker
+
+
+@click.command()
+@as_json
+def workers(*, as_json: bool) -> None:
+    """List the serving processes of all machines and the heads that each one runs."""
+    with open_store() as store:
+        models = {item.id: item.reference for item in store.models.list()}
+        current = store.revision()
+        rows = [
+            {
+                "host": worker.host,
+                "process": worker.process,
+                "state": _state(worker, current),
+                "seen_at": worker.seen_at.isoformat(timespec="seconds"),
+                "started_at": worker.started_at.isoformat(timespec="seconds"),
+                "revision": worker.revision,
+                "heads": ", ".join(
+                    f"{models[model_id]} {place_name(environment)}: {version}"
+                    for (model_id, environment), version in worker.heads.items()
+                    if model_id in models
+                ),
+            }
+            for worker in store.workers.list()
+        ]
+    print_rows(rows, as_json=as_json, empty="No worker has been heard of within a day: `lifelong serve`.")
+
+
+def place_name(environment: str | None) -> str:
+    """How people are told where a head is active."""
+    return environment or "(default head)"
+
+
+def running(record: "HeadRecord", places: Sequence[str | None], alive: Sequence["ServingWorker"]) -> str:
+    """How many of the workers run an active head in all the places where it is active, e.g. `2/2`."""
+    if not places:
+        return ""
+    found = [
+        worker
+        for worker in alive
+        if all(worker.heads.get((record.model_id, place)) == record.version for place in places)
+    ]
+    return f"{len(found)}/{len(alive)}"
+
+
+def _state(worker: "ServingWorker", revision: int) -> str:
+    if worker.is_lost:
+        return "lost"
+    return "up to date" if worker.revision == revision else "behind"

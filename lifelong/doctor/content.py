@@ -1,0 +1,55 @@
+"""Checks of what the database refers to: artifacts, heads, the group key."""
+
+import stat
+from collections.abc import Iterator
+
+from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
+from lifelong_core.errors import LifelongError
+from lifelong_core.store.privacy import load_group_keys
+
+
+def artifacts(installation: Installation) -> Iterator[Finding]:
+    """Graphs and calibration sets are there and whole."""
+    store = installation.store
+    wanted: dict[str, str] = {}
+    for model in store.models.list():
+        if model.artifact is not None:
+            wanted[model.artifact] = f"the graph of {model.reference}"
+        for one in store.calibration_sets.list(model.reference):
+            wanted[one.digest] = f"calibration set {one.id} of {model.reference}"
+    for digest, name in wanted.items():
+        try:
+            store.artifacts.get(digest)
+        except LifelongError as error:
+            yield failure(f"{name}: {error.message}", error.mend or "Bring it back from the backup.")
+    yield ok(f"{len(wanted)} there and whole.")
+
+
+def heads(installation: Installation) -> Iterator[Finding]:
+    """Every head can be served."""
+    store = installation.store
+    registry = store.registry()
+    if registry is None:
+        raise TypeError("a registry that nobody knows yet is always given")
+    for reason in sorted(set(registry.damaged.values())):
+        yield failure(f"{reason}.", "Publish a head there again, or roll back.")
+    total = 0
+    for model in store.models.list():
+        damaged = set(store.heads.damaged(model.reference).values()) - set(registry.damaged.values())
+        for reason in sorted(damaged):
+            yield warning(f"{reason}; it is not in force anywhere.", "It cannot be rolled back to.")
+        total += len(store.heads.list(model.reference))
+    yield ok(f"{total} published, {len(registry.heads)} in force.")
+
+
+def group_key(installation: Installation) -> Iterator[Finding]:
+    """It is there, and nobody else reads it."""
+    path = installation.settings.resolved_group_key_file
+    keys = load_group_keys(path)
+    others = stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
+    if others:
+        yield warning(
+            f"others than its owner may use {path}: with the key, groups can be guessed by trying.",
+            f"chmod 600 {path}",
+        )
+    yield ok(f"{len(keys)} in {path}; the first one is used." if len(keys) > 1 else f"in {path}.")

@@ -1,0 +1,91 @@
+"""Checks of the database."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
+
+_MOST = 5
+"""Of several alike so many are named."""
+_OVERDUE = timedelta(days=1)
+"""The monitor deletes once an hour; so late nobody does."""
+
+
+def writable(installation: Installation) -> Iterator[Finding]:
+    """A commit succeeds, and survives what the settings say."""
+    store, durability = installation.store, installation.settings.log_durability
+    store.check_writable()
+    for name in store.health.unsafe_settings():
+        yield failure(
+            f"the server runs with {name} = off: a power failure may damage the whole database.",
+            f"Set {name} = on in postgresql.conf and reload the server.",
+        )
+    survives = "a power failure" if durability == "power" else "the death of any process"
+    if store.database.is_postgresql:
+        survives = "a power failure"
+    yield ok(f"a commit succeeds; it survives {survives}.")
+
+
+def integrity(installation: Installation) -> Iterator[Finding]:
+    """The file is whole, and the log has its partitions."""
+    health, today = installation.store.health, installation.now.date()
+    if not installation.quick:
+        for line in health.damage()[:_MOST]:
+            yield failure(f"the database file is damaged: {line}.", "Bring it back from the backup.")
+    missing = health.days_without_partition(today, 2)
+    if missing:
+        yield failure(
+            f"the log has no partition for {missing[0]}: retention has to delete that day row by row.",
+            "Is `lifelong monitor` running? It makes them; `lifelong upgrade` does, too.",
+        )
+    elif missing := health.days_without_partition(today, 7):
+        yield warning(
+            f"the log has no partition for {missing[0]} yet.",
+            "Is `lifelong monitor` running? It makes them a week ahead.",
+        )
+    elsewhere = [day for day in health.days_in_default_partition() if day >= today]
+    if elsewhere:
+        yield warning(
+            f"predictions of {elsewhere[0]} are in the default partition.",
+            "They are read as any others; a clock may be wrong on the machine that made them.",
+        )
+    if installation.store.database.is_postgresql:
+        yield ok("the log has its partitions for the week ahead.")
+    else:
+        yield ok("the file was not read (--quick)." if installation.quick else "the file is whole.")
+
+
+def audit_log(installation: Installation) -> Iterator[Finding]:
+    """No entry is missing."""
+    for gap in installation.store.audit.gaps()[:_MOST]:
+        entries = f"{gap[0]}" if len(gap) == 1 else f"{gap[0]} to {gap[-1]}"
+        yield failure(
+            f"entry {entries} of the audit log is missing: somebody deleted it.",
+            "Compare with a backup; nothing in the product deletes entries.",
+        )
+    newest = installation.store.audit.list(limit=1)
+    yield ok(f"{newest[0].id if newest else 0} entries without a gap.")
+
+
+def retention(installation: Installation) -> Iterator[Finding]:
+    """What should have been deleted is gone."""
+    settings = installation.settings
+    late = (installation.now - _OVERDUE).date()
+    for environment in installation.store.retention.overdue(settings.retention_for, late)[:_MOST]:
+        yield failure(
+            f"{environment} holds predictions older than {settings.retention_for(environment)} days.",
+            "Is `lifelong monitor` running? It deletes them.",
+        )
+    shorter = [
+        days
+        for days in (settings.retention_days, *settings.environment_retention_days.values())
+        if days is not None and timedelta(days=days) < settings.window_age
+    ]
+    if shorter:
+        yield warning(
+            f"predictions are deleted after {min(shorter)} days, but a window may reach"
+            f" {settings.window_age.days} days back.",
+            "Windows are smaller than the settings say: lower LIFELONG_WINDOW_SECONDS or keep predictions longer.",
+        )
+    keeps = settings.retention_days is None and not settings.environment_retention_days
+    yield ok("predictions are kept for ever." if keeps else "nothing older than it may be.")

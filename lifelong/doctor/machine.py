@@ -1,0 +1,114 @@
+"""Checks of this machine: the spool and the disks."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+from fsspec.core import split_protocol
+
+from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
+from lifelong_core.store.database_errors import sqlite_file
+from lifelong_core.store.spool import Spool
+
+_WAITS_TOO_LONG = timedelta(minutes=5)
+"""A spool is empty within seconds when the database answers, as it does while this is being looked at."""
+_NEARLY_FULL = 0.8
+_FEW_BYTES = 1 << 30
+_NO_BYTES = 100 << 20
+
+
+def spool(installation: Installation) -> Iterator[Finding]:
+    """Nothing waits long, and nothing was put aside."""
+    settings = installation.settings
+    folder = settings.resolved_spool_directory
+    opened = Spool(folder, maximum_bytes=settings.maximum_spool_bytes)
+    try:
+        state = opened.state()
+        refused = opened.refused()
+    finally:
+        opened.close()
+    if state.oldest is not None:
+        age = installation.now - state.oldest
+        found = failure if age > _WAITS_TOO_LONG else warning
+        yield found(
+            f"{state.predictions} predictions wait in {folder}, the first for {_span(age)}.",
+            "The service delivers them while the database answers: is `lifelong serve` running here?",
+        )
+    if state.bytes > _NEARLY_FULL * state.maximum_bytes:
+        yield failure(
+            f"it holds {_megabytes(state.bytes)} of {_megabytes(state.maximum_bytes)}; when it is full,"
+            " predictions get 503.",
+            "Bring the database back, or raise LIFELONG_MAXIMUM_SPOOL_BYTES.",
+        )
+    if state.damaged_records:
+        yield warning(
+            f"{state.damaged_records} damaged pieces were put aside in {folder / 'damaged'}.",
+            "Torn ends of killed writers are harmless: their requests were never answered. More than one per kill"
+            " means a bad disk.",
+        )
+    if state.refused_records:
+        yield warning(
+            f"the log refused {state.refused_records} entries for good, the last because {refused[-1].reason}",
+            f"They are kept in {folder / 'refused'}; tell the developers.",
+        )
+    if not _can_write(folder):
+        yield failure(
+            f"this user cannot write to {folder}: without it an outage of the database stops predictions.",
+            "Give the folder to the user that runs the product, or name another: LIFELONG_SPOOL_DIRECTORY.",
+        )
+    yield ok(f"{state.predictions} predictions wait in {folder}.")
+
+
+def disks(installation: Installation) -> Iterator[Finding]:
+    """There is room."""
+    settings = installation.settings
+    places = {"data directory": settings.data_directory, "spool": settings.resolved_spool_directory}
+    file = sqlite_file(installation.store.database.url)
+    if file is not None:
+        places["database"] = file.parent
+    protocol, folder = split_protocol(settings.resolved_artifacts_url)
+    if protocol in (None, "file", "local"):
+        places["artifacts"] = Path(folder)
+    least = None
+    for name, place in places.items():
+        there = _existing(place)
+        usage = shutil.disk_usage(there)
+        least = usage.free if least is None else min(least, usage.free)
+        if usage.free < _NO_BYTES:
+            yield failure(
+                f"the disk of the {name} ({there}) has {_megabytes(usage.free)} left.", "Make room there."
+            )
+        elif usage.free < _FEW_BYTES or (name == "spool" and usage.free < settings.maximum_spool_bytes):
+            yield warning(
+                f"the disk of the {name} ({there}) has {_megabytes(usage.free)} left"
+                + (
+                    f"; the spool may take {_megabytes(settings.maximum_spool_bytes)}."
+                    if name == "spool"
+                    else "."
+                ),
+                "Make room there.",
+            )
+    yield ok(f"{_megabytes(least or 0)} free at least.")
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest above it that exists."""
+    return next(one for one in (folder.resolve(), *folder.resolve().parents) if one.exists())
+
+
+def _can_write(folder: Path) -> bool:
+    return os.access(_existing(folder), os.W_OK | os.X_OK)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"
+
+
+def _span(age: timedelta) -> str:
+    seconds = max(0, round(age.total_seconds()))
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"

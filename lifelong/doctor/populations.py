@@ -1,0 +1,76 @@
+"""Checks of what the monitor makes of the log: the window summaries, and rows that nobody can judge."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
+from lifelong_core.deploy import FittedQuantifier, quantifier
+from lifelong_core.errors import UnidentifiableError
+from lifelong_core.store import Model
+from lifelong_core.store.health import SummaryState
+
+_ALL = datetime(1970, 1, 1, tzinfo=UTC)
+_MISSED_CYCLES = 2
+_MOST = 5
+
+
+def summaries(installation: Installation) -> Iterator[Finding]:
+    """They keep up with the log, and are what a recomputation from the log gives."""
+    store = installation.store
+    models = {model.id: model for model in store.models.list()}
+    fitted: dict[int, FittedQuantifier | None] = {}
+    checked = 0
+    for model_id, environment in store.predictions.populations(_ALL):
+        model = models[model_id]
+        if model_id not in fitted:
+            fitted[model_id] = _fitted(installation, model)
+        method = fitted[model_id]
+        if method is None:
+            continue
+        state = store.health.summaries(model_id, environment, method.digest)
+        place = f"{model.reference} in {environment}"
+        if state is None:
+            yield warning(f"{place}: nothing is summarised yet.", "Is `lifelong monitor` running?")
+            continue
+        yield from _of_state(installation, place, state)
+        if not installation.quick:
+            for difference in store.summaries.check(model, environment, method)[:_MOST]:
+                yield failure(
+                    f"{difference} (recomputed from the log)",
+                    "Do not trust estimates of this place; tell the developers.",
+                )
+        checked += 1
+    how = "not recomputed (--quick)" if installation.quick else "equal to a recomputation from the log"
+    yield ok(f"{checked} populations summarised, {how}.")
+
+
+def _of_state(installation: Installation, place: str, state: SummaryState) -> Iterator[Finding]:
+    patience = _MISSED_CYCLES * timedelta(seconds=installation.settings.cycle_interval_seconds)
+    if state.oldest_unread is not None and installation.now - state.oldest_unread > patience:
+        yield warning(
+            f"{place}: {state.unread} predictions since {state.oldest_unread:%Y-%m-%d %H:%M} UTC are not in the"
+            " summaries.",
+            "Is `lifelong monitor` running? After an outage it catches up by itself.",
+        )
+    if state.stale:
+        yield warning(
+            f"{place}: {state.stale} hours have to be summarised anew, since predictions were deleted.",
+            "The next cycle does it: is `lifelong monitor` running?",
+        )
+    if state.quarantined:
+        yield warning(
+            f"{place}: {state.quarantined} predictions cannot be judged (not finite, all equal, or of another"
+            " number of classes).",
+            "Look at the model that sends them; estimates leave them out.",
+        )
+
+
+def _fitted(installation: Installation, model: Model) -> FittedQuantifier | None:
+    """The quantifier that the monitor uses; None where it has none to use."""
+    if model.calibration_set_id is None:
+        return None
+    labelled = installation.store.calibration_sets.load(model.calibration_set_id)
+    try:
+        return quantifier(installation.settings.quantifier).fit(labelled)
+    except UnidentifiableError:
+        return None

@@ -1,0 +1,167 @@
+"""The log of one environment as a Parquet file."""
+
+import json
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.store import logged_at
+from lifelong_core.store.files import replacing
+
+if TYPE_CHECKING:
+    from lifelong_core.store import Model, Store, Task
+    from lifelong_core.store.exports import LoggedPage
+
+SCHEMA_VERSION = 1
+ABSTAIN = "abstain"
+"""Name of the decision behind the last class."""
+_PAGE_VALUES = 2_000_000
+"""Logits that are in memory at once, or some more."""
+_LARGEST_PAGE = 20_000
+
+
+def write_log(
+    store: "Store",
+    path: Path,
+    environment: str,
+    *,
+    model: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> int:
+    """Write the predictions of an environment, all those that are in the log now; returns their number.
+
+    They come a page at a time, by model and then by time. The file gets its name when it is whole.
+
+    Args:
+        store: with the log.
+        path: of the file; what is there is replaced.
+        environment: its name.
+        model: only its predictions; None: those of all models.
+        since: aware; only predictions made then or later.
+        until: aware; only predictions made before.
+
+    Raises:
+        NotFoundError: there is no such environment, or no such model.
+        InvalidInputError: the models differ in their number of classes.
+        OSError: the file cannot be written.
+    """
+    if environment not in store.environments.list():
+        raise NotFoundError(f"there is no environment {environment!r}.", field="--environment")
+    models = _models(store, environment, model)
+    tasks = {task.id: task for task in store.tasks.list()}
+    classes = _classes([tasks[one.task_id] for one in models])
+    schema = _schema(classes, _description(environment, models, tasks))
+    horizon = store.exports.horizon()
+    size = max(1, min(_LARGEST_PAGE, _PAGE_VALUES // classes))
+    rows = 0
+    with replacing(path) as draft:
+        # Only its owner reads it: it holds what patients were diagnosed with.
+        draft.touch(mode=0o600)
+        with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+            for one in models:
+                names = (*tasks[one.task_id].class_names, ABSTAIN)
+                for page in store.exports.pages(
+                    one.id, environment, horizon=horizon, since=since, until=until, size=size
+                ):
+                    writer.write_table(_table(page, schema, one.reference, environment, names, classes))
+                    rows += len(page.ids)
+    return rows
+
+
+def _models(store: "Store", environment: str, reference: str | None) -> list["Model"]:
+    if reference is not None:
+        return [store.models.get(reference)]
+    chosen = store.exports.models(environment)
+    found = [model for model in store.models.list() if model.id in chosen]
+    if not found:
+        raise NotFoundError(f"nothing was logged in {environment!r} yet.", field="--environment")
+    return found
+
+
+def _classes(tasks: list["Task"]) -> int:
+    numbers = sorted({len(task.class_names) for task in tasks})
+    if len(numbers) > 1:
+        raise InvalidInputError(
+            f"the models of this environment have {' and '.join(map(str, numbers))} classes.",
+            field="--model",
+            mend="Export one model at a time.",
+        )
+    return numbers[0]
+
+
+def _description(environment: str, models: list["Model"], tasks: dict[int, "Task"]) -> dict[str, Any]:
+    """What the columns do not say."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "product_version": metadata.version("lifelong"),
+        "exported_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "environment": environment,
+        "models": {
+            model.reference: {
+                "task": tasks[model.task_id].name,
+                "class_names": list(tasks[model.task_id].class_names),
+            }
+            for model in models
+        },
+    }
+
+
+def _schema(classes: int, description: dict[str, Any]) -> pa.Schema:
+    name = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema(
+        [
+            pa.field("id", pa.string(), nullable=False),
+            pa.field("logged_at", pa.timestamp("ms", tz="UTC"), nullable=False),
+            pa.field("model", name, nullable=False),
+            pa.field("environment", name, nullable=False),
+            pa.field("head_version", pa.int32(), nullable=False),
+            pa.field("decision", pa.int32(), nullable=False),
+            pa.field("decision_name", name),
+            pa.field("logits", pa.list_(pa.float32(), classes)),
+            pa.field("group", pa.string()),
+            pa.field("label", pa.int32()),
+            pa.field("label_recorded_at", pa.timestamp("us", tz="UTC")),
+        ],
+        metadata={"lifelong": json.dumps(description)},
+    )
+
+
+def _table(
+    page: "LoggedPage",
+    schema: pa.Schema,
+    model: str,
+    environment: str,
+    names: tuple[str, ...],
+    classes: int,
+) -> pa.Table:
+    rows = len(page.ids)
+    columns: dict[str, Any] = {
+        "id": [str(one) for one in page.ids],
+        "logged_at": [logged_at(one) for one in page.ids],
+        "model": [model] * rows,
+        "environment": [environment] * rows,
+        "head_version": page.head_versions,
+        "decision": page.decisions,
+        "decision_name": [names[one] if 0 <= one < len(names) else None for one in page.decisions],
+        "logits": _logits(page.logits, classes),
+        "group": [None if one is None else bytes(one).hex() for one in page.groups],
+        "label": page.labels,
+        "label_recorded_at": page.labels_recorded_at,
+    }
+    return pa.table(columns, schema=schema)
+
+
+def _logits(blobs: list[bytes], classes: int) -> pa.Array:
+    """Rows of another length, which this model did not give, are null."""
+    is_other = np.array([len(blob) != 4 * classes for blob in blobs])
+    nothing = bytes(4 * classes)
+    content = b"".join(nothing if other else blob for blob, other in zip(blobs, is_other, strict=True))
+    values = pa.array(np.frombuffer(content, dtype="<f4"))
+    return pa.FixedSizeListArray.from_arrays(values, classes, mask=pa.array(is_other))

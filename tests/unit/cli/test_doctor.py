@@ -1,0 +1,358 @@
+"""A sound installation is found to be sound; each deliberate damage is found, in words that say what to do."""
+
+import json
+import shutil
+import socket
+import sqlite3
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+
+from lifelong.cli import cli
+from lifelong.commands.common import open_store
+from lifelong.doctor import examination, processes
+from lifelong_core.deploy import quantifier
+from lifelong_core.deploy.quantification.codebook import Codebook
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.store import (
+    LogEntry,
+    Prediction,
+    Store,
+    identifiers,
+    new_prediction_id,
+    register_calibration,
+    schema,
+    tables,
+)
+from lifelong_core.store.engine import Database
+from lifelong_core.store.spool import Spool
+from tests.unit.store.samples import CLASSES, COSTS, calibration, cycle, head
+
+DATA = Path("lifelong-data")
+NOW = datetime.now(UTC)
+
+
+def prediction(
+    *, days_ago: float = 0, environment: str = "clinic", logits: tuple[float, ...] = (1, 2, 3)
+) -> Prediction:
+    identity = new_prediction_id()
+    if days_ago:
+        identity = UUID(
+            int=identifiers.first_id_at(NOW - timedelta(days=days_ago)).int + identity.int % 2**60
+        )
+    return Prediction(identity, 1, environment, 1, 0, np.array(logits, np.float32))
+
+
+def log(store: Store, *rows: Prediction) -> None:
+    store.predictions.append([LogEntry((row,)) for row in rows])
+
+
+def fold(store: Store) -> None:
+    fitted = quantifier("CC").fit(calibration())
+    while not store.summaries.fold(store.models.get("net"), "clinic", fitted, classes=3).is_done:
+        pass
+
+
+def acknowledge(store: Store, *, revision: int | None = None, worker: str = "w1") -> None:
+    store.workers.acknowledge(
+        worker,
+        host=socket.gethostname(),
+        process=7,
+        started_at=NOW,
+        revision=store.revision() if revision is None else revision,
+        heads={},
+    )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def codebooks_made_once():
+    """A pure function of the calibration set, and most of what a check takes."""
+    with pytest.MonkeyPatch.context() as patched:
+        make, made = Codebook.of, dict[str, Codebook]()
+        patched.setattr(
+            Codebook, "of", lambda given: made.setdefault(given.digest, made.get(given.digest) or make(given))
+        )
+        yield
+
+
+@pytest.fixture(scope="module")
+def sound(made_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data directory of an installation that serves and is watched, with some predictions."""
+    folder = tmp_path_factory.mktemp("sound") / DATA
+    shutil.copytree(made_once, folder)
+    with Store.open(f"sqlite:///{folder}/lifelong.db", f"file://{folder}/artifacts") as opened:
+        opened.tasks.add("lesions", CLASSES, COSTS, actor="tests")
+        opened.models.add("lesions", "net", kind="external", actor="tests")
+        register_calibration(opened, "net", calibration(), actor="tests")
+        opened.environments.ensure("clinic", limit=9)
+        log(opened, *(prediction() for _ in range(5)))
+        fold(opened)
+        ran = cycle(opened.models.get("net"), due_at=NOW)
+        opened.cycles.finish(replace(ran, environment="clinic"), candidate=None, expected_sequence=None)
+        acknowledge(opened)
+    return folder
+
+
+@pytest.fixture
+def store(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Of a sound installation of the test's own."""
+    shutil.copytree(sound, tmp_path / DATA)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LIFELONG_QUANTIFIER", "CC")
+    monkeypatch.setenv("LIFELONG_MAXIMUM_SPOOL_BYTES", "1000000")
+    monkeypatch.setattr(processes, "_CATCHING_UP_SECONDS", 0)
+    with open_store() as opened:
+        acknowledge(opened)
+        yield opened
+
+
+def examine(*arguments: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    """The exit status, and the checks by name."""
+    result = CliRunner().invoke(cli, ["doctor", "--json", *arguments], catch_exceptions=False)
+    document = json.loads(result.stdout)
+    assert ["ok", "warning", "failure"][result.exit_code] == document["status"]
+    return result.exit_code, {check["check"]: check for check in document["checks"]}
+
+
+def expect(check: str, status: str, *words: str, only: bool = True) -> None:
+    """That one check finds this, by default as the only one."""
+    _, checks = examine()
+    found = checks[check]
+    assert found["status"] == status, checks
+    said = " ".join(f"{finding['message']} {finding['mend']}" for finding in found["findings"])
+    for word in words:
+        assert word in said
+    if only:
+        assert [name for name, one in checks.items() if one["status"] != "ok"] == [check] * (status != "ok")
+
+
+def update(store: Store, statement: Any) -> None:
+    with store.database.write() as connection:
+        connection.execute(statement)
+
+
+def test_a_sound_installation_is_in_order(store: Store):
+    before = (store.revision(), len(store.audit.list()), sorted(DATA.rglob("*")))
+    for arguments in ((), ("--quick",)):
+        status, checks = examine(*arguments)
+        assert (status, {check["status"] for check in checks.values()}) == (0, {"ok"}), checks
+        assert list(checks) == ["settings", "database", *examination.CHECKS]
+    assert (store.revision(), len(store.audit.list()), sorted(DATA.rglob("*"))) == before
+
+
+def test_people_get_lines_with_what_to_do(store: Store):
+    (DATA / "group.key").chmod(0o644)
+    result = CliRunner().invoke(cli, ["doctor"], catch_exceptions=False)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert "ok       audit log: 6 entries without a gap." in lines
+    index = next(index for index, line in enumerate(lines) if line.startswith("warning  group key: others"))
+    assert lines[index + 1].strip() == f"chmod 600 {DATA / 'group.key'}"
+
+
+def test_settings_that_cannot_be_read(store: Store, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LIFELONG_WORKERS", "0")
+    expect("settings", "failure", "LIFELONG_WORKERS")
+
+
+def test_an_older_schema(store: Store):
+    database = Database(f"sqlite:///{DATA.resolve()}/lifelong.db")
+    schema.downgrade(database, "0001")
+    database.close()
+    expect("database", "failure", "lifelong upgrade")
+
+
+def test_a_database_that_takes_no_changes(store: Store, monkeypatch: pytest.MonkeyPatch):
+    url = f"sqlite:///file:{DATA.resolve()}/lifelong.db?mode=ro&uri=true"
+    monkeypatch.setenv("LIFELONG_DATABASE_URL", url)
+    expect("writing", "failure", "read-only here")
+
+
+def test_a_damaged_file(store: Store):
+    store.close()
+    file = DATA / "lifelong.db"
+    connection = sqlite3.connect(file)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    query = "SELECT rootpage FROM sqlite_master WHERE name = 'ix_predictions_commit_order'"
+    page = connection.execute(query).fetchone()[0]
+    size = connection.execute("PRAGMA page_size").fetchone()[0]
+    connection.close()
+    content = bytearray(file.read_bytes())
+    content[(page - 1) * size + 8 : page * size] = bytes(size - 8)
+    file.write_bytes(content)
+    expect("integrity", "failure", "the database file is damaged", "backup", only=False)
+    assert examine("--quick")[1]["integrity"]["status"] == "ok"
+
+
+def test_an_audit_entry_that_is_gone(store: Store):
+    update(store, sa.delete(tables.audit).where(tables.audit.c.id == 3))
+    expect("audit log", "failure", "entry 3 of the audit log is missing")
+
+
+def test_predictions_that_should_have_been_deleted(store: Store, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LIFELONG_ENVIRONMENT_RETENTION_DAYS", '{"clinic": 8}')
+    expect("retention", "ok")
+    log(store, prediction(days_ago=9.5))
+    fold(store)
+    expect("retention", "ok")
+    log(store, prediction(days_ago=11.5))
+    fold(store)
+    expect("retention", "failure", "clinic holds predictions older than 8 days", "lifelong monitor")
+    assert store.retention.delete_expired({"clinic": 8}.get, NOW.date()).predictions >= 1
+    fold(store)
+    monkeypatch.setenv("LIFELONG_ENVIRONMENT_RETENTION_DAYS", '{"clinic": 3}')
+    expect("retention", "warning", "deleted after 3 days", "LIFELONG_WINDOW_SECONDS")
+
+
+def test_an_artifact_that_is_gone_or_damaged(store: Store):
+    store.models.add("lesions", "second", kind="external", actor="tests")
+    kept = store.calibration_sets.add("second", calibration(7), actor="tests")
+    acknowledge(store)
+    expect("artifacts", "ok")
+    artifact = store.artifacts.path(kept.digest)
+    whole = artifact.read_bytes()
+    artifact.write_bytes(whole[:-1] + b"X")
+    expect("artifacts", "failure", "calibration set 2 of second@1", "other bytes", "backup")
+    artifact.unlink()
+    expect("artifacts", "failure", "calibration set 2 of second@1", "is not in")
+
+
+def test_damaged_heads(store: Store):
+    store.heads.publish("net", head(0.5), environment=None, actor="tests")
+    acknowledge(store)
+    documents = tables.heads.c.document
+    for version, status, words in ((1, "warning", "not in force"), (2, "failure", "roll back")):
+        edited = sa.func.replace(documents, '"assumed_prevalence"', '"presumed_prevalence"')
+        update(
+            store, sa.update(tables.heads).where(tables.heads.c.version == version).values(document=edited)
+        )
+        expect("heads", status, f"head {version}", words)
+
+
+def test_a_group_key_that_is_gone_or_read_by_others(store: Store):
+    (DATA / "group.key").chmod(0o640)
+    expect("group key", "warning", "chmod 600")
+    (DATA / "group.key").write_text("abcd")
+    expect("group key", "failure", "backup")
+    (DATA / "group.key").unlink()
+    expect("group key", "failure", "does not exist", "backup")
+
+
+@pytest.fixture
+def spool(store: Store):
+    opened = Spool(DATA / "spool", maximum_bytes=1_000_000)
+    yield opened
+    opened.close()
+
+
+def test_predictions_that_wait_in_the_spool(store: Store, spool: Spool):
+    spool.append([LogEntry((prediction(),))])
+    expect("spool", "warning", "1 predictions wait", "lifelong serve")
+    spool.deliver(lambda _: None)
+    expect("spool", "ok")
+    spool.append([LogEntry((prediction(days_ago=3),))])
+    expect("spool", "failure", "the first for 3 days")
+    rows = tuple(prediction(logits=tuple(range(100))) for _ in range(2000))
+    spool.append([LogEntry(rows)])
+    expect("spool", "failure", "of 1 MB", "503", "LIFELONG_MAXIMUM_SPOOL_BYTES")
+
+
+def test_what_the_spool_put_aside(store: Store, spool: Spool):
+    def refuse(_: object) -> None:
+        raise InvalidInputError("nobody takes this.")
+
+    spool.append([LogEntry((prediction(),))])
+    spool.deliver(refuse)
+    expect("spool", "warning", "refused 1 entries", "nobody takes this")
+    spool.append([LogEntry((prediction(),))])
+    segment = next((DATA / "spool").glob("*.segment"))
+    spool.close()
+    segment.write_bytes(segment.read_bytes()[:-3])
+    spool.append([LogEntry((prediction(),))])
+    spool.deliver(lambda _: None)
+    expect("spool", "warning", "1 damaged pieces")
+
+
+def test_a_spool_that_cannot_be_used(store: Store):
+    (DATA / "spool").write_text("in the way")
+    expect("spool", "failure", "spool", only=False)
+
+
+@pytest.mark.parametrize(("free", "status"), [(50 << 20, "failure"), (500 << 20, "warning")])
+def test_a_disk_with_little_room(store: Store, free: int, status: str, monkeypatch: pytest.MonkeyPatch):
+    usage = shutil.disk_usage(DATA)._replace(free=free)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    expect("disk space", status, "the disk of the data directory", "MB left")
+
+
+def test_a_disk_with_less_room_than_the_spool_may_take(store: Store, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LIFELONG_MAXIMUM_SPOOL_BYTES", "2000000000")
+    usage = shutil.disk_usage(DATA)._replace(free=1_900_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    expect("disk space", "warning", "the disk of the spool", "may take 2,000 MB")
+
+
+def test_workers_that_are_gone_or_behind(store: Store):
+    acknowledge(store, revision=0, worker="w2")
+    expect("workers", "warning", "older state of the registry")
+    update(store, sa.update(tables.workers).values(seen_at=NOW - timedelta(hours=1)))
+    expect("workers", "warning", "was seen last at", "no worker is running")
+    update(store, sa.delete(tables.workers))
+    expect("workers", "warning", "no worker is running", "lifelong serve")
+
+
+def test_a_monitor_that_does_not_run(store: Store):
+    lease = store.leases.acquire("cycle of somewhere", "a host/1", 30)
+    assert lease is not None
+    _, checks = examine()
+    assert "cycle of somewhere by a host/1" in checks["monitor"]["findings"][0]["message"]
+    update(store, sa.update(tables.leases).values(expires_at=NOW - timedelta(hours=3)))
+    expect("monitor", "warning", "a host/1 died while it held cycle of somewhere", "lifelong monitor")
+    store.leases.release(lease)
+    expect("monitor", "ok")
+    update(store, sa.update(tables.cycles).values(finished_at=NOW - timedelta(hours=3)))
+    expect("monitor", "warning", "no cycle has run since")
+    update(store, sa.delete(tables.cycles))
+    expect("monitor", "warning", "no cycle has ever run")
+
+
+def test_summaries_that_are_wrong(store: Store):
+    update(store, sa.update(tables.window_summaries).values(samples=4))
+    expect("summaries", "failure", "recomputed from the log", "Do not trust")
+    assert examine("--quick")[0] == 0
+
+
+def test_summaries_that_are_behind(store: Store):
+    log(store, prediction())
+    expect("summaries", "ok")
+    log(store, prediction(days_ago=0.5))
+    expect("summaries", "warning", "2 predictions since", "lifelong monitor")
+    fold(store)
+    update(store, sa.update(tables.window_summaries).values(summary=None))
+    expect("summaries", "warning", "hours have to be summarised anew")
+    for table in (tables.window_summaries, tables.summary_cursors):
+        update(store, sa.delete(table))
+    expect("summaries", "warning", "net@1 in clinic: nothing is summarised yet")
+
+
+def test_predictions_that_cannot_be_judged(store: Store):
+    log(store, prediction(logits=(1, 1, 1)), prediction(logits=(1, 2)))
+    fold(store)
+    expect("summaries", "warning", "2 predictions cannot be judged")
+
+
+def test_a_check_that_fails_itself_keeps_no_other_from_being_made(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    def broken(_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setitem(examination.CHECKS, "heads", broken)
+    expect("heads", "failure", "could not be made: ZeroDivisionError()")

@@ -1,0 +1,76 @@
+"""Erasing a group and rotating the key, as a person types it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lifelong.commands.common import open_store
+from lifelong_core.errors import ConfigurationError
+from lifelong_core.settings import Settings
+from lifelong_core.store import (
+    LogEntry,
+    NewLabel,
+    Prediction,
+    RequestKey,
+    erasure,
+    group_hash,
+    load_group_key,
+    new_prediction_id,
+)
+
+
+@pytest.fixture(autouse=True)
+def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(erasure, "SETTLING_SECONDS", 0)
+
+
+def log(group: str, request: str) -> None:
+    """One labelled prediction under the key that is current now."""
+    key = load_group_key(Settings.load().resolved_group_key_file, create=False)
+    row = Prediction(new_prediction_id(), 1, "default", 1, 0, np.zeros(2, np.float32), group_hash(key, group))
+    with open_store() as store:
+        store.predictions.append([LogEntry((row,), RequestKey(1, "default", request), b"body")])
+        store.labels.record([NewLabel(row.id, 1)])
+
+
+def test_a_group_is_erased_by_all_keys_that_there_ever_were(installed: Callable[..., str]):
+    log("patient-1", "a")
+    assert "holds 2 keys" in installed("rotate-group-key")
+    log("patient-1", "b")
+    log("patient-2", "c")
+    counted = "2 predictions, 2 labels and 2 request ids"
+    assert installed("erase", "--group", "patient-1", "--dry-run") == f"There are {counted} of this group.\n"
+    assert installed("erase", "--group", "patient-1", "--yes") == f"Erased {counted}.\n"
+    assert "There are 0 predictions" in installed("erase", "--group", "patient-1", "--dry-run")
+    assert "There are 1 predictions" in installed("erase", "--group", "patient-2", "--dry-run")
+
+
+def test_nothing_is_erased_without_a_yes(installed: Callable[..., str]):
+    log("patient-1", "a")
+    assert "Erase them for good?" in installed("erase", "--group", "patient-1", given="n\n", status=1)
+    assert "There are 1 predictions" in installed("erase", "--group", "-", "--dry-run", given="patient-1\n")
+    assert "Erased 1 predictions" in installed("erase", "--group", "patient-1", given="y\n")
+    with open_store() as store:
+        assert "patient" not in str(store.audit.list())
+
+
+def test_without_its_key_no_group_is_found(installed: Callable[..., str], tmp_path: Path):
+    (tmp_path / "lifelong-data" / "group.key").unlink()
+    for arguments in (("erase", "--group", "patient-1", "--yes"), ("rotate-group-key",)):
+        with pytest.raises(ConfigurationError, match="backup"):
+            installed(*arguments)
+
+
+def test_an_upgrade_says_what_it_did(installed: Callable[..., str], tmp_path: Path):
+    from lifelong_core.store import schema
+    from lifelong_core.store.engine import Database
+
+    assert installed("upgrade").startswith("Nothing to do: the database has the schema of this version, 00")
+    database = Database(f"sqlite:///{tmp_path}/lifelong-data/lifelong.db")
+    schema.downgrade(database, "0001")
+    database.close()
+    assert installed("upgrade").startswith("Upgraded the database from schema 0001 to 00")
+    (tmp_path / "lifelong-data" / "lifelong.db").unlink()
+    assert installed("upgrade").startswith("The database was empty; it has the schema 00")
