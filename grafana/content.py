@@ -120,9 +120,15 @@ def prevalence() -> list[Panel]:
     )
     window = lines(
         "Window size",
-        "Predictions that the last cycle looked at. Few samples give wide bands, and below the policy's"
-        " minimum the head is always kept.",
-        [Query(f"max by (model, environment) (lifelong_window_samples{{{POPULATION}}})", "predictions")],
+        "Predictions that the last cycle looked at, and those it left out because their logits are not finite, all"
+        " equal, or of another number of classes. Few samples give wide bands, and below the policy's minimum the head"
+        " is always kept.",
+        [
+            Query(f"max by (model, environment) (lifelong_window_samples{{{POPULATION}}})", "predictions"),
+            Query(
+                f"max by (model, environment) (lifelong_quarantined_predictions{{{POPULATION}}})", "left out"
+            ),
+        ],
         unit="short",
         minimum=0,
     )
@@ -311,3 +317,40 @@ def traffic() -> list[Panel]:
         maximum=1,
     )
     return [stacked(requests), latency, stacked(decisions)]
+
+
+def log() -> list[Panel]:
+    """Does the database take the predictions, and what waits in the spools?"""
+    waiting = lines(
+        "Predictions in the spool",
+        "Answered predictions that wait on the local disk of a machine for the database. It rises while the database is"
+        " away or too slow and falls to 0 within seconds of its return; nothing is lost meanwhile, and the monitor does"
+        " not see them yet.",
+        [Query("max by (instance) (lifelong_spool_predictions)", "{{instance}}")],
+        unit="short",
+        width=THIRD,
+        minimum=0,
+    )
+    fill = lines(
+        "Fill of the spool",
+        "Size of the spool against its bound, maximum_spool_bytes. At 100 % predictions get 503 until the database is"
+        " back; LifelongSpoolFills fires at half.",
+        [Query("max by (instance) (lifelong_spool_bytes / lifelong_spool_maximum_bytes)", "{{instance}}")],
+        unit="percentunit",
+        width=THIRD,
+        minimum=0,
+        maximum=1,
+    )
+    flow = lines(
+        "Into and out of the spools",
+        "Predictions per second of all machines that went to a spool instead of the database, and that were brought"
+        " from there to the database. Both are 0 while all is well.",
+        [
+            Query("sum(rate(lifelong_spooled_predictions_total[$__rate_interval]))", "spooled"),
+            Query("sum(rate(lifelong_spool_delivered_predictions_total[$__rate_interval]))", "delivered"),
+        ],
+        unit="cps",
+        width=THIRD,
+        minimum=0,
+    )
+    return [waiting, fill, flow]

@@ -24,6 +24,7 @@ _ROWS = {
     "Cycles and heads": content.cycles,
     "Realised quality, where labels have arrived": content.quality,
     "Traffic": content.traffic,
+    "Prediction log": content.log,
 }
 
 

@@ -113,6 +113,7 @@ def test_swaps_are_annotations_by_range_query_and_can_be_switched_off() -> None:
         "lifelong_realised_accuracy",
         "lifelong_realised_expected_cost",
         "lifelong_window_samples",
+        "lifelong_quarantined_predictions",
         "lifelong_shift_log_e_value",
         "lifelong_shift_log_e_value_alarm",
         "lifelong_assumption_p_value",
@@ -123,6 +124,10 @@ def test_swaps_are_annotations_by_range_query_and_can_be_switched_off() -> None:
         "lifelong_policy_mode",
         "lifelong_head_pinned",
         "lifelong_proposal_open",
+        "lifelong_spool_predictions",
+        "lifelong_spool_bytes",
+        "lifelong_spooled_predictions_total",
+        "lifelong_spool_delivered_predictions_total",
     ],
 )
 def test_what_was_asked_for_is_shown(metric: str) -> None:
