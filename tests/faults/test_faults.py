@@ -1,0 +1,59 @@
+"""The fault suite in its shortened form, as the command runs it: no promise is broken on either database."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.databases import KINDS
+from tests.faults.report import render
+from tests.faults.scenarios import SCENARIOS
+
+pytestmark = pytest.mark.timeout(900)
+"""It takes a hundred seconds on two free cores, and several times as long beside other work."""
+
+CASES = [(entry.name, kind) for entry in SCENARIOS for kind in KINDS if kind in entry.databases]
+Results = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    """What `python -m tests.faults --quick --json` prints for each database; both at once, since it mostly waits."""
+    running = {
+        kind: subprocess.Popen(
+            [sys.executable, "-m", "tests.faults", "--quick", "--json", "--database", kind],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for kind in KINDS
+    }
+    printed = {kind: process.communicate()[0] for kind, process in running.items()}
+    return {kind: json.loads(text.splitlines()[-1]) for kind, text in printed.items()}
+
+
+@pytest.mark.parametrize(("scenario", "kind"), CASES)
+def test_no_promise_is_broken(scenario: str, kind: str, results: Results) -> None:
+    (outcome,) = (one for one in results[kind]["outcomes"] if one["scenario"] == scenario)
+    assert outcome["violations"] == []
+    assert outcome["faults"] > 0
+    assert outcome["answered"] > 0
+
+
+def test_the_report_names_every_scenario(results: Results) -> None:
+    for kind, result in results.items():
+        text = render(result)
+        assert all(f"| {name} | {kind} |" in text for name, on in CASES if on == kind)
+        assert result["command"] in text
+
+
+def test_the_report_says_when_a_promise_was_broken(results: Results) -> None:
+    result = results["sqlite"]
+    broken = result["outcomes"][0] | {
+        "violations": ["one prediction is not in the log"],
+        "violations_in_all": 1,
+    }
+    text = render(result | {"outcomes": [broken]})
+    assert "Broken promises" in text
+    assert "one prediction is not in the log" in text

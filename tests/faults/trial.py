@@ -1,0 +1,279 @@
+"""One fault under load, and everything that is checked afterwards: the frame that all scenarios share."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from lifelong_core.store import Cycle, LogPosition, Prediction, RequestKey, StoredRequest, logged_at
+from lifelong_monitor.quantifiers import FittedQuantifiers
+from tests.faults import checks
+from tests.faults.load import RATE, Answer, Load
+from tests.faults.world import CYCLE_SECONDS, LEASE_SECONDS, MODEL, QUANTIFIER, World, patiently
+
+DELIVERY_SECONDS = 30.0
+"""What waited in the spool is in the log this long after the database has come back: a promise of the product."""
+_CYCLES_PATIENCE_SECONDS = LEASE_SECONDS + 30 * CYCLE_SECONDS
+"""On a busy machine somebody is late; a lease that nobody takes over takes for ever."""
+QUICK_RATE = 50.0
+"""Requests per second in CI, where two installations share two cores."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is done: the whole, or the shortened form of CI."""
+
+    is_quick: bool
+    seed: int = 0
+
+    def of(self, full: float, quick: float) -> float:
+        """A duration or a rate."""
+        return quick if self.is_quick else full
+
+    def count(self, full: int, quick: int) -> int:
+        """How often."""
+        return quick if self.is_quick else full
+
+
+@dataclass
+class Outcome:
+    """What came of one scenario on one database."""
+
+    scenario: str
+    database: str
+    faults: int
+    """injected"""
+    answered: int
+    failed: int
+    lost: int
+    duplicated: int
+    seconds_to_deliver: float | None
+    """longest time from the return of the database to an empty spool; None: it never was away"""
+    milliseconds: dict[str, float | None]
+    """latency of the requests: p50 and p99, before and during the faults"""
+    violations: list[str]
+    figures: dict[str, Any] = field(default_factory=dict[str, Any])
+    """what only this scenario measures"""
+    seconds: float = 0.0
+    """that the scenario took"""
+
+
+Scenario: TypeAlias = Callable[[World, Scale], Outcome]
+
+
+class Trial:
+    """The load of one scenario, in an environment of its own, and the moments of its faults."""
+
+    def __init__(
+        self, world: World, name: str, load: Load, position: LogPosition | None, scale: Scale
+    ) -> None:
+        self.world = world
+        self._scale = scale
+        self.name = name
+        self.environment = name.replace("_", "-")
+        self.load = load
+        self.faults = 0
+        self.violations: list[str] = []
+        self.figures: dict[str, Any] = {}
+        self._position = position
+        self._began = time.monotonic()
+        self._during: list[tuple[float, float]] = []
+        self._deliveries: list[float] = []
+
+    @contextmanager
+    def fault(self) -> Iterator[None]:
+        """The block is the time of one fault: from what does harm to when all is well again."""
+        began = time.monotonic()
+        self.faults += 1
+        yield
+        self._during.append((began, time.monotonic()))
+
+    def database_is_back(self) -> None:
+        """Wait until everything is delivered; too long is a violation."""
+        self._deliveries.append(self._delivered())
+
+    def _delivered(self) -> float:
+        seconds = patiently(lambda: self.world.spool().predictions == 0, DELIVERY_SECONDS)
+        if seconds is None:
+            self.violations.append(f"the spool is not empty after {DELIVERY_SECONDS:g} s")
+        return DELIVERY_SECONDS if seconds is None else seconds
+
+    def wait_for_cycles(self, count: int) -> None:
+        """Until so many more cycles have run; too few is a violation."""
+        before = len(self.cycles())
+        if patiently(lambda: len(self.cycles()) >= before + count, _CYCLES_PATIENCE_SECONDS) is None:
+            ran = len(self.cycles()) - before
+            self.violations.append(f"{ran} cycles instead of {count} within {_CYCLES_PATIENCE_SECONDS:g} s")
+
+    def cycles(self) -> list[Cycle]:
+        """All of the served model in this environment."""
+        return self.world.store.cycles.list(self.world.model.id, self.environment, limit=100_000)
+
+    def milliseconds(self) -> dict[str, float | None]:
+        """Latencies of the requests that were due before the first fault, and while one lasted."""
+        first = min((began for began, _ in self._during), default=float("inf"))
+        before = [a.seconds for a in self.load.answers if a.due_at < first]
+        during = [a.seconds for a in self.load.answers if any(b <= a.due_at <= e for b, e in self._during)]
+        return {
+            f"p{share}_{name}": quantile(values, share / 100)
+            for name, values in (("before", before), ("during", during))
+            for share in (50, 99)
+        }
+
+    def conclude(
+        self,
+        *,
+        is_hidden: bool = False,
+        erased: Mapping[bytes, datetime] = checks.NOTHING,
+        in_order: bool = True,
+    ) -> Outcome:
+        """End the load, let everything settle, and hold the log against the answers.
+
+        Args:
+            is_hidden: whether no client may notice the fault: no request had to be repeated.
+            erased: when groups were erased, by their hashes; what was made of them before must be gone.
+            in_order: whether the clocks were right, so that later cycles read more of the log.
+        """
+        self.load.stop()
+        world = self.world
+        world.ready(workers=1)
+        self._delivered()
+        # All there are: those of other trials were delivered before this one began.
+        rows = world.read_log(self._position)
+        answers = self.load.answers
+        kept = [answer for answer in answers if not self._is_erased(answer, erased)]
+        lost, duplicated = checks.lost(kept, rows), checks.duplicated(rows)
+        failed = checks.failed(self.load.failures)
+        self.violations += [
+            *failed,
+            *lost,
+            *duplicated,
+            *checks.unasked(answers, rows),
+            *checks.answered_twice(answers),
+            *checks.altered(kept, rows),
+            *checks.mixed(answers, self._heads()),
+            *checks.wrong_requests(*self._requests(kept)),
+            *(checks.interrupted(answers) if is_hidden else []),
+            *checks.leaked(rows, self.environment, erased),
+            *checks.spool_left(world.spool().predictions),
+            *self._monitored(in_order=in_order),
+        ]
+        if self.load.refusals_without_retry_after:
+            self.violations.append(f"{self.load.refusals_without_retry_after} refusals had no Retry-After")
+        if not answers:
+            self.violations.append("not a single request was answered")
+        if not self.faults:
+            self.violations.append("no fault was injected")
+        outcome = Outcome(
+            scenario=self.name,
+            database=world.kind,
+            faults=self.faults,
+            answered=len(answers),
+            failed=len(self.load.failures),
+            lost=len(lost),
+            duplicated=len(duplicated),
+            seconds_to_deliver=max(self._deliveries, default=None),
+            milliseconds=self.milliseconds(),
+            violations=self.violations,
+            figures=self.figures
+            | {
+                "resets": sum(answer.resets for answer in answers),
+                "refusals": sum(answer.refusals for answer in answers),
+                "rows": len(rows),
+            },
+            seconds=time.monotonic() - self._began,
+        )
+        # The monitor needs a tick or two for it; meanwhile the next scenario may begin.
+        world.later(lambda: outcome.violations.extend(self._summaries(rows)))
+        return outcome
+
+    def _is_erased(self, answer: Answer, erased: Mapping[bytes, datetime]) -> bool:
+        moment = erased.get(self.world.group_hash(answer.group)) if answer.group and erased else None
+        return moment is not None and logged_at(answer.prediction_ids[0]) <= moment
+
+    def _heads(self) -> dict[int, Any]:
+        return {record.version: record.head for record in self.world.store.heads.list(MODEL)}
+
+    def _requests(self, answers: Sequence[Answer]) -> tuple[list[Answer], dict[str, StoredRequest]]:
+        """Those that had to be repeated, and some others, with what the log has under their ids."""
+        chosen = [answer for answer in answers if answer.resets or answer.refusals]
+        chosen += answers[:: max(1, len(answers) // self._scale.count(300, 50))]
+        model_id = self.world.model.id
+        found: dict[str, StoredRequest] = {}
+        for answer in chosen:
+            key = RequestKey(model_id, self.environment, answer.request_id)
+            stored = self.world.store.predictions.request(key)
+            if stored is not None:
+                found[answer.request_id] = stored
+        return chosen, found
+
+    def _monitored(self, *, in_order: bool) -> list[str]:
+        """What the monitor did meanwhile: its cycles, and the audit log."""
+        store, model = self.world.store, self.world.model
+        cycles = self.cycles()
+        audit = store.audit.list(limit=1_000_000)
+        subject = f"{model.reference}/{self.environment}"
+        about = [entry for entry in audit if entry.subject == subject]
+        self.figures |= {"cycles": len(cycles), "swaps": sum(c.outcome == "swap" for c in cycles)}
+        return [
+            *checks.repeated_cycles(cycles, about, in_order=in_order),
+            *checks.audit_gaps(audit),
+        ]
+
+    def _summaries(self, rows: Sequence[Prediction]) -> list[str]:
+        """Wait until the monitor has seen every row; then its summaries must be what the rows give."""
+        if not rows:
+            return []
+        world, model = self.world, self.world.model
+        if model.calibration_set_id is None:
+            return ["the model has no calibration set"]
+        fitted = FittedQuantifiers().get(world.store, model, model.calibration_set_id, QUANTIFIER)
+        moments = [logged_at(row.id) for row in rows]
+        hour = timedelta(hours=1)
+
+        def summarised() -> int:
+            buckets = world.store.summaries.window(
+                model.id, self.environment, fitted.digest, min(moments) - hour, max(moments) + hour
+            )
+            return sum(bucket.samples + bucket.quarantined for bucket in buckets)
+
+        patience = LEASE_SECONDS + 20 * CYCLE_SECONDS
+        if patiently(lambda: summarised() == len(rows), patience) is None:
+            return [
+                f"the summaries hold {summarised()} rows of {len(rows)} after {patience:g} s without a fault"
+            ]
+        return world.store.summaries.check(model, self.environment, fitted)
+
+
+@contextmanager
+def under_load(
+    world: World,
+    name: str,
+    scale: Scale,
+    *,
+    is_paced: bool = True,
+    threads: int | None = None,
+    workers: int = 2,
+) -> Iterator[Trial]:
+    """A trial whose load runs during the block or until `conclude`; it begins when so many workers answer."""
+    world.ready(workers=workers)
+    position = world.end_of_log()
+    load = Load(
+        world.port,
+        world.installation.token,
+        name.replace("_", "-"),
+        rate=scale.of(RATE, QUICK_RATE) if is_paced else None,
+        threads=threads or scale.count(40, 10),
+        seed=scale.seed,
+    )
+    with load:
+        yield Trial(world, name, load, position, scale)
+
+
+def quantile(values: Sequence[float], share: float) -> float | None:
+    """Of seconds, in milliseconds; None without any."""
+    return float(np.quantile(values, share)) * 1000 if values else None

@@ -1,0 +1,297 @@
+"""A whole installation to do harm to: database, service with two workers, and a monitor, all real processes."""
+
+import itertools
+import os
+import random
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import psutil
+
+from lifelong_core.settings import Settings
+from lifelong_core.store import LogPosition, Model, Prediction, Store, group_hash, load_group_key
+from lifelong_core.store.spool import Spool, SpoolState
+from tests.databases import database
+from tests.faults.postgresql import MortalPostgreSQL
+from tests.integration.installation import Installation, install
+from tests.integration.processes import Service, eventually, free_port, running_service
+
+MODEL = "linear"
+CYCLE_SECONDS = 1.0
+LEASE_SECONDS = 2.0
+QUANTIFIER = "PACC"
+MONITOR = (sys.executable, "-m", "lifelong_monitor")
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+_PAGE = 5000
+
+
+class World:
+    """Use it as a context manager; nothing of it is left afterwards.
+
+    Args:
+        kind: of the database, sqlite or postgresql.
+        folder: an empty folder on a local disk.
+        server: where the database is made, for PostgreSQL.
+        seed: of the moments at which things are killed.
+    """
+
+    def __init__(self, kind: str, folder: Path, server: MortalPostgreSQL | None, *, seed: int = 0) -> None:
+        self.kind = kind
+        self.folder = folder
+        self.server = server
+        self.random = random.Random(seed)
+        self.port = free_port()
+        self._stack = ExitStack()
+        self._service_stack = ExitStack()
+        self._monitors = itertools.count()
+        self._read_up_to: LogPosition | None = None
+        self._service: Service | None = None
+        self._later: list[Callable[[], None]] = []
+        self.monitor: Monitor | None = None
+
+    def __enter__(self) -> "World":
+        with ExitStack() as stack:
+            data = self.folder / "data"
+            data.mkdir(exist_ok=True)
+            self.url = stack.enter_context(database(self.kind, data, self.server, migrated=False))  # type: ignore[arg-type]
+            self.installation: Installation = install(self.folder, self.url)
+            self.store: Store = stack.enter_context(self.installation.store())
+            stack.callback(self.stop_service)
+            stack.callback(self.stop_monitor)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    # --- the service
+
+    def start_service(self, **arguments: Any) -> None:
+        """Start it anew on the same port, and wait for both workers; arguments as of `running_service`."""
+        self.begin_service(**arguments)
+        self.service.wait_for_workers()
+
+    def begin_service(self, **arguments: Any) -> None:
+        """Start it anew on the same port; it is not ready yet when this returns."""
+        self.stop_service()
+        running = running_service(
+            self.folder, self.installation.token, port=self.port, database_url=self.url, **arguments
+        )
+        self._service = self._service_stack.enter_context(running)
+
+    def stop_service(self) -> None:
+        """Kill what is left of it."""
+        self._service_stack.close()
+        self._service = None
+
+    @property
+    def service(self) -> Service:
+        """The running service."""
+        assert self._service is not None
+        return self._service
+
+    def ready(self, *, workers: int = 2) -> None:
+        """Until so many workers (0, 1 or 2) answer and a monitor runs."""
+        if self.monitor is None or not self.monitor.runs:
+            self.start_monitor()
+        if workers and self._service is None:
+            self.begin_service()
+        if workers == 1:
+            self.service.wait_until_ready()
+        elif workers:
+            self.wait_for_workers()
+
+    def wait_for_workers(self) -> list[psutil.Process]:
+        """Until two workers live and answer; these."""
+        eventually(lambda: len(self.service.workers()) == 2, "two workers")
+        self.service.wait_for_workers()
+        return self.service.workers()
+
+    def readyz(self) -> dict[str, Any]:
+        """What one worker says about itself."""
+        return self.service.send("GET", "/readyz").body
+
+    # --- the monitor
+
+    def start_monitor(self, **arguments: Any) -> None:
+        """Start the world's own monitor anew; arguments as of `another_monitor`."""
+        self.stop_monitor()
+        self.monitor = self.another_monitor(**arguments)
+
+    def another_monitor(
+        self, *, command: Sequence[str] = MONITOR, environment: Mapping[str, str] = NO_VARIABLES
+    ) -> "Monitor":
+        """A monitor beside the others; the caller ends it."""
+        variables = self._monitor_variables() | dict(environment)
+        return Monitor(command, self.folder, variables, next(self._monitors))
+
+    def stop_monitor(self) -> None:
+        """SIGKILL to the world's own monitor."""
+        if self.monitor is not None:
+            self.monitor.kill()
+        self.monitor = None
+
+    def _monitor_variables(self) -> dict[str, str]:
+        return {
+            "LIFELONG_DATA_DIRECTORY": str(self.settings.data_directory),
+            "LIFELONG_DATABASE_URL": self.url,
+            "LIFELONG_CYCLE_INTERVAL_SECONDS": str(CYCLE_SECONDS),
+            "LIFELONG_LEASE_SECONDS": str(LEASE_SECONDS),
+            "LIFELONG_QUANTIFIER": QUANTIFIER,
+            "LIFELONG_WINDOW_SAMPLES": "600",
+        }
+
+    def later(self, check: Callable[[], None]) -> None:
+        """Remember a check that has to wait for the monitor."""
+        self._later.append(check)
+
+    def settle(self) -> None:
+        """Let the monitor work in peace, and make those checks."""
+        if self._later:
+            self.ready(workers=0)
+        while self._later:
+            self._later.pop(0)()
+
+    # --- the database
+
+    @contextmanager
+    def database_away(self) -> Iterator[None]:
+        """PostgreSQL is stopped; the SQLite file is locked by somebody who writes."""
+        if self.server is not None:
+            self.server.stop()
+            try:
+                yield
+            finally:
+                self.server.start()
+            return
+        with self.database_locked():
+            yield
+
+    @contextmanager
+    def database_locked(self) -> Iterator[None]:
+        """Nobody else can write to the SQLite file."""
+        file = self.settings.data_directory / "lifelong.db"
+        somebody = sqlite3.connect(file, isolation_level=None, timeout=30)
+        try:
+            somebody.execute("BEGIN IMMEDIATE")
+            yield
+            somebody.execute("ROLLBACK")
+        finally:
+            somebody.close()
+
+    # --- what is known about it
+
+    @property
+    def settings(self) -> Settings:
+        return self.installation.settings
+
+    @property
+    def model(self) -> Model:
+        """The served model."""
+        return self.store.models.get(MODEL)
+
+    def spool(self) -> SpoolState:
+        """What is in the spool of this machine, whatever the service says."""
+        spool = Spool(self.settings.resolved_spool_directory, maximum_bytes=self.settings.maximum_spool_bytes)
+        try:
+            return spool.state()
+        finally:
+            spool.close()
+
+    def read_log(self, position: LogPosition | None) -> list[Prediction]:
+        """Every row of the log behind a position, each exactly once if the store keeps its word."""
+        rows: list[Prediction] = []
+        while True:
+            page, position = self.store.predictions.read_since(position, limit=_PAGE)
+            rows += page
+            if not page:
+                self._read_up_to = position
+                return rows
+
+    def end_of_log(self) -> LogPosition | None:
+        """A position behind everything that is committed now."""
+        self.read_log(self._read_up_to)
+        return self._read_up_to
+
+    def group_hash(self, group: str) -> bytes:
+        """Under which the log has a group."""
+        return group_hash(load_group_key(self.settings.resolved_group_key_file, create=False), group)
+
+    def wait(self, longest: float) -> None:
+        """Let a random time pass."""
+        time.sleep(self.random.uniform(0, longest))
+
+    def wait_for_free_port(self) -> None:
+        """Until no worker listens any more, whoever started it."""
+
+        def is_free() -> bool:
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                with suppress(OSError):
+                    probe.bind(("127.0.0.1", self.port))
+                    return True
+            return False
+
+        eventually(is_free, "the orphans to end")
+
+
+class Monitor:
+    """One `python -m lifelong_monitor`; what it prints goes to a file of its own."""
+
+    def __init__(
+        self, command: Sequence[str], folder: Path, variables: Mapping[str, str], number: int
+    ) -> None:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
+        self.port = free_port()
+        self.log = folder / f"monitor-{number}.log"
+        with self.log.open("wb") as output:
+            self._process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=kept | dict(variables) | {"LIFELONG_MONITOR_PORT": str(self.port)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    @property
+    def runs(self) -> bool:
+        return self._process.poll() is None
+
+    def wait_until_it_watches(self) -> None:
+        """Until its first line says so: before that there is nothing to interrupt."""
+        eventually(lambda: b"watching" in self.log.read_bytes(), "the monitor to watch")
+
+    def kill(self) -> None:
+        """SIGKILL to it and to all that it has started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def pause(self) -> None:
+        """SIGSTOP: it holds what it has and does nothing."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._process.send_signal(signal.SIGCONT)
+
+
+def patiently(happened: Callable[[], bool], seconds: float) -> float | None:
+    """Seconds until it happened; None: it did not in time."""
+    began = time.monotonic()
+    while not happened():
+        if time.monotonic() - began > seconds:
+            return None
+        time.sleep(0.05)
+    return time.monotonic() - began
