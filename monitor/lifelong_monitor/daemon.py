@@ -26,6 +26,8 @@ RETRY_SECONDS = 5.0
 """A tick that failed as a whole is tried again after this time, or at the next tick if that is sooner."""
 GRACE_SECONDS = 5.0
 """A running cycle gets this long to reach a place where it can be left; what is not committed never happened."""
+CLOCK_SECONDS = 1.0
+"""How often is looked whether the machine's clock was set, and by how much it has to differ to have been."""
 _TICK = "tick"
 
 
@@ -61,7 +63,7 @@ class Daemon:
             misfire_grace_time=None,
         )
         self._scheduler.start()
-        self._stopping.wait()
+        self._watch_clock()
         self._shut_down()
         if self._failure is not None:
             raise self._failure
@@ -74,6 +76,19 @@ class Daemon:
         """Let SIGTERM and SIGINT stop the daemon; to be called in the main thread."""
         signal.signal(signal.SIGTERM, self.stop)
         signal.signal(signal.SIGINT, self.stop)
+
+    def _watch_clock(self) -> None:
+        """Until the daemon is stopped: the scheduler waits for a time of day, which a clock that is set moves away."""
+        offset = _clock_offset()
+        while not self._stopping.wait(CLOCK_SECONDS):
+            before, offset = offset, _clock_offset()
+            # A tick that runs now schedules the next one by the new clock itself.
+            if abs(offset - before) > CLOCK_SECONDS and self._idle.is_set():
+                log.warning(
+                    "the clock was set by %+.0f s; the next tick comes by the new one",
+                    offset - before,
+                )
+                self._schedule(due_before(datetime.now(UTC), self._interval) + self._interval)
 
     def _tick(self) -> None:
         self._idle.clear()
@@ -140,3 +155,8 @@ class Daemon:
             os._exit(0)
         if self._ticker is not None:
             self._ticker.close()
+
+
+def _clock_offset() -> float:
+    """Seconds by which the time of day is ahead of the clock that nobody sets."""
+    return time.time() - time.monotonic()

@@ -10,6 +10,7 @@ import pytest
 from lifelong_core.errors import SchemaError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
+from lifelong_monitor import daemon
 from lifelong_monitor.daemon import Daemon
 from lifelong_monitor.exporter import Exporter
 from lifelong_monitor.schedule import due_before
@@ -24,13 +25,13 @@ def exporter() -> Exporter:
 
 @contextmanager
 def running(settings: Settings, exporter: Exporter) -> Iterator[None]:
-    daemon = Daemon(settings, exporter)
-    thread = threading.Thread(target=daemon.run)
+    process = Daemon(settings, exporter)
+    thread = threading.Thread(target=process.run)
     thread.start()
     try:
         yield
     finally:
-        daemon.stop()
+        process.stop()
         thread.join(timeout=20)
         assert not thread.is_alive()
 
@@ -107,6 +108,29 @@ def test_work_that_a_tick_left_does_not_wait_for_the_next_hour(
     with running(settings.model_copy(update={"cycle_interval_seconds": 3600.0}), exporter):
         until(lambda: len(due) == 3)
     assert tick_errors(exporter) == 0
+
+
+def test_a_clock_that_is_set_does_not_keep_the_next_tick_away(
+    store: Store, settings: Settings, exporter: Exporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scheduler waits for a time of day, which a clock that is set back by an hour moves an hour away."""
+    ticks, was_set = list[datetime](), threading.Event()
+
+    def tick(ticker: Ticker, now: datetime, due_at: datetime) -> None:
+        ticks.append(now)
+
+    def next_by(now: datetime, interval: timedelta) -> datetime:
+        """By the new clock a tick comes at once, by the old one an hour later."""
+        return now - interval if was_set.is_set() else now
+
+    monkeypatch.setattr(Ticker, "tick", tick)
+    monkeypatch.setattr(daemon, "due_before", next_by)
+    monkeypatch.setattr(daemon, "CLOCK_SECONDS", 0.05)
+    monkeypatch.setattr(daemon, "_clock_offset", lambda: -3600.0 if was_set.is_set() else 0.0)
+    with running(settings.model_copy(update={"cycle_interval_seconds": 3600}), exporter):
+        until(lambda: len(ticks) == 1)
+        was_set.set()
+        until(lambda: len(ticks) > 1)
 
 
 def test_a_tick_that_outlasts_the_interval_is_said_in_our_words_and_the_next_one_comes(
