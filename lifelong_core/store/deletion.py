@@ -4,6 +4,7 @@ SQLite has one writer at a time: whoever deletes a million rows at once keeps a 
 the rows go in batches, whose size follows from how long the last one took, with a pause after each.
 """
 
+import gc
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -53,7 +54,7 @@ class Batches:
     @contextmanager
     def write(self, rows: int) -> Generator[sa.Connection, None, None]:
         """A transaction that deletes so many rows, and the pause after it."""
-        with self._database.write() as connection:
+        with _without_garbage_collection(), self._database.write() as connection:
             started = time.perf_counter()
             yield connection
         held = time.perf_counter() - started
@@ -67,6 +68,18 @@ class Batches:
     def wait(self, seconds: float) -> None:
         """Let others work."""
         self.is_stopped = self._pause(seconds)
+
+
+@contextmanager
+def _without_garbage_collection() -> Generator[None, None, None]:
+    """A full collection takes 100 ms in a process with many objects, and would take them while others wait."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def delete_rows(connection: sa.Connection, table: sa.Table, keys: Sequence[tuple[Any, ...]]) -> int:

@@ -1,6 +1,6 @@
 """The prediction log: written once per micro-batch, before the answers leave; read in commit order or as windows."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date, datetime
 from uuid import UUID
 
@@ -69,14 +69,25 @@ class Predictions:
 
     def request(self, key: RequestKey) -> StoredRequest | None:
         """What was answered to the request with that key; None if there was none."""
-        query = sa.select(_requests).where(
-            _requests.c.model_id == key.model_id,
-            _requests.c.request_id == key.request_id,
-            _requests.c.environment == key.environment,
-        )
+        return self.requests([key]).get(key)
+
+    def requests(self, keys: Collection[RequestKey]) -> dict[RequestKey, StoredRequest]:
+        """What was answered to the requests with these keys, by one query for most micro-batches."""
+        wanted = list(dict.fromkeys(keys))
+        found: dict[RequestKey, StoredRequest] = {}
         with self._database.read() as connection:
-            found = [_stored_request(connection, row) for row in connection.execute(query).all()]
-        return found[0] if found else None
+            for start in range(0, len(wanted), _QUERY_SIZE):
+                some = wanted[start : start + _QUERY_SIZE]
+                # Column by column: of whole keys SQLite would make a list and read the table.
+                query = sa.select(_requests).where(
+                    _requests.c.model_id.in_({key.model_id for key in some}),
+                    _requests.c.request_id.in_({key.request_id for key in some}),
+                )
+                for row in connection.execute(query).all():
+                    if RequestKey(row.model_id, row.environment, row.request_id) in some:
+                        stored = _stored_request(connection, row)
+                        found[stored.key] = stored
+        return found
 
     def find_request(self, model_id: int, request_id: str) -> list[StoredRequest]:
         """The requests with that id in any environment, for a caller that does not name it; sorted by environment."""

@@ -141,11 +141,11 @@ class PredictionLog:
         # In this order: what is delivered in between is found in the database.
         found: dict[RequestKey, StoredRequest] = {}
         if self._has_backlog():
-            found = _all_found(self._spool.find, keys)
+            found = {key: stored for key in keys if (stored := self._spool.find(key)) is not None}
         rest = [key for key in keys if key not in found]
         if rest and self._outage.reason is None:
             try:
-                found |= self._ask(lambda: _all_found(self._store().predictions.request, rest))
+                found |= self._ask(lambda: self._store().predictions.requests(rest))
             except _AWAY as error:
                 self._lose(error)
         return found
@@ -262,9 +262,3 @@ class PredictionLog:
         """Ask the database nothing more until the delivery has heard from it."""
         self._outage.begin(error)
         self._delivery.wake()
-
-
-def _all_found(
-    find: Callable[[RequestKey], StoredRequest | None], keys: Collection[RequestKey]
-) -> dict[RequestKey, StoredRequest]:
-    return {key: stored for key in keys if (stored := find(key)) is not None}

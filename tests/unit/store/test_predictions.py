@@ -1,5 +1,6 @@
 import itertools
 import threading
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -100,6 +101,18 @@ def test_an_id_is_logged_once_and_the_whole_batch_fails_together(store: Store):
         store.predictions.append([entry("r1"), LogEntry((known,))])
     assert list(read_all(store)) == [known.id]
     assert store.predictions.request(RequestKey(1, "default", "r1")) is None
+
+
+def test_many_requests_are_looked_up_at_once_and_none_is_taken_for_another(store: Store):
+    """By model, environment and id together: each of them occurs in a request that is asked for."""
+    keys = [RequestKey(1, "default", f"r{index}") for index in range(501)]
+    elsewhere = RequestKey(1, "site-a", "r7")
+    entries = [entry(key.request_id) for key in (*keys[:7], *keys[8:])]
+    store.predictions.append([*entries, replace(entry("r7"), request=elsewhere)])
+    found = store.predictions.requests([*keys, keys[0]])
+    assert set(found) == {*keys} - {keys[7]}
+    assert all(stored.key == key for key, stored in found.items())
+    assert found[keys[500]].predictions == entries[-1].predictions
 
 
 def test_a_repeated_request_writes_nothing_and_tells_what_was_answered(store: Store):
