@@ -17,7 +17,7 @@ from lifelong_core.store.engine import Database
 Pause: TypeAlias = Callable[[float], bool]
 """Waits for so many seconds, or less; True: it is time to stop. `threading.Event().wait` is one."""
 
-AIM_SECONDS = 0.02
+AIM_SECONDS = 0.015
 """The write lock of SQLite is held about so long; up to the promised 50 ms there is room for a slow disk."""
 _FIRST_BATCH = 100
 _SMALLEST_BATCH = 50

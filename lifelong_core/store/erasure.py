@@ -22,7 +22,7 @@ from lifelong_core.store.rows import Row, split_ids
 from lifelong_core.store.summaries import Summaries, bucket_of
 
 SETTLING_SECONDS = 1.0
-"""A micro-batch that was on its way when a group was erased has reached the log, or a spool, after this time."""
+"""Whoever had begun to log when a group was erased is in the middle of its transaction after this time, or done."""
 _WAITING_SECONDS = 0.2
 _ATTEMPTS = 50
 """To wait for transactions that began before."""
@@ -90,14 +90,16 @@ class Erasure:
                 left goes with the next call.
         """
         _check(hashes)
-        buried = self._bury(hashes, actor)
+        self._bury(hashes, actor)
         batches = Batches(self._database, never_stop)
         erased, horizon = self._erase_since(0, hashes, batches)
         batches.wait(SETTLING_SECONDS)
+        with self._database.write() as connection:
+            settled = read_order(connection)
         for _ in range(_ATTEMPTS):
             more, horizon = self._erase_since(horizon, hashes, batches)
             erased += more
-            if horizon > buried:
+            if horizon > settled:
                 break
             batches.wait(_WAITING_SECONDS)
         else:
@@ -111,8 +113,8 @@ class Erasure:
             write_audit(connection, actor=actor, action="groups.erased", subject="a group", details=details)
         return erased
 
-    def _bury(self, hashes: Sequence[bytes], actor: str) -> int:
-        """Keep spools from bringing anything back; the order in which this was committed."""
+    def _bury(self, hashes: Sequence[bytes], actor: str) -> None:
+        """Keep spools from bringing anything back."""
         insert = postgresql.insert if self._database.is_postgresql else sqlite.insert
         statement = insert(tables.erased_groups)
         statement = statement.on_conflict_do_update(
@@ -122,11 +124,9 @@ class Erasure:
             moment = database_time(connection)
             rows = [{"group_hash": one, "erased_at": moment} for one in sorted(set(hashes))]
             connection.execute(statement, rows)
-            order = read_order(connection)
             # Without the group, and without its hashes.
             details = {"hashes": len(hashes)}
             write_audit(connection, actor=actor, action="groups.erase", subject="a group", details=details)
-        return order
 
     def _erase_since(self, appeared: int, hashes: Sequence[bytes], batches: Batches) -> tuple[Erased, int]:
         """Erase what appeared at or after a horizon; also the present one."""
