@@ -1,5 +1,6 @@
 """A registered task with three models on a real store, and the application in this process."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -63,9 +64,26 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(data_directory=tmp_path, registry_poll_seconds=0.02)
 
 
+@pytest.fixture(scope="session")
+def installations(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
+    """Data directories to copy, with (True) and without the models of `registered`: made once, they save minutes."""
+    found: dict[bool, Path] = {}
+    for is_registered in (False, True):
+        folder = found[is_registered] = tmp_path_factory.mktemp("installation")
+        settings = Settings(data_directory=folder)
+        Store.migrate(settings.resolved_database_url)
+        with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
+            if is_registered:
+                register(store)
+    return found
+
+
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    Store.migrate(settings.resolved_database_url)
+def store(
+    request: pytest.FixtureRequest, settings: Settings, installations: dict[bool, Path]
+) -> Iterator[Store]:
+    source = installations["registered" in request.fixturenames]
+    shutil.copytree(source, settings.data_directory, dirs_exist_ok=True)
     with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as opened:
         yield opened
 
@@ -79,7 +97,11 @@ def secrets(store: Store) -> dict[str, str]:
 
 @pytest.fixture
 def registered(store: Store) -> None:
-    """The models linear (promoted), nan and table of kind onnx, and remote of kind external."""
+    """With this fixture the store holds what `register` adds."""
+
+
+def register(store: Store) -> None:
+    """Add the models linear (promoted), nan and table of kind onnx, and remote of kind external."""
     store.tasks.add("skin", CLASS_NAMES, COSTS, actor="test")
     for name, graph in (
         ("linear", graphs.linear()),
