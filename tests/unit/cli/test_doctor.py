@@ -199,10 +199,11 @@ def test_an_audit_entry_that_is_gone(store: Store):
 def test_predictions_that_should_have_been_deleted(store: Store, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LIFELONG_ENVIRONMENT_RETENTION_DAYS", '{"clinic": 8}')
     expect("retention", "ok")
-    log(store, prediction(days_ago=9.5))
+    # Whole days, so that their dates are those days ago at any time of the day; one of grace is for the monitor.
+    log(store, prediction(days_ago=9))
     fold(store)
     expect("retention", "ok")
-    log(store, prediction(days_ago=11.5))
+    log(store, prediction(days_ago=10))
     fold(store)
     expect("retention", "failure", "clinic holds predictions older than 8 days", "lifelong monitor")
     assert store.retention.delete_expired({"clinic": 8}.get, NOW.date()).predictions >= 1

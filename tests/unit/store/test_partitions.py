@@ -31,10 +31,11 @@ def partition_of(store: Store, day: date) -> str:
         return connection.execute(query, {"id": row.id}).scalar_one()
 
 
-def test_today_and_the_week_ahead_have_partitions_after_migration(store: Store):
+def test_today_and_the_days_ahead_have_partitions_after_migration(store: Store):
+    # Midnight may lie between the migration, which makes a day more than these, and this line.
     today = datetime.now(UTC).date()
-    assert partition_of(store, today) == f"predictions_{today:%Y%m%d}"
-    assert store.predictions.ensure_partitions(today) == ()
+    for day in (today + timedelta(days=ahead) for ahead in range(7)):
+        assert partition_of(store, day) == f"predictions_{day:%Y%m%d}"
 
 
 def test_missing_days_are_made_once(store: Store):
