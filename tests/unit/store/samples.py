@@ -1,6 +1,9 @@
-"""Small valid values that the tests of the store start from."""
+"""Small valid values that the tests of the store start from, and processes that work on one store at once."""
 
-from collections.abc import Iterator
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -99,3 +102,30 @@ def cycle(
         head_version=head_version,
         published_version=None,
     )
+
+
+@contextlib.contextmanager
+def started_together(script: str, *arguments: Sequence[str]) -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes of one script, one for each sequence of arguments, all of which have said "ready"."""
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-W", "error", "-c", script]
+    with contextlib.ExitStack() as stack:
+        processes = [
+            stack.enter_context(
+                subprocess.Popen([*command, *own], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+            )
+            for own in arguments
+        ]
+        assert [answer_of(process) for process in processes] == ["ready"] * len(processes)
+        yield processes
+
+
+def tell(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+
+
+def answer_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().removesuffix("\n")

@@ -1,6 +1,3 @@
-import contextlib
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,7 +5,15 @@ import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError
 from lifelong_core.store import Scope, Store, tables
-from tests.unit.store.samples import CLASSES, COSTS, add_serving_model, calibration, head
+from tests.unit.store.samples import (
+    CLASSES,
+    COSTS,
+    add_serving_model,
+    calibration,
+    head,
+    started_together,
+    tell,
+)
 
 
 def test_every_admin_change_is_in_the_audit_log(store: Store):
@@ -92,25 +97,9 @@ with Store.open(url, "memory://artifacts") as store:
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)  # on SQLite one writes at a time anyway
 def test_processes_number_their_entries_without_gaps_in_the_order_of_their_commits(store: Store):
     url = store.database.url.render_as_string(hide_password=False)
-    with contextlib.ExitStack() as stack:
-        processes = [
-            stack.enter_context(
-                subprocess.Popen(
-                    [sys.executable, "-c", WRITER, url, name],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                )
-            )
-            for name in ("one", "other")
-        ]
+    with started_together(WRITER, *[(url, name) for name in ("one", "other")]) as processes:
         for process in processes:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write("go\n")
-            process.stdin.flush()
+            tell(process, "go")
         looks = 0
         while any(process.poll() is None for process in processes):
             # Whoever sees a number sees all below it.

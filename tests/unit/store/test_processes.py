@@ -1,15 +1,12 @@
 """Several processes on one database, as service workers and monitor are."""
 
-import contextlib
 import json
-import subprocess
-import sys
 from uuid import UUID
 
 import pytest
 
 from lifelong_core.store import Store
-from tests.unit.store.samples import add_serving_model, read_all
+from tests.unit.store.samples import add_serving_model, answer_of, read_all, started_together, tell
 
 WRITER = """
 import json, sys
@@ -40,24 +37,12 @@ def url(store: Store) -> str:
     return store.database.url.render_as_string(hide_password=False)
 
 
-def start(command: list[str]) -> subprocess.Popen[str]:
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-
-
 def test_processes_that_append_at_once_lose_nothing_and_write_each_request_once(store: Store, url: str):
     batches, rows, writers = 40, 8, 3
-    command = [sys.executable, "-W", "error", "-c", WRITER, url, str(batches), str(rows)]
     written: list[UUID] = []
-    with contextlib.ExitStack() as stack:
-        processes = [stack.enter_context(start(command)) for _ in range(writers)]
+    with started_together(WRITER, *[(url, str(batches), str(rows))] * writers) as processes:
         for process in processes:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write("go\n")
-            process.stdin.flush()
+            tell(process, "go")
         for process in processes:
             output, errors = process.communicate(timeout=60)
             assert (process.returncode, errors) == (0, "")
@@ -100,19 +85,13 @@ def test_of_processes_that_saw_the_same_head_one_changes_it(store: Store, url: s
     """Publish, roll back and pin at the same moment from two processes, again and again."""
     add_serving_model(store)
     names, rounds = ("ann", "bob"), ["publish", "publish", "rollback", "pin", "unpin"] * 4
-    command = [sys.executable, "-W", "error", "-c", CHANGER, url]
-    with contextlib.ExitStack() as stack:
-        processes = [stack.enter_context(start([*command, name, str(len(rounds))])) for name in names]
-        streams = [(process.stdin, process.stdout) for process in processes]
-        assert all(output is not None and output.readline() == "ready\n" for _, output in streams)
+    with started_together(CHANGER, *[(url, name, str(len(rounds))) for name in names]) as processes:
         for what in rounds:
             history = store.heads.activations("dermatology")
             pins = store.heads.pins("dermatology")
-            for given, _ in streams:
-                assert given is not None
-                given.write(json.dumps([history[-1].sequence, what]) + "\n")
-                given.flush()
-            outcomes = [json.loads(output.readline()) for _, output in streams if output is not None]
+            for process in processes:
+                tell(process, json.dumps([history[-1].sequence, what]))
+            outcomes = [json.loads(answer_of(process)) for process in processes]
             refused = [outcome for outcome in outcomes if outcome != "done"]
             assert len(refused) == 1, (what, outcomes)
             changed = store.heads.activations("dermatology")
