@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.store import logged_at
 from lifelong_core.store.files import replacing
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from lifelong_core.store.exports import LoggedPage
 
 SCHEMA_VERSION = 1
-ABSTAIN = "abstain"
-"""Name of the decision behind the last class."""
 _PAGE_VALUES = 2_000_000
 """Logits that are in memory at once, or some more."""
 _LARGEST_PAGE = 20_000

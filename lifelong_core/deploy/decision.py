@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers, as_costs, as_probabilities
 
+ABSTAIN = "abstain"
+"""Name of the decision beyond the classes, where the costs have one."""
 _UNIT = float(np.finfo(np.float64).eps)
 
 

@@ -4,11 +4,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
 from lifelong_core.store.records import HeadRecord, Model, Prediction, Task
-
-ABSTAIN = "abstain"
-"""Name of the decision beyond the classes, where the costs have one."""
 
 
 @dataclass(frozen=True)

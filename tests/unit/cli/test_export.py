@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from lifelong import export
 from lifelong.commands.common import open_store
+from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import (
     LogEntry,
@@ -27,7 +28,6 @@ from lifelong_core.store import (
     tables,
 )
 from lifelong_core.store.exports import Exports
-from lifelong_service.answers import ABSTAIN
 from tests.unit.store.samples import CLASSES, COSTS, calibration
 
 NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
