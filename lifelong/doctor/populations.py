@@ -1,15 +1,15 @@
 """Checks of what the monitor makes of the log: the window summaries, and rows that nobody can judge."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.deploy import FittedQuantifier, quantifier
 from lifelong_core.errors import UnidentifiableError
 from lifelong_core.store import Model
 from lifelong_core.store.health import SummaryState
+from lifelong_core.store.identifiers import EPOCH
 
-_ALL = datetime(1970, 1, 1, tzinfo=UTC)
 _MISSED_CYCLES = 2
 _MOST = 5
 
@@ -20,7 +20,7 @@ def summaries(installation: Installation) -> Iterator[Finding]:
     models = {model.id: model for model in store.models.list()}
     fitted: dict[int, FittedQuantifier | None] = {}
     checked = 0
-    for model_id, environment in store.predictions.populations(_ALL):
+    for model_id, environment in store.predictions.populations(EPOCH):
         model = models[model_id]
         if model_id not in fitted:
             fitted[model_id] = _fitted(installation, model)

@@ -12,10 +12,13 @@ would skip whatever commits late with a smaller one. Therefore every row of the 
 start low again; `align_clock` (run by every migration, so by `lifelong upgrade` after a restore) then lifts it.
 """
 
+from uuid import UUID
+
 import sqlalchemy as sa
 
 from lifelong_core.store import tables
 
+_log = tables.predictions
 _value = tables.commit_clock.c.value
 _OFFSET = sa.select(_value).scalar_subquery()
 _TRANSACTION = sa.literal_column("pg_current_xact_id()::text::bigint", sa.BigInteger)
@@ -34,6 +37,20 @@ def read_order(connection: sa.Connection) -> int:
     if connection.dialect.name == "postgresql":
         return connection.execute(sa.select(_TRANSACTION + _OFFSET)).scalar_one()
     return connection.execute(sa.select(_value)).scalar_one()
+
+
+def rows_behind(commit_order: int, prediction_id: UUID) -> sa.ColumnElement[bool]:
+    """The rows of the log that come after this one."""
+    reached = sa.tuple_(
+        sa.literal(commit_order, _log.c.commit_order.type), sa.literal(prediction_id, _log.c.id.type)
+    )
+    return sa.tuple_(_log.c.commit_order, _log.c.id) > reached
+
+
+def rows_of(model_id: int, environment: str) -> tuple[sa.ColumnElement[bool], ...]:
+    """The rows of a population, for queries in commit order."""
+    # Adding 0 keeps SQLite from reading the whole population by its index instead of only what appeared.
+    return _log.c.model_id + 0 == model_id, _log.c.environment == environment
 
 
 def align_clock(connection: sa.Connection) -> None:

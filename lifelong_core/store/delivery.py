@@ -11,10 +11,9 @@ from lifelong_core.store.environments import ensure_environment
 from lifelong_core.store.identifiers import logged_at
 from lifelong_core.store.log_writing import insert_missing_entries
 from lifelong_core.store.records import LogEntry, Prediction
+from lifelong_core.store.statements import limit_lock_wait, portions
 
 _erased = tables.erased_groups
-_QUERY_SIZE = 500
-"""Groups looked up by one query: databases limit the number of parameters."""
 _LOCK_TIMEOUT_MILLISECONDS = 3000
 """A transaction that hangs may hold the very rows that are delivered, because its outcome was not known."""
 
@@ -41,7 +40,7 @@ def deliver_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> D
         InvalidInputError: an entry holds a value that the log does not take.
     """
     if connection.dialect.name == "postgresql":
-        connection.execute(sa.text(f"SET LOCAL lock_timeout = {_LOCK_TIMEOUT_MILLISECONDS}"))
+        limit_lock_wait(connection, _LOCK_TIMEOUT_MILLISECONDS)
         # Whoever erases a group waits until this is committed, or is seen here: SQLite has one writer anyway.
         connection.execute(sa.text(f"LOCK TABLE {_erased.name} IN SHARE MODE"))
     left = _without_erased(connection, entries)
@@ -76,7 +75,7 @@ def _erasures(connection: sa.Connection, entries: Sequence[LogEntry]) -> dict[by
         {row.group_hash for entry in entries for row in entry.predictions if row.group_hash is not None}
     )
     found: dict[bytes, datetime] = {}
-    for start in range(0, len(hashes), _QUERY_SIZE):
-        query = sa.select(_erased).where(_erased.c.group_hash.in_(hashes[start : start + _QUERY_SIZE]))
+    for some in portions(hashes):
+        query = sa.select(_erased).where(_erased.c.group_hash.in_(some))
         found |= {bytes(row.group_hash): row.erased_at for row in connection.execute(query)}
     return found

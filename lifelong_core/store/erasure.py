@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.store import tables
@@ -19,6 +18,7 @@ from lifelong_core.store.deletion import Batches, delete_rows, never_stop
 from lifelong_core.store.engine import Database
 from lifelong_core.store.privacy import HASH_BYTES
 from lifelong_core.store.rows import Row, split_ids
+from lifelong_core.store.statements import MOST_VALUES, upsert_into
 from lifelong_core.store.summaries import Summaries, bucket_of
 
 SETTLING_SECONDS = 1.0
@@ -26,8 +26,6 @@ SETTLING_SECONDS = 1.0
 _WAITING_SECONDS = 0.2
 _ATTEMPTS = 50
 """To wait for transactions that began before."""
-_QUERY_SIZE = 500
-"""Predictions looked up by one query: databases limit the number of parameters."""
 
 _log, _labels, _requests = tables.predictions, tables.labels, tables.requests
 
@@ -115,12 +113,11 @@ class Erasure:
 
     def _bury(self, hashes: Sequence[bytes], actor: str) -> None:
         """Keep spools from bringing anything back."""
-        insert = postgresql.insert if self._database.is_postgresql else sqlite.insert
-        statement = insert(tables.erased_groups)
-        statement = statement.on_conflict_do_update(
-            index_elements=["group_hash"], set_={"erased_at": statement.excluded.erased_at}
-        )
         with self._database.write() as connection:
+            statement = upsert_into(connection, tables.erased_groups)
+            statement = statement.on_conflict_do_update(
+                index_elements=["group_hash"], set_={"erased_at": statement.excluded.erased_at}
+            )
             moment = database_time(connection)
             rows = [{"group_hash": one, "erased_at": moment} for one in sorted(set(hashes))]
             connection.execute(statement, rows)
@@ -132,7 +129,7 @@ class Erasure:
         """Erase what appeared at or after a horizon; also the present one."""
         rows, horizon = self._rows(hashes, appeared)
         erased = Erased()
-        for some in self._parts(rows, at_once=lambda: min(batches.size, _QUERY_SIZE)):
+        for some in self._parts(rows, at_once=lambda: min(batches.size, MOST_VALUES)):
             with batches.write(len(some.predictions)) as connection, self._overwriting(connection):
                 erased += _delete(connection, some)
         return erased, horizon
@@ -145,7 +142,7 @@ class Erasure:
             horizon = read_horizon(connection)
             return sorted(connection.execute(query).all()), horizon
 
-    def _parts(self, rows: list[Row], at_once: Callable[[], int] = lambda: _QUERY_SIZE) -> Iterator[_Some]:
+    def _parts(self, rows: list[Row], at_once: Callable[[], int] = lambda: MOST_VALUES) -> Iterator[_Some]:
         """The rows, sorted as they are, in parts of one model, environment and day, with what belongs to them."""
         for _, day in groupby(rows, key=lambda row: row[:3]):
             left = list(day)

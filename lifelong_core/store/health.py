@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from lifelong_core.store import tables
 from lifelong_core.store.clock import database_time
-from lifelong_core.store.commit_order import read_horizon
+from lifelong_core.store.commit_order import read_horizon, rows_of
 from lifelong_core.store.engine import Database
 from lifelong_core.store.identifiers import logged_at
 from lifelong_core.store.partitions import DEFAULT_PARTITION, missing_days
@@ -112,7 +112,7 @@ class Health:
             cursor = read_cursor(connection, place)
             if cursor is None:
                 return None
-            population = _log.c.model_id + 0 == model_id, _log.c.environment == environment
+            population = rows_of(model_id, environment)
             unread = sa.select(sa.func.count()).where(
                 cursor.unread, _log.c.commit_order < read_horizon(connection), *population
             )

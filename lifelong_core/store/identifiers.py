@@ -13,6 +13,10 @@ _LAST_MILLISECOND = 253_402_300_799_999
 _VERSION_AND_VARIANT = (0x7 << 76) | (0b10 << 62)
 
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""Where the times in ids begin; long ago by any clock."""
+
+
 class PredictionIds:
     """Makes ids that grow strictly within one process, whatever thread asks and even if the clock steps back.
 

@@ -6,7 +6,6 @@ from uuid import UUID
 
 import numpy as np
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import tables
@@ -15,10 +14,10 @@ from lifelong_core.store.engine import Database
 from lifelong_core.store.identifiers import is_prediction_id, logged_on
 from lifelong_core.store.records import LabelledPredictions, LabelOutcome, NewLabel
 from lifelong_core.store.rows import Row, now
+from lifelong_core.store.statements import portions, upsert_into
 
 _log = tables.predictions
 _labels = tables.labels
-_QUERY_SIZE = 500
 
 
 class Labels:
@@ -92,8 +91,7 @@ def _predictions(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, R
     )
     columns = (_log.c.id, _log.c.model_id, _log.c.environment, sa.func.length(_log.c.logits).label("bytes"))
     ids = [one for one in ids if is_prediction_id(one)]
-    for start in range(0, len(ids), _QUERY_SIZE):
-        some = ids[start : start + _QUERY_SIZE]
+    for some in portions(ids):
         query = (
             sa.select(*columns, _labels.c.label)
             .select_from(joined)
@@ -127,8 +125,7 @@ def _row(label: NewLabel, prediction: Row) -> dict[str, Any]:
 def _upsert(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
     if not rows:
         return
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(_labels)
+    statement = upsert_into(connection, _labels)
     statement = statement.on_conflict_do_update(
         index_elements=[_labels.c.logged_on, _labels.c.prediction_id],
         set_={name: statement.excluded[name] for name in ("label", "source", "recorded_at")},

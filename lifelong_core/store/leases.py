@@ -12,7 +12,7 @@ import os
 import socket
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cache
 
 import sqlalchemy as sa
@@ -21,12 +21,11 @@ from lifelong_core.errors import ConflictError
 from lifelong_core.store import tables
 from lifelong_core.store.clock import database_time
 from lifelong_core.store.engine import Database
+from lifelong_core.store.identifiers import EPOCH
 
 _leases = tables.leases
 _LONGEST_NAME = 128
 """Of a holder."""
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-"""By any clock."""
 
 
 @dataclass
@@ -105,7 +104,7 @@ class Leases:
             connection.execute(
                 sa.update(_leases)
                 .where(_leases.c.name == lease.name, _leases.c.token == lease.token)
-                .values(expires_at=_LONG_AGO)
+                .values(expires_at=EPOCH)
             )
 
 

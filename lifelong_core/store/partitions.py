@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from lifelong_core.store import tables
 from lifelong_core.store.commit_order import read_horizon
 from lifelong_core.store.engine import Database
+from lifelong_core.store.statements import limit_lock_wait
 
 DEFAULT_PARTITION = "predictions_default"
 _NAMES = "predictions_%Y%m%d"
@@ -34,7 +35,7 @@ def ensure_partitions(database: Database, today: date, *, days_ahead: int = 7) -
         if not missing_days(connection, days):
             return ()
     with database.write() as connection:
-        connection.execute(sa.text(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MILLISECONDS}"))
+        limit_lock_wait(connection, LOCK_TIMEOUT_MILLISECONDS)
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         made = tuple(day for day in missing_days(connection, days) if not _in_default(connection, day))
         for day in made:
@@ -86,7 +87,7 @@ def drop_partition(
             return None
         rows = connection.execute(sa.select(sa.func.count()).select_from(partition)).scalar_one()
     with database.write() as connection:
-        connection.execute(sa.text(f"SET LOCAL lock_timeout = {DROP_TIMEOUT_MILLISECONDS}"))
+        limit_lock_wait(connection, DROP_TIMEOUT_MILLISECONDS)
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         before(connection)
         # Now nobody writes. What was written since we looked, late and from far away, may be of an environment that

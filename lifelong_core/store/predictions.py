@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from lifelong_core.store import tables
 from lifelong_core.store.columns import unpack_logit_rows
-from lifelong_core.store.commit_order import read_horizon
+from lifelong_core.store.commit_order import read_horizon, rows_behind, rows_of
 from lifelong_core.store.delivery import Delivered, deliver_entries
 from lifelong_core.store.engine import Database
 from lifelong_core.store.identifiers import first_id_at, is_prediction_id, logged_on
@@ -17,11 +17,10 @@ from lifelong_core.store.partitions import ensure_partitions
 from lifelong_core.store.quarantine import usable_rows
 from lifelong_core.store.records import LogEntry, LogPosition, Prediction, RequestKey, StoredRequest, Window
 from lifelong_core.store.rows import Row, group_keys, prediction_of, split_ids
+from lifelong_core.store.statements import portions
 
 _log = tables.predictions
 _requests = tables.requests
-_QUERY_SIZE = 500
-"""Ids looked up by one query: databases limit the number of parameters."""
 
 
 class Predictions:
@@ -73,21 +72,17 @@ class Predictions:
 
     def requests(self, keys: Collection[RequestKey]) -> dict[RequestKey, StoredRequest]:
         """What was answered to the requests with these keys, by one query for most micro-batches."""
-        wanted = list(dict.fromkeys(keys))
-        found: dict[RequestKey, StoredRequest] = {}
+        wanted = set(keys)
+        rows: list[Row] = []
         with self._database.read() as connection:
-            for start in range(0, len(wanted), _QUERY_SIZE):
-                some = wanted[start : start + _QUERY_SIZE]
+            for some in portions(list(wanted)):
                 # Column by column: of whole keys SQLite would make a list and read the table.
                 query = sa.select(_requests).where(
                     _requests.c.model_id.in_({key.model_id for key in some}),
                     _requests.c.request_id.in_({key.request_id for key in some}),
                 )
-                for row in connection.execute(query).all():
-                    if RequestKey(row.model_id, row.environment, row.request_id) in some:
-                        stored = _stored_request(connection, row)
-                        found[stored.key] = stored
-        return found
+                rows += [row for row in connection.execute(query) if _key_of(row) in wanted]
+            return {stored.key: stored for stored in _stored_requests(connection, rows)}
 
     def find_request(self, model_id: int, request_id: str) -> list[StoredRequest]:
         """The requests with that id in any environment, for a caller that does not name it; sorted by environment."""
@@ -95,7 +90,7 @@ class Predictions:
             _requests.c.model_id == model_id, _requests.c.request_id == request_id
         )
         with self._database.read() as connection:
-            found = [_stored_request(connection, row) for row in connection.execute(query).all()]
+            found = _stored_requests(connection, connection.execute(query).all())
         return sorted(found, key=lambda request: request.key.environment)
 
     def horizon(self) -> int:
@@ -155,15 +150,10 @@ class Predictions:
         Returns:
             No rows and the same position when there is nothing new yet.
         """
-        order = sa.tuple_(_log.c.commit_order, _log.c.id)
         with self._database.read() as connection:
             query = sa.select(_log).where(_log.c.commit_order < read_horizon(connection))
             if position is not None:
-                reached = sa.tuple_(
-                    sa.literal(position.commit_order, _log.c.commit_order.type),
-                    sa.literal(position.id, _log.c.id.type),
-                )
-                query = query.where(order > reached)
+                query = query.where(rows_behind(position.commit_order, position.id))
             rows = connection.execute(query.order_by(_log.c.commit_order, _log.c.id).limit(limit)).all()
         if rows:
             position = LogPosition(rows[-1].commit_order, rows[-1].id)
@@ -244,9 +234,7 @@ def _appeared(
     return (
         _log.c.commit_order >= horizon_from,
         _log.c.commit_order < horizon_to,
-        # Adding 0 keeps SQLite from reading the whole population by its index instead of only what appeared.
-        _log.c.model_id + 0 == model_id,
-        _log.c.environment == environment,
+        *rows_of(model_id, environment),
     )
 
 
@@ -266,18 +254,23 @@ def _window_of(rows: Sequence[Row], horizon: int, classes: int | None) -> Window
     return Window(ids, logits, group_keys(ids, groups) if has_groups else None, horizon, quarantined)
 
 
-def _stored_request(connection: sa.Connection, row: Row) -> StoredRequest:
-    ids = split_ids(row.prediction_ids)
-    found = _by_ids(connection, ids)
-    key = RequestKey(row.model_id, row.environment, row.request_id)
-    return StoredRequest(key, row.body_digest, tuple(found[one] for one in ids if one in found))
+def _key_of(row: Row) -> RequestKey:
+    return RequestKey(row.model_id, row.environment, row.request_id)
+
+
+def _stored_requests(connection: sa.Connection, rows: Sequence[Row]) -> list[StoredRequest]:
+    answered = [split_ids(row.prediction_ids) for row in rows]
+    found = _by_ids(connection, [one for ids in answered for one in ids])
+    return [
+        StoredRequest(_key_of(row), row.body_digest, tuple(found[one] for one in ids if one in found))
+        for row, ids in zip(rows, answered, strict=True)
+    ]
 
 
 def _by_ids(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, Prediction]:
     found: dict[UUID, Prediction] = {}
     ids = [one for one in ids if is_prediction_id(one)]
-    for start in range(0, len(ids), _QUERY_SIZE):
-        some = ids[start : start + _QUERY_SIZE]
+    for some in portions(ids):
         query = sa.select(_log).where(
             _log.c.logged_on.in_({logged_on(one) for one in some}), _log.c.id.in_(some)
         )

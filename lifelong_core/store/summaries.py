@@ -24,7 +24,7 @@ from lifelong_core.store.identifiers import logged_at
 from lifelong_core.store.leases import Lease, hold
 from lifelong_core.store.records import Model
 from lifelong_core.store.summary_check import differences
-from lifelong_core.store.summary_rows import Place, read_cursor
+from lifelong_core.store.summary_rows import ROWS_AT_ONCE, Place, read_cursor
 from lifelong_core.store.summary_windows import SummarisedWindow, newest_window, remade_window
 from lifelong_core.store.summary_work import Step, SummaryWork
 from lifelong_core.store.summary_writing import (
@@ -108,7 +108,7 @@ class Summaries:
         *,
         classes: int,
         lease: Lease | None = None,
-        limit: int = 50_000,
+        limit: int = ROWS_AT_ONCE,
     ) -> Folded:
         """Do the next piece of work on the summaries of one population; to be called again until it is done.
 

@@ -13,6 +13,8 @@ from lifelong_core.deploy.quantification.summary import WindowSummary
 from lifelong_core.store import tables
 from lifelong_core.store.rows import Row
 from lifelong_core.store.summary_rows import (
+    ROWS_AT_ONCE,
+    SUM_TOLERANCE,
     Cursor,
     Place,
     Rows,
@@ -20,12 +22,10 @@ from lifelong_core.store.summary_rows import (
     moment_of,
     read_summary,
     rows_by_time,
+    sums_agree,
 )
 
 _summaries = tables.window_summaries
-TOLERANCE = 1e-9
-"""Sums may differ by this, relative to the size of what is summed: the order of adding is not the same."""
-_ROWS = 50_000
 
 
 class _Hour:
@@ -68,7 +68,7 @@ def _hours(
     classes, is_grouped = fitted.calibration.classes, cursor.is_grouped
     population = place.model_id, place.environment
     present: tuple[datetime, _Hour] | None = None
-    for read in rows_by_time(connection, *population, cursor.read, first=UUID(int=0), limit=_ROWS):
+    for read in rows_by_time(connection, *population, cursor.read, first=UUID(int=0), limit=ROWS_AT_ONCE):
         rows = Rows.of(read, classes=classes)
         for number in np.unique(rows.hours).tolist():
             bucket = moment_of(number)
@@ -114,13 +114,9 @@ def _compare(row: Row | None, hour: _Hour) -> str | None:
     samples: Floats = np.array([float(expected.samples)])
     scales = {"feature_sums": counts, "logit_sums": counts * hour.largest_logit, "moments": samples}
     for name, scale in scales.items():
-        if not _close(getattr(summary, name), getattr(expected, name), scale):
-            return f"{name} differ by more than {TOLERANCE:g}"
+        if not sums_agree(getattr(summary, name), getattr(expected, name), scale):
+            return f"{name} differ by more than {SUM_TOLERANCE:g}"
     return None
-
-
-def _close(one: Floats, other: Floats, scale: Floats) -> bool:
-    return bool((np.abs(one - other) <= TOLERANCE * (np.abs(other) + scale)).all())
 
 
 def _named(place: Place, bucket: datetime) -> str:

@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Logits
+from lifelong_core.arrays import Floats, Logits
 from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.deploy.quantification.summary import WindowSummary
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import tables
-from lifelong_core.store.identifiers import first_id_of, logged_on
+from lifelong_core.store.commit_order import rows_behind, rows_of
+from lifelong_core.store.identifiers import EPOCH, first_id_of, logged_on
 from lifelong_core.store.quarantine import usable_rows
 from lifelong_core.store.rows import Row, group_keys
 
@@ -23,6 +24,10 @@ _summaries = tables.window_summaries
 _cursors = tables.summary_cursors
 
 HOUR_MILLISECONDS = 3_600_000
+ROWS_AT_ONCE = 50_000
+"""Rows of the log that are in memory at once, where nobody says otherwise."""
+SUM_TOLERANCE = 1e-9
+"""Sums of the same rows may differ by this, relative to the size of what is summed: they are added in another order."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +90,7 @@ class Cursor:
         """The rows that they do not hold."""
         if self.last_id is None:
             return _log.c.commit_order >= self.commit_order
-        reached = sa.tuple_(
-            sa.literal(self.commit_order, _log.c.commit_order.type), sa.literal(self.last_id, _log.c.id.type)
-        )
-        return sa.tuple_(_log.c.commit_order, _log.c.id) > reached
+        return rows_behind(self.commit_order, self.last_id)
 
 
 @dataclass(frozen=True)
@@ -157,9 +159,7 @@ def next_rows(
         .where(
             cursor.unread,
             _log.c.commit_order < horizon,
-            # Adding 0 keeps SQLite from reading the whole population by its index instead of only what is new.
-            _log.c.model_id + 0 == place.model_id,
-            _log.c.environment == place.environment,
+            *rows_of(place.model_id, place.environment),
         )
         .order_by(_log.c.commit_order, _log.c.id)
         .limit(limit)
@@ -194,7 +194,7 @@ def rows_by_time(
 
 def from_hour_to_hour(first: datetime, last: datetime) -> tuple[UUID, sa.ColumnElement[bool]]:
     """The smallest id of the first hour, and a condition: made no later than in the last hour."""
-    start, end = (round((bucket - _EPOCH).total_seconds()) * 1000 for bucket in (first, last))
+    start, end = (round((bucket - EPOCH).total_seconds()) * 1000 for bucket in (first, last))
     days = _log.c.logged_on <= last.date()
     return first_id_of(start), sa.and_(_log.c.id < first_id_of(end + HOUR_MILLISECONDS), days)
 
@@ -206,7 +206,12 @@ def hours_of(ids: Sequence[UUID]) -> NDArray[np.int64]:
 
 def moment_of(hour: int) -> datetime:
     """The beginning of an hour since 1970."""
-    return _EPOCH + timedelta(hours=hour)
+    return EPOCH + timedelta(hours=hour)
+
+
+def sums_agree(one: Floats, other: Floats, scale: Floats | float) -> bool:
+    """Whether two sums over the same rows are equal but for their rounding; `scale` is the size of what was summed."""
+    return bool((np.abs(one - other) <= SUM_TOLERANCE * (np.abs(other) + scale)).all())
 
 
 def summary_row(summary: WindowSummary, quarantined: int) -> dict[str, object]:
@@ -229,6 +234,3 @@ def read_summary(content: bytes, like: WindowSummary) -> WindowSummary | None:
         return None
     same = found.quantifier_digest == like.quantifier_digest and found.widths == like.widths
     return found if same else None
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

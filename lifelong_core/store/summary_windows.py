@@ -12,7 +12,9 @@ from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.deploy.quantification.summary import WindowSummary
 from lifelong_core.store import tables
 from lifelong_core.store.rows import Row
+from lifelong_core.store.statements import portions
 from lifelong_core.store.summary_rows import (
+    ROWS_AT_ONCE,
     Place,
     Rows,
     empty_summary,
@@ -27,8 +29,6 @@ _summaries = tables.window_summaries
 
 _MERGED_AT_ONCE = 16
 """Summaries that are in memory at once when a window is read."""
-_ROWS = 50_000
-"""Rows that are in memory at once when a window is made again."""
 _HOUR = timedelta(hours=1)
 
 
@@ -84,7 +84,7 @@ def remade_window(
     total, quarantined = empty_summary(fitted, is_grouped=is_grouped), 0
     hours = set[int]()
     population = place.model_id, place.environment
-    for read in rows_by_time(connection, *population, visible, end, first=first, limit=_ROWS):
+    for read in rows_by_time(connection, *population, visible, end, first=first, limit=ROWS_AT_ONCE):
         rows = Rows.of(read, classes=fitted.calibration.classes)
         part, left_out = rows.summarised(fitted, None, is_grouped=is_grouped)
         total, quarantined = WindowSummary.merged([total, part]), quarantined + left_out
@@ -120,8 +120,7 @@ def _merged(
     """The summary of these hours together, and those of them that are damaged."""
     total = empty_summary(fitted, is_grouped=False)
     damaged = list[datetime]()
-    for start in range(0, len(buckets), _MERGED_AT_ONCE):
-        some = buckets[start : start + _MERGED_AT_ONCE]
+    for some in portions(buckets, _MERGED_AT_ONCE):
         query = sa.select(_summaries.c.bucket, _summaries.c.summary).where(
             *place.among(_summaries), _summaries.c.bucket.in_(some)
         )

@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from lifelong_core.store import tables
 from lifelong_core.store.clock import database_time
 from lifelong_core.store.engine import Database
 from lifelong_core.store.records import ServingWorker
 from lifelong_core.store.rows import Row
+from lifelong_core.store.statements import upsert_into
 
 LOST_AFTER = timedelta(minutes=1)
 """A worker that has not been heard of for so long is taken for dead."""
@@ -60,10 +60,9 @@ class Workers:
                 for (model_id, environment), version in heads.items()
             ],
         }
-        insert = postgresql.insert if self._database.is_postgresql else sqlite.insert
         with self._database.write() as connection:
             values["seen_at"] = seen_at = database_time(connection)
-            statement = insert(_workers).values(id=worker_id, **values)
+            statement = upsert_into(connection, _workers).values(id=worker_id, **values)
             connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
             connection.execute(sa.delete(_workers).where(_workers.c.seen_at < seen_at - FORGOTTEN_AFTER))
 

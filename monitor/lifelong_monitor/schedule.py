@@ -1,11 +1,11 @@
 """When a tick is due: at UTC multiples of the interval, so that restarts and several monitors agree on it."""
 
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from apscheduler.triggers.base import BaseTrigger
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from lifelong_core.store.identifiers import EPOCH
 
 
 def due_before(now: datetime, interval: timedelta) -> datetime:

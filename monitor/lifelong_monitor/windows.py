@@ -14,18 +14,17 @@ from lifelong_core.deploy.reasons import Reason
 from lifelong_core.errors import NotFoundError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
+from lifelong_core.store.identifiers import EPOCH
 from lifelong_core.store.records import Cycle, Window
 from lifelong_core.store.summaries import SummarisedWindow
+from lifelong_core.store.summary_rows import sums_agree
 from lifelong_monitor.reports import Hours, Inputs
-from lifelong_monitor.schedule import EPOCH
 
 LARGEST_WINDOW_OF_ROWS = 20_000
 """Up to here a window is read row by row: exact, and 0.2 s with 8 classes. Estimates from summaries differ from it by
 less than a tenth of their interval's width, and 20,000 rows have a tenth of the interval that 200 have."""
 SHORTEST_WINDOW_OF_HOURS = timedelta(hours=6)
 """A window that may be no older than this is read row by row, however large: whole hours would cut too much off it."""
-TOLERANCE = 1e-9
-"""A summary that is made again may differ so much: its sums are added in another order."""
 _HOUR = timedelta(hours=1)
 
 
@@ -79,17 +78,7 @@ def take(
     )
     if found is None:
         return None
-    return _of_hours(
-        found,
-        lambda: store.predictions.window(
-            model_id,
-            environment,
-            limit=settings.evidence_samples,
-            since=found.buckets[0],
-            horizon=found.horizon,
-            classes=classes,
-        ),
-    )
+    return _of_hours(store, model_id, environment, found, limit=settings.evidence_samples, classes=classes)
 
 
 def take_again(
@@ -131,17 +120,7 @@ def take_again(
         raise _gone(
             f"{found.summary.samples} predictions of the {cycle.window_samples} of this cycle, or others"
         )
-    return _of_hours(
-        found,
-        lambda: store.predictions.window(
-            cycle.model_id,
-            cycle.environment,
-            limit=inputs.limit,
-            since=hours.since,
-            horizon=cycle.horizon,
-            classes=classes,
-        ),
-    )
+    return _of_hours(store, cycle.model_id, cycle.environment, found, limit=inputs.limit, classes=classes)
 
 
 def judged(report: AdaptationReport, taken: Taken) -> AdaptationReport:
@@ -169,7 +148,25 @@ def _of_rows(window: Window) -> Taken:
     )
 
 
-def _of_hours(found: SummarisedWindow, rows: Callable[[], Window]) -> Taken:
+def _of_hours(
+    store: Store,
+    model_id: int,
+    environment: str,
+    found: SummarisedWindow,
+    *,
+    limit: int,
+    classes: int | None,
+) -> Taken:
+    def rows() -> Window:
+        return store.predictions.window(
+            model_id,
+            environment,
+            limit=limit,
+            since=found.buckets[0],
+            horizon=found.horizon,
+            classes=classes,
+        )
+
     hours = None
     if found.buckets:
         hours = Hours(
@@ -200,9 +197,7 @@ def _counts_digest(summary: WindowSummary) -> str:
 
 def _close(summary: WindowSummary, hours: Hours) -> bool:
     moments = np.asarray(hours.moments)
-    return summary.moments.shape == moments.shape and bool(
-        (np.abs(summary.moments - moments) <= TOLERANCE * (np.abs(moments) + summary.samples)).all()
-    )
+    return summary.moments.shape == moments.shape and sums_agree(summary.moments, moments, summary.samples)
 
 
 def _gone(what: str) -> NotFoundError:
