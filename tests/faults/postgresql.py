@@ -70,10 +70,12 @@ class MortalPostgreSQL(PostgreSQL):
         return False
 
     def kill(self) -> None:
-        """SIGKILL to the postmaster; its children end by themselves."""
+        """SIGKILL to the postmaster; returns when its children have noticed, which answer until then."""
         assert self._process is not None
+        children = psutil.Process(self._process.pid).children(recursive=True)
         self._process.kill()
         self._process.wait()
+        psutil.wait_procs(children, _START_SECONDS)
 
     def stop(self) -> None:
         """End all sessions and shut down in order."""
