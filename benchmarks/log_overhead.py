@@ -52,10 +52,6 @@ class Arm:
             "faults": float(measured.faults),
         }
 
-    def close(self) -> None:
-        """Close its connections."""
-        self._generator.close()
-
     def _processor_seconds(self) -> float:
         times = [worker.cpu_times() for worker in self._service.workers()]
         return sum(one.user + one.system for one in times)
@@ -82,8 +78,6 @@ def measure_overhead(kind: str, server: PostgreSQL, *, is_quick: bool) -> dict[s
                     for name in ARMS if number % 2 == 0 else ARMS[::-1]:
                         pairs[name].append(arms[name].measure(seconds, rate))
                 figures[f"{load} {'keyed' if is_keyed else 'plain'}"] = compared(pairs)
-            for arm in arms.values():
-                arm.close()
         figures["rows_logged"] = logged_rows()
     return figures
 
