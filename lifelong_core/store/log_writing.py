@@ -41,27 +41,40 @@ _POSTGRESQL_PREDICTIONS = (
     " unnest(%b::date[], %b::uuid[], %b::int[], %b::text[], %b::int[], %b::int[], %b::bytea[], %b::bytea[]) AS rows"
 )
 _POSTGRESQL_MISSING_PREDICTIONS = f"{_POSTGRESQL_PREDICTIONS} ON CONFLICT DO NOTHING"
+# Both at once, the predictions of requests that are new: one statement is a transaction, and one round trip.
+_POSTGRESQL_ENTRIES = (
+    "WITH new AS ("
+    "INSERT INTO requests (model_id, request_id, environment, body_digest, prediction_ids, logged_on)"
+    " SELECT * FROM unnest(%b::int[], %b::text[], %b::text[], %b::bytea[], %b::bytea[], %b::date[])"
+    " ON CONFLICT DO NOTHING RETURNING model_id, environment, request_id"
+    "), logged AS ("
+    "INSERT INTO predictions"
+    " (logged_on, id, model_id, environment, head_version, decision, logits, group_hash, commit_order)"
+    " SELECT rows.logged_on, rows.id, rows.model_id, rows.environment, rows.head_version, rows.decision,"
+    " rows.logits, rows.group_hash, pg_current_xact_id()::text::bigint + clock.value FROM commit_clock AS clock,"
+    " unnest(%b::date[], %b::uuid[], %b::int[], %b::text[], %b::int[], %b::int[], %b::bytea[], %b::bytea[], %b::text[])"
+    " AS rows (logged_on, id, model_id, environment, head_version, decision, logits, group_hash, request_id)"
+    " WHERE rows.request_id IS NULL"
+    " OR (rows.model_id, rows.environment, rows.request_id) IN (SELECT new.* FROM new)"
+    ") SELECT * FROM new"
+)
 
 
 def insert_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> tuple[bool, ...]:
-    """Write the entries whose request is new; says for each whether it was.
+    """Write the entries whose request is new, on PostgreSQL by one statement; says for each whether it was.
 
     Raises:
         InvalidInputError: an entry has no predictions, or holds a value that the log does not take.
     """
     check_entries(entries)
     first_of_key = _first_of_key(entries)
-    new = _insert_requests(connection, first_of_key) if first_of_key else set[RequestKey]()
-    written = tuple(
+    candidates = [entry for entry in entries if entry.request is None or first_of_key[entry.request] is entry]
+    insert = _insert_postgresql if connection.dialect.name == "postgresql" else _insert_sqlite
+    new = insert(connection, candidates, first_of_key)
+    return tuple(
         entry.request is None or (entry.request in new and first_of_key[entry.request] is entry)
         for entry in entries
     )
-    accepted = [entry for entry, is_new in zip(entries, written, strict=True) if is_new]
-    if accepted:
-        _insert_predictions(
-            connection, [prediction for entry in accepted for prediction in entry.predictions]
-        )
-    return written
 
 
 def insert_missing_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> int:
@@ -121,35 +134,61 @@ def _first_of_key(entries: Sequence[LogEntry]) -> dict[RequestKey, LogEntry]:
     return first
 
 
+def _insert_postgresql(
+    connection: sa.Connection, entries: Sequence[LogEntry], first_of_key: dict[RequestKey, LogEntry]
+) -> set[RequestKey]:
+    rows = [
+        (*_prediction_row(prediction), None if entry.request is None else entry.request.request_id)
+        for entry in entries
+        for prediction in entry.predictions
+    ]
+    if not first_of_key:
+        connection.exec_driver_sql(_POSTGRESQL_PREDICTIONS, _columns(rows)[:-1])
+        return set()
+    values = _columns(_request_rows(first_of_key)) + _columns(rows)
+    return {RequestKey(*row) for row in connection.exec_driver_sql(_POSTGRESQL_ENTRIES, values)}
+
+
+def _insert_sqlite(
+    connection: sa.Connection, entries: Sequence[LogEntry], first_of_key: dict[RequestKey, LogEntry]
+) -> set[RequestKey]:
+    new = _insert_requests(connection, first_of_key) if first_of_key else set[RequestKey]()
+    rows = [
+        _prediction_row(prediction)
+        for entry in entries
+        if entry.request is None or entry.request in new
+        for prediction in entry.predictions
+    ]
+    if rows:
+        connection.exec_driver_sql(_SQLITE_PREDICTION, _sqlite_values(connection, rows))
+    return new
+
+
 def _insert_requests(connection: sa.Connection, entries: dict[RequestKey, LogEntry]) -> set[RequestKey]:
-    # In the same order in every process: two that write the same keys wait for each other, but never in a circle.
-    keys = sorted(entries, key=lambda key: (key.model_id, key.environment, key.request_id))
-    rows = [_request_row(key, entries[key]) for key in keys]
+    rows = _request_rows(entries)
     if connection.dialect.name == "postgresql":
-        result = connection.exec_driver_sql(_POSTGRESQL_REQUESTS, _columns(rows))
-        return {RequestKey(*row) for row in result}
+        return {RequestKey(*row) for row in connection.exec_driver_sql(_POSTGRESQL_REQUESTS, _columns(rows))}
     cursor: Any = connection.connection.cursor()
+    new = set[RequestKey]()
     try:
-        return {
-            key
-            for key, row in zip(keys, rows, strict=True)
-            if cursor.execute(_SQLITE_REQUEST, (*row[:-1], row[-1].isoformat())).fetchone() is not None
-        }
+        for model_id, request_id, environment, *rest, day in rows:
+            values = (model_id, request_id, environment, *rest, day.isoformat())
+            if cursor.execute(_SQLITE_REQUEST, values).fetchone() is not None:
+                new.add(RequestKey(model_id, environment, request_id))
     finally:
         cursor.close()
-
-
-def _insert_predictions(connection: sa.Connection, predictions: Sequence[Prediction]) -> None:
-    rows = [_prediction_row(prediction) for prediction in predictions]
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(_POSTGRESQL_PREDICTIONS, _columns(rows))
-        return
-    connection.exec_driver_sql(_SQLITE_PREDICTION, _sqlite_values(connection, rows))
+    return new
 
 
 def _sqlite_values(connection: sa.Connection, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     order = connection.exec_driver_sql(_SQLITE_COMMIT_ORDER).scalar_one()
     return [(day.isoformat(), prediction_id.bytes, *rest, order) for day, prediction_id, *rest in rows]
+
+
+def _request_rows(entries: dict[RequestKey, LogEntry]) -> list[tuple[Any, ...]]:
+    # In the same order in every process: two that write the same keys wait for each other, but never in a circle.
+    keys = sorted(entries, key=lambda key: (key.model_id, key.environment, key.request_id))
+    return [_request_row(key, entries[key]) for key in keys]
 
 
 def _request_row(key: RequestKey, entry: LogEntry) -> tuple[Any, ...]:

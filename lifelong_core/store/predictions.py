@@ -45,7 +45,7 @@ class Predictions:
         """
         if not entries:
             return ()
-        with self._database.write() as connection:
+        with self._database.write_at_once() as connection:
             return insert_entries(connection, entries)
 
     def deliver(self, entries: Sequence[LogEntry]) -> Delivered:

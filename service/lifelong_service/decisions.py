@@ -25,7 +25,7 @@ from lifelong_core.store.records import (
 from lifelong_service import metrics
 from lifelong_service.answers import Decided, decision_names, image_answer, logits_answer
 from lifelong_service.images import decode, preprocess
-from lifelong_service.jobs import LogitsJob
+from lifelong_service.jobs import ImageJob, LogitsJob
 from lifelong_service.prediction_log import PredictionLog
 from lifelong_service.snapshot import Snapshot
 from lifelong_service.work import Job, Work, grouped
@@ -64,7 +64,8 @@ class Decider:
         works = [Work(job) for job in jobs]
         snapshot = self._snapshot()
         self._each(works, lambda work: self._resolve(work, snapshot))
-        self._repeat(works, snapshot)
+        # Nothing is inferred twice; whether logits were answered before, the log finds out when it keeps them.
+        self._repeat([work for work in works if isinstance(work.job, ImageJob)], snapshot)
         self._each(works, lambda work: self._prepare(work, snapshot))
         self._infer(works)
         self._each(works, self._check_logits)
@@ -235,7 +236,7 @@ class Decider:
         for work, new in zip(works, self._log.append([work.entry for work in works]), strict=True):
             if new:
                 self._count(work)
-            else:  # another worker, or a request in this very batch, was first with the same key
+            else:  # a request before, or one in this very batch, was first with the same key
                 repeated.append(work)
         self._repeat(repeated, snapshot)
         return [work for work in repeated if work.outcome is None]

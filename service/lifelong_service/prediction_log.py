@@ -67,6 +67,7 @@ class PredictionLog:
         self._outage = Outage(lambda: self._database.is_stuck)
         self._delivery = DeliveryThread(self._spool, store, self._outage, has_backlog=self._has_backlog)
         self._left = 0.0
+        self._sought: set[RequestKey] = set()
         self.spool_problem: str | None = None
         self._created: set[str] = set()
         # Environments that exist once the spool is delivered.
@@ -131,13 +132,17 @@ class PredictionLog:
     def begin(self) -> None:
         """A new micro-batch: all its questions to the database together may take as long as the settings say."""
         self._left = self._patience
+        self._sought.clear()
 
     def find(self, keys: Collection[RequestKey]) -> dict[RequestKey, StoredRequest]:
         """What was answered to requests with these keys; one that is not found is new, as far as can be known now.
 
+        Only worth its time before costly work: `append` finds out by itself what is not new.
+
         Raises:
             UnavailableError: the spool cannot be read.
         """
+        self._sought.update(keys)
         # In this order: what is delivered in between is found in the database.
         found: dict[RequestKey, StoredRequest] = {}
         if self._has_backlog():
@@ -201,7 +206,15 @@ class PredictionLog:
             else:
                 self._promised.clear()
                 return written
-        return self._append_to_spool(entries)
+        taken = self._taken(entries)
+        new = [entry for entry in entries if entry.request not in taken]
+        spooled = iter(self._append_to_spool(new) if new else ())
+        return tuple(entry.request not in taken and next(spooled) for entry in entries)
+
+    def _taken(self, entries: Sequence[LogEntry]) -> set[RequestKey | None]:
+        """The keys that the database has already; the spool knows its own, but nobody may have asked the database."""
+        keys = {entry.request for entry in entries if entry.request is not None} - self._sought
+        return set(self.find(keys)) if keys and self._outage.reason is None else set()
 
     def _ask(self, question: Callable[[], Result]) -> Result:
         if self._left <= 0:

@@ -210,6 +210,24 @@ def test_repeated_requests_in_an_outage(bench: Bench) -> None:
     assert found[first.request].predictions[0].id == first.predictions[0].id
 
 
+@sqlite_and_postgresql
+def test_what_the_database_knows_is_not_spooled_while_others_wait(bench: Bench) -> None:
+    """Without a look-up before, as for logits: the database answers, but something is delivered first."""
+    before, waiting, new = entry(request_id="before"), entry(), entry(request_id="new")
+    bench.append(before)
+    bench.log._delivery.close()
+    bench.spool().append([waiting])
+    bench.log.begin()
+    entries = [entry(request_id="before"), new, entry(request_id="new"), entry(request_id="before")]
+    assert bench.log.append(entries) == (False, True, False, False)
+    state = bench.log.state()
+    assert state is not None
+    assert state.predictions == 2
+    bench.answered += [waiting, new]
+    bench.spool().deliver(bench.store.predictions.deliver)
+    assert bench.is_all_logged_once()
+
+
 @only_sqlite
 def test_environments_in_an_outage_up_to_the_limit(bench: Bench) -> None:
     bench.log._maximum_environments = 3

@@ -1,3 +1,4 @@
+import math
 import random
 import sqlite3
 import threading
@@ -8,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
-from lifelong_core.store import Store, tables
+from lifelong_core.store import Store, engine, tables
 from lifelong_core.store.engine import Database, Durability, parse_url
 
 only_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
@@ -214,13 +215,25 @@ def test_after_a_broken_connection_the_next_call_succeeds(store: Store):
 
 
 @only_postgresql
-def test_after_idle_connections_died_no_call_fails(store: Store):
+@pytest.mark.parametrize(("trusted_seconds", "failures"), [(0, 0), (math.inf, 1)], ids=["paused", "busy"])
+def test_after_idle_connections_died_at_most_one_call_fails(
+    store: Store, monkeypatch: pytest.MonkeyPatch, trusted_seconds: float, failures: int
+):
+    """None after a pause; under load nobody asks first, and with the first that fails all are renewed."""
+    monkeypatch.setattr(engine, "_TRUSTED_SECONDS", trusted_seconds)
     with store.database.read() as one, store.database.read() as other:
         one.execute(sa.select(1))
         other.execute(sa.select(1))
     terminate_others(store)
+    failed = 0
     for _ in range(3):
-        store.check()
+        try:
+            with store.database.write_at_once() as one, store.database.read() as other:
+                one.execute(sa.select(1))
+                other.execute(sa.select(1))
+        except UnavailableError:
+            failed += 1
+    assert failed == failures
 
 
 def test_busy_writers_of_several_connections_never_see_a_locked_database(tmp_path: Path):
