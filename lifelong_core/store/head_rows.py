@@ -16,6 +16,10 @@ from lifelong_core.store.rows import Row, head_of
 _heads = tables.heads
 
 
+class DamagedHeadError(UnavailableError):
+    """What the database holds of a head is not what was published."""
+
+
 def read_heads(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> dict[tuple[int, int], HeadRecord | str]:

@@ -5,13 +5,13 @@ from typing import Literal
 import sqlalchemy as sa
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.errors import NotFoundError, UnavailableError
+from lifelong_core.errors import NotFoundError
 from lifelong_core.store import activations, pins, tables
 from lifelong_core.store.audit import write_audit
 from lifelong_core.store.engine import Database
 from lifelong_core.store.environments import ensure_environment, expect_environment
 from lifelong_core.store.head_fit import check_calibration, check_digest, check_fit
-from lifelong_core.store.head_rows import read_heads
+from lifelong_core.store.head_rows import DamagedHeadError, read_heads
 from lifelong_core.store.models import model_referenced
 from lifelong_core.store.records import Activation, HeadPin, HeadRecord, Model
 from lifelong_core.store.registry import changing_registry
@@ -82,7 +82,7 @@ class Heads:
         Raises:
             NotFoundError: there is no such model.
             ConflictError: nothing was in force before, or another head is in force than the caller saw.
-            UnavailableError: the head that was in force before is damaged; nothing changes.
+            DamagedHeadError: the head that was in force before is damaged; nothing changes.
         """
         with changing_registry(self._database) as connection:
             model = model_referenced(connection, reference)
@@ -171,7 +171,7 @@ class Heads:
 
         Raises:
             NotFoundError: there is no such model or head.
-            UnavailableError: the head is damaged.
+            DamagedHeadError: the head is damaged.
         """
         with self._database.read() as connection:
             return _head(connection, model_referenced(connection, reference), version)
@@ -252,7 +252,7 @@ def _head(connection: sa.Connection, model: Model, version: int) -> HeadRecord:
     if record is None:
         raise NotFoundError(f"the model {model.reference} has no head {version}.", field="version")
     if isinstance(record, str):
-        raise UnavailableError(
+        raise DamagedHeadError(
             f"{model.reference}: {record}.",
             field="version",
             mend="Bring the row back from a backup, or publish the head again.",

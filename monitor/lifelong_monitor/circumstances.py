@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from lifelong_core.arrays import Floats
 from lifelong_core.deploy import AdaptationContext, AdaptationReport, PrevalenceEstimate
 from lifelong_core.store import Store
+from lifelong_core.store.head_rows import DamagedHeadError
 from lifelong_core.store.records import Activation, Model
 from lifelong_monitor.reports import readable_report_of
 
@@ -73,13 +75,21 @@ def context_of(
         seconds, previous = None, None
     else:
         seconds = max(0.0, (at - served[-1].since).total_seconds())
-        previous = store.heads.get(model.reference, served[-2].head_version).head.assumed_prevalence
+        previous = _assumed_by(store, model, served[-2].head_version)
     return AdaptationContext(
         seconds_since_swap=seconds,
         pinned=pinned,
         previous_prevalence=previous,
         others=() if others_since is None else _others(store, model, environment, others_since),
     )
+
+
+def _assumed_by(store: Store, model: Model, version: int) -> Floats | None:
+    """The prevalence that a head assumes; None: it is damaged. Then a swap back to it is not recognised as one."""
+    try:
+        return store.heads.get(model.reference, version).head.assumed_prevalence
+    except DamagedHeadError:
+        return None
 
 
 def _others(store: Store, model: Model, environment: str, since: datetime) -> tuple[PrevalenceEstimate, ...]:

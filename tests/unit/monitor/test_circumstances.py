@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from lifelong_core.deploy import AdaptationContext, LabeledLogits
 from lifelong_core.settings import PolicySettings, Settings
-from lifelong_core.store import Activation, Model, Store, register_calibration
+from lifelong_core.store import Activation, Model, Store, register_calibration, tables
 from lifelong_monitor.circumstances import services
 from lifelong_monitor.cycle import CycleResult, run_cycle
 from lifelong_monitor.replay import replay
@@ -92,6 +93,24 @@ def test_after_a_change_a_cycle_knows_since_when_and_what_was_before(
     assert np.array_equal(
         context(result).previous_prevalence, store.heads.get(model.reference, 1).head.assumed_prevalence
     )
+    assert replay(store, result.last.id) == report_of(result.last)
+
+
+def test_a_damaged_head_of_before_keeps_no_cycle_from_running(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=2))
+    assert run(store, settings, model).outcome == "swap"
+    first = sa.update(tables.heads).where(tables.heads.c.model_id == model.id, tables.heads.c.version == 1)
+    with store.database.write() as connection:
+        connection.execute(first.values(document="{"))
+    predict(store, model, "clinic", draw(SHIFTED, 300, seed=3))
+    result = run(store, settings, model, DUE + MINUTE)
+    assert result.outcome == "keep"
+    found = context(result)
+    assert found.seconds_since_swap is not None
+    assert found.previous_prevalence is None
+    assert result.last is not None
     assert replay(store, result.last.id) == report_of(result.last)
 
 
