@@ -6,6 +6,7 @@ A fault stays with the request that has it: every stage goes on with the others.
 import logging
 import time
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,6 +30,8 @@ from lifelong_service.jobs import ImageJob, LogitsJob
 from lifelong_service.prediction_log import PredictionLog
 from lifelong_service.snapshot import Snapshot
 from lifelong_service.work import Job, Work, grouped
+
+LookUp: TypeAlias = Callable[[set[RequestKey]], dict[RequestKey, StoredRequest]]
 
 logger = logging.getLogger(__name__)
 
@@ -65,10 +68,11 @@ class Decider:
         snapshot = self._snapshot()
         self._each(works, lambda work: self._resolve(work, snapshot))
         # Nothing is inferred twice; whether logits were answered before, the log finds out when it keeps them.
-        self._repeat([work for work in works if isinstance(work.job, ImageJob)], snapshot)
+        self._repeat([work for work in works if isinstance(work.job, ImageJob)], snapshot, self._log.find)
         self._each(works, lambda work: self._prepare(work, snapshot))
         self._infer(works)
         self._each(works, self._check_logits)
+        self._repeat_failed(works, snapshot)
         self._decide(works)
         self._each(works, lambda work: self._log.ensure_environment(work.job.address.environment))
         self._each(works, self._make_entry)
@@ -91,13 +95,13 @@ class Decider:
         if address.request_id is not None:
             work.key = RequestKey(model.id, address.environment, address.request_id)
 
-    def _repeat(self, works: Sequence[Work], snapshot: Snapshot) -> None:
+    def _repeat(self, works: Sequence[Work], snapshot: Snapshot, look_up: LookUp) -> None:
         """Answer the requests that were answered before."""
         keyed = [(work, work.key) for work in works if work.outcome is None and work.key is not None]
         if not keyed:
             return
         try:
-            stored = self._log.find({key for _, key in keyed})
+            stored = look_up({key for _, key in keyed})
         except Exception as error:  # noqa: BLE001 - it is raised to the requests that it belongs to
             for work, _ in keyed:
                 work.outcome = error
@@ -105,6 +109,23 @@ class Decider:
         for work, key in keyed:
             if key in stored:
                 self._each([work], lambda work, first=stored[key]: self._answer_again(work, first, snapshot))
+
+    def _repeat_failed(self, works: Sequence[Work], snapshot: Snapshot) -> None:
+        """Answer again what was answered before and could not be answered now; see to it that another body under the
+        same request id is called a conflict."""
+        faults = [
+            (work, work.outcome)
+            for work in works
+            if isinstance(work.outcome, Exception)
+            and work.key is not None
+            and isinstance(work.job, LogitsJob)
+        ]
+        for work, _ in faults:
+            work.outcome = None
+        self._repeat([work for work, _ in faults], snapshot, self._log.find)
+        for work, fault in faults:
+            if work.outcome is None:
+                work.outcome = fault
 
     def _answer_again(self, work: Work, stored: StoredRequest, snapshot: Snapshot) -> None:
         """The answer that the first request with this key got, worked out anew from the log."""
@@ -230,7 +251,7 @@ class Decider:
         """Log what is new and answer what is not.
 
         Returns:
-            What is not new although nobody can say what was answered first: the database fell silent in between.
+            What is not new although there is no first answer any more: it was erased in between.
         """
         repeated: list[Work] = []
         for work, new in zip(works, self._log.append([work.entry for work in works]), strict=True):
@@ -238,7 +259,7 @@ class Decider:
                 self._count(work)
             else:  # a request before, or one in this very batch, was first with the same key
                 repeated.append(work)
-        self._repeat(repeated, snapshot)
+        self._repeat(repeated, snapshot, self._log.first_answers)
         return [work for work in repeated if work.outcome is None]
 
     def _append_alone(self, work: Work, snapshot: Snapshot) -> None:

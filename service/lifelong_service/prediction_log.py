@@ -67,7 +67,6 @@ class PredictionLog:
         self._outage = Outage(lambda: self._database.is_stuck)
         self._delivery = DeliveryThread(self._spool, store, self._outage, has_backlog=self._has_backlog)
         self._left = 0.0
-        self._sought: set[RequestKey] = set()
         self.spool_problem: str | None = None
         self._created: set[str] = set()
         # Environments that exist once the spool is delivered.
@@ -132,7 +131,6 @@ class PredictionLog:
     def begin(self) -> None:
         """A new micro-batch: all its questions to the database together may take as long as the settings say."""
         self._left = self._patience
-        self._sought.clear()
 
     def find(self, keys: Collection[RequestKey]) -> dict[RequestKey, StoredRequest]:
         """What was answered to requests with these keys; one that is not found is new, as far as can be known now.
@@ -142,17 +140,20 @@ class PredictionLog:
         Raises:
             UnavailableError: the spool cannot be read.
         """
-        self._sought.update(keys)
-        # In this order: what is delivered in between is found in the database.
-        found: dict[RequestKey, StoredRequest] = {}
-        if self._has_backlog():
-            found = {key: stored for key in keys if (stored := self._spool.find(key)) is not None}
-        rest = [key for key in keys if key not in found]
-        if rest and self._outage.reason is None:
-            try:
-                found |= self._ask(lambda: self._store().predictions.requests(rest))
-            except _AWAY as error:
-                self._lose(error)
+        return self._look_up(keys)[0]
+
+    def first_answers(self, keys: Collection[RequestKey]) -> dict[RequestKey, StoredRequest]:
+        """What was answered to requests that `append` has not taken; one that is not found was erased since.
+
+        Raises:
+            UnavailableError: it cannot be looked up now. To take such a request for new would answer it twice.
+        """
+        found, problem = self._look_up(keys)
+        if problem is not None:
+            raise UnavailableError(
+                f"what was answered to this request id cannot be looked up: {problem}",
+                mend="Try again later.",
+            )
         return found
 
     def head(self, model: str, version: int) -> HeadRecord:
@@ -213,8 +214,24 @@ class PredictionLog:
 
     def _taken(self, entries: Sequence[LogEntry]) -> set[RequestKey | None]:
         """The keys that the database has already; the spool knows its own, but nobody may have asked the database."""
-        keys = {entry.request for entry in entries if entry.request is not None} - self._sought
+        keys = {entry.request for entry in entries if entry.request is not None}
         return set(self.find(keys)) if keys and self._outage.reason is None else set()
+
+    def _look_up(self, keys: Collection[RequestKey]) -> tuple[dict[RequestKey, StoredRequest], str | None]:
+        """What was answered, and why the database could not be asked about the rest."""
+        # In this order: what is delivered in between is found in the database.
+        found: dict[RequestKey, StoredRequest] = {}
+        if self._has_backlog():
+            found = {key: stored for key in keys if (stored := self._spool.find(key)) is not None}
+        rest = [key for key in keys if key not in found]
+        if not rest or self._outage.reason is not None:
+            return found, self._outage.reason if rest else None
+        try:
+            found |= self._ask(lambda: self._store().predictions.requests(rest))
+        except _AWAY as error:
+            self._lose(error)
+            return found, str(error)
+        return found, None
 
     def _ask(self, question: Callable[[], Result]) -> Result:
         if self._left <= 0:

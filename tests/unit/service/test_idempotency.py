@@ -2,13 +2,18 @@
 
 import json
 from collections.abc import Callable
+from typing import NoReturn
 
 import numpy as np
+import pytest
 
 from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.errors import UnavailableError
+from lifelong_core.store.predictions import Predictions
 from lifelong_service.decisions import Decider
 from lifelong_service.jobs import Address, LogitsJob
 from tests.unit.service.conftest import Service, png
+from tests.unit.service.waiting import eventually
 
 ROWS = {"logits": [[1.0, 2.0, 0.5], [0.0, -1.0, 4.0]], "request_id": "r1"}
 
@@ -82,6 +87,36 @@ def test_simultaneous_different_bodies_give_one_answer_and_conflicts(service: Se
 def test_a_failed_request_may_be_repeated(service: Service) -> None:
     assert service.client.post("/v1/predict?request_id=r1", content=b"text").status_code == 422
     assert service.client.post("/v1/predict?request_id=r1", content=png()).status_code == 200
+
+
+@pytest.mark.parametrize("logits", [ROWS["logits"], [[9.0, 2.0, 0.5]]], ids=["same body", "another"])
+def test_a_known_request_is_never_answered_anew(
+    service: Service, monkeypatch: pytest.MonkeyPatch, logits: list[list[float]]
+) -> None:
+    """The log refuses it, and then the database falls silent before it has said what was answered."""
+    assert service.client.post("/v1/logits", json=ROWS).status_code == 200
+
+    def silent(*_: object) -> NoReturn:
+        raise UnavailableError("the database does not answer.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Predictions, "requests", silent)
+        answer = service.client.post("/v1/logits", json=ROWS | {"logits": logits})
+    assert answer.status_code == 503
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert "request id" in answer.json()["error"]["message"]
+    eventually(lambda: service.worker.log.problem is None)
+    assert service.logged() == 2
+
+
+def test_what_cannot_be_answered_now_is_answered_again_all_the_same(service: Service) -> None:
+    first = service.client.post("/v1/logits", json=ROWS)
+    narrow = service.client.post("/v1/logits", json=ROWS | {"logits": [[1.0, 2.0]]})
+    assert narrow.status_code == 409
+    assert narrow.json()["error"]["field"] == "request_id"
+    new = service.client.post("/v1/logits", json={"logits": [[1.0, 2.0]], "request_id": "r2"})
+    assert new.status_code == 422
+    assert service.client.post("/v1/logits", json=ROWS).content == first.content
 
 
 def test_heads_of_two_models_with_one_version_number_are_never_confused(

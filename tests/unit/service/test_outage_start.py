@@ -1,7 +1,6 @@
 """A worker that starts while the database is gone serves what was kept on the disk."""
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,16 +11,7 @@ import sqlalchemy as sa
 from lifelong_core.settings import Settings
 from lifelong_core.store import tables
 from tests.unit.service.conftest import Service, png
-
-LONG = 20.0
-
-
-def eventually(happened: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + LONG
-    while not (result := happened()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    return result
+from tests.unit.service.waiting import eventually
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID
 
 import numpy as np
@@ -21,6 +21,7 @@ from lifelong_service.prediction_log import PredictionLog
 from tests import databases
 from tests.faults.postgresql import MortalPostgreSQL
 from tests.unit.service.outages import killed, locked
+from tests.unit.service.waiting import eventually
 
 PATIENCE = 0.3
 SLACK = 2.0
@@ -32,13 +33,6 @@ def entry(environment: str = "default", request_id: str | None = None, rows: int
     predictions = tuple(Prediction(new_prediction_id(), 1, environment, 1, 0, logits) for _ in range(rows))
     key = None if request_id is None else RequestKey(1, environment, request_id)
     return LogEntry(predictions, key, b"digest")
-
-
-def eventually(happened: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 30
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @dataclass
@@ -226,6 +220,35 @@ def test_what_the_database_knows_is_not_spooled_while_others_wait(bench: Bench) 
     bench.answered += [waiting, new]
     bench.spool().deliver(bench.store.predictions.deliver)
     assert bench.is_all_logged_once()
+
+
+@only_sqlite
+def test_a_look_up_before_says_nothing_about_later(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One failed, and the database is back; another was made before somebody else was answered first."""
+    before, first = entry(request_id="before"), entry(request_id="first")
+    assert before.request is not None
+    assert first.request is not None
+    bench.append(before)
+    bench.log._delivery.close()
+    bench.log.begin()
+
+    def silent(*_: object) -> NoReturn:
+        raise UnavailableError("the database does not answer.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(bench.store.predictions), "requests", silent)
+        assert bench.log.find([before.request]) == {}
+        with pytest.raises(UnavailableError, match="does not answer"):
+            bench.log.first_answers([before.request])
+    bench.log._outage.end(bench.log._outage.failures)
+    assert bench.log.find([first.request]) == {}
+    bench.store.predictions.append([first])
+    bench.spool().append([entry()])
+    assert bench.log.append([entry(request_id="before"), entry(request_id="first")]) == (False, False)
+    found = bench.log.first_answers([before.request, first.request])
+    assert [stored.predictions[0].id for stored in found.values()] == [
+        one.predictions[0].id for one in (before, first)
+    ]
 
 
 @only_sqlite

@@ -13,15 +13,7 @@ from lifelong_core.errors import UnavailableError
 from lifelong_core.store.registry_cache import RegistryCache
 from lifelong_service.upkeep import CacheKeeper, Upkeep
 from tests.unit.service.test_poller import registry
-
-LONG = 10.0
-
-
-def eventually(happened: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + LONG
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+from tests.unit.service.waiting import LONG, eventually
 
 
 @pytest.fixture

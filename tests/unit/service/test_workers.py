@@ -1,7 +1,6 @@
 """Every worker tells what it runs, so that a swap can be seen to arrive."""
 
 import os
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,20 +9,11 @@ import pytest
 from lifelong_core.errors import UnavailableError
 from lifelong_service.upkeep import Upkeep
 from tests.unit.service.conftest import Service, png
-
-LONG = 20.0
+from tests.unit.service.waiting import eventually
 
 
 def workers(service: Service) -> list[Any]:
     return service.client.get("/v1/admin/workers").json()["workers"]
-
-
-def eventually(happened: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + LONG
-    while not (result := happened()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    return result
 
 
 def test_a_worker_acknowledges_what_it_serves_and_every_swap(service: Service) -> None:
