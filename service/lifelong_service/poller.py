@@ -6,15 +6,16 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.store.changes import Changes
 from lifelong_core.store.head_rows import keep_last_good
-from lifelong_core.store.records import Model, Registry, Task
+from lifelong_core.store.records import Registry
 from lifelong_service import metrics
 from lifelong_service.deadline import DeadlineThread
 from lifelong_service.inference import Classifier
+from lifelong_service.loading import GraphLoader, Load
 from lifelong_service.snapshot import Snapshot, needs_graph
 
 RETRY_SECONDS = 10.0
@@ -48,7 +49,7 @@ class RegistryPoller:
     def __init__(
         self,
         fetch: Callable[[int | None], Registry | None],
-        load: Callable[[Model, Task], Classifier],
+        load: Load,
         *,
         seconds: float,
         recall: Callable[[], Registry | None] = lambda: None,
@@ -58,7 +59,6 @@ class RegistryPoller:
         parent: int | None = None,
     ) -> None:
         self._fetch = fetch
-        self._load = load
         self._seconds = seconds
         self._recall = recall
         plain = Changes()
@@ -76,7 +76,7 @@ class RegistryPoller:
         self._failures: dict[int, str] = {}
         self._retry_at: dict[int, float] = {}
         self._loading: dict[int, Future[Classifier]] = {}
-        self._loader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="graph-loader")
+        self._loader = GraphLoader(load)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="registry-poller", daemon=True)
         self.snapshot: Snapshot | None = None
@@ -101,7 +101,7 @@ class RegistryPoller:
         if self._thread.ident is not None:
             self._thread.join()
         self._reader.close()
-        self._loader.shutdown(wait=True, cancel_futures=True)
+        self._loader.close()
 
     @property
     def revision(self) -> int:
@@ -188,13 +188,15 @@ class RegistryPoller:
             if known or not needs_graph(registry, model) or now < self._retry_at.get(model.id, now):
                 continue
             task = registry.tasks[model.task_id]
-            self._loading[model.id] = self._loader.submit(self._load, model, task)
+            self._loading[model.id] = self._loader.submit(model, task)
 
     def _collect(self, registry: Registry) -> bool:
         """Take over what the loader has finished; whether there was anything."""
         finished = [model_id for model_id, future in self._loading.items() if future.done()]
         for model_id in finished:
             error = (future := self._loading.pop(model_id)).exception()
+            if model_id not in registry.models:  # gone meanwhile: the database was restored
+                continue
             reference = registry.models[model_id].reference
             if error is None:
                 self._classifiers[model_id] = future.result()

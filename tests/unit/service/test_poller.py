@@ -1,6 +1,8 @@
 """Snapshots: heads at once, graphs when they are loaded, and never a promoted model that cannot answer."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -113,6 +115,38 @@ def test_heads_do_not_wait_for_graphs(poller: RegistryPoller, source: Source) ->
         snapshot.classifier(model(2))
     source.gate.set()
     assert settle(poller).registry.resolve_model(None).id == 2
+
+
+def test_a_model_that_is_gone_while_it_is_loaded_keeps_nothing_from_being_served(
+    poller: RegistryPoller, source: Source
+) -> None:
+    """The database was restored meanwhile."""
+    source.gate.clear()
+    source.current = registry(2, models=2, promoted=1)
+    poller.poll()
+    source.current = registry(1, models=1, promoted=1, versions={1: 3})
+    source.gate.set()
+    for future in [*poller._loading.values()]:
+        future.exception(timeout=10)
+    poller.poll()
+    assert poller.snapshot is not None
+    assert poller.snapshot.registry.heads[1, None].version == 3
+    assert not poller._loading
+
+
+LOADING_FOR_EVER = """
+import threading
+from lifelong_service.loading import GraphLoader
+
+begun = threading.Event()
+loader = GraphLoader(lambda model, task: begun.set() or threading.Event().wait())
+loader.submit(None, None)
+begun.wait()
+"""
+
+
+def test_storage_that_hangs_keeps_no_process_from_ending() -> None:
+    subprocess.run([sys.executable, "-c", LOADING_FOR_EVER], check=True, timeout=60)
 
 
 def test_an_unloadable_graph_is_reported_and_tried_again(
