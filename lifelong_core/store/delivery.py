@@ -65,8 +65,13 @@ def _without_erased(connection: sa.Connection, entries: Sequence[LogEntry]) -> l
         moment = None if prediction.group_hash is None else erased.get(prediction.group_hash)
         return moment is None or moment < logged_at(prediction.id)
 
-    left = [replace(entry, predictions=tuple(filter(is_kept, entry.predictions))) for entry in entries]
-    return [entry for entry in left if entry.predictions]
+    left = [(entry, tuple(filter(is_kept, entry.predictions))) for entry in entries]
+    # A key that names only some of its rows would give a retry the wrong ones: it goes, as in an erasure.
+    return [
+        entry if len(kept) == len(entry.predictions) else replace(entry, predictions=kept, request=None)
+        for entry, kept in left
+        if kept
+    ]
 
 
 def _erasures(connection: sa.Connection, entries: Sequence[LogEntry]) -> dict[bytes, datetime]:

@@ -45,11 +45,15 @@ class Erased:
 
 @dataclass(frozen=True)
 class _Some:
-    """Some of the predictions, all of one model, environment and day, and what belongs to them, by primary keys."""
+    """Some of the predictions, all of one model, environment and day, and their requests, by primary keys."""
 
     predictions: list[Row]
-    labels: list[tuple[Any, ...]]
     requests: list[tuple[Any, ...]]
+
+    @property
+    def keys(self) -> list[tuple[Any, ...]]:
+        """Of the predictions, and of the labels that any of them has."""
+        return [(row.logged_on, row.id) for row in self.predictions]
 
 
 class Erasure:
@@ -67,7 +71,8 @@ class Erasure:
         _check(hashes)
         rows, _ = self._rows(hashes, appeared=0)
         parts = (
-            Erased(len(some.predictions), len(some.labels), len(some.requests)) for some in self._parts(rows)
+            Erased(len(some.predictions), self._labels(some), len(some.requests))
+            for some in self._parts(rows)
         )
         return sum(parts, Erased())
 
@@ -150,8 +155,17 @@ class Erasure:
                 size = at_once()
                 part, left = left[:size], left[size:]
                 with self._database.read() as connection:
-                    labels, requests = _labels_of(connection, part), _requests_of(connection, part)
-                yield _Some(part, labels, requests)
+                    requests = _requests_of(connection, part)
+                yield _Some(part, requests)
+
+    def _labels(self, some: _Some) -> int:
+        """How many of the predictions have a label."""
+        query = sa.select(sa.func.count()).where(
+            _labels.c.logged_on == some.predictions[0].logged_on,
+            _labels.c.prediction_id.in_([row.id for row in some.predictions]),
+        )
+        with self._database.read() as connection:
+            return connection.execute(query).scalar_one()
 
     @contextmanager
     def _overwriting(self, connection: sa.Connection) -> Generator[None, None, None]:
@@ -179,18 +193,11 @@ def _delete(connection: sa.Connection, some: _Some) -> Erased:
         environment=some.predictions[0].environment,
         buckets={bucket_of(row.id) for row in some.predictions},
     )
-    return Erased(
-        requests=delete_rows(connection, _requests, some.requests),
-        labels=delete_rows(connection, _labels, some.labels),
-        predictions=delete_rows(connection, _log, [(row.logged_on, row.id) for row in some.predictions]),
-    )
-
-
-def _labels_of(connection: sa.Connection, rows: list[Row]) -> list[tuple[Any, ...]]:
-    query = sa.select(_labels.c.logged_on, _labels.c.prediction_id).where(
-        _labels.c.logged_on == rows[0].logged_on, _labels.c.prediction_id.in_([row.id for row in rows])
-    )
-    return [tuple(row) for row in connection.execute(query)]
+    requests = delete_rows(connection, _requests, some.requests)
+    # Before their labels: it waits for whoever is labelling one of them, and what they wrote is deleted then.
+    predictions = delete_rows(connection, _log, some.keys)
+    labels = delete_rows(connection, _labels, some.keys)
+    return Erased(predictions=predictions, labels=labels, requests=requests)
 
 
 def _requests_of(connection: sa.Connection, rows: list[Row]) -> list[tuple[Any, ...]]:

@@ -84,7 +84,7 @@ class Labels:
 
 
 def _predictions(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, Row]:
-    """What is known of these predictions, with the label that they have by now."""
+    """What is known of these predictions, with the label that they have by now; they stay until its end."""
     found: dict[UUID, Row] = {}
     joined = _log.outerjoin(
         _labels, (_labels.c.logged_on == _log.c.logged_on) & (_labels.c.prediction_id == _log.c.id)
@@ -96,6 +96,7 @@ def _predictions(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, R
             sa.select(*columns, _labels.c.label)
             .select_from(joined)
             .where(_log.c.logged_on.in_({logged_on(one) for one in some}), _log.c.id.in_(some))
+            .with_for_update(read=True, key_share=True, of=_log)
         )
         found |= {row.id: row for row in connection.execute(query)}
     return found

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -12,7 +13,7 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import quantifier
 from lifelong_core.errors import InvalidInputError, UnavailableError
-from lifelong_core.store import LogEntry, NewLabel, RequestKey, Store, group_hash, identifiers, tables
+from lifelong_core.store import LogEntry, NewLabel, RequestKey, Store, group_hash, identifiers, labels, tables
 from lifelong_core.store import erasure as module
 from lifelong_core.store.erasure import Erased, Erasure
 from lifelong_core.store.log_writing import insert_entries
@@ -117,6 +118,57 @@ def test_what_was_made_before_never_comes_back_from_a_spool_and_what_is_made_lat
     assert store.predictions.deliver([later]).written == 1
     store.erasure.erase(HASHES, actor="tests")
     assert store.predictions.deliver([later]).erased == 1
+
+
+def test_a_request_that_is_delivered_in_part_loses_its_key(store: Store):
+    """As in an erasure: a retry would get the decisions of some rows for those of others."""
+    mixed = entry(PATIENT, OTHER, OTHER, request="mixed")
+    store.erasure.erase([PATIENT], actor="tests")
+    delivered = store.predictions.deliver([mixed, entry(OTHER, request="whole")])
+    assert (delivered.written, delivered.erased) == (3, 1)
+    assert counts(store) == (3, 0, 1)
+    assert store.predictions.request(RequestKey(1, "site-a", "mixed")) is None
+
+
+def test_a_label_that_is_told_meanwhile_goes_too(store: Store, monkeypatch: pytest.MonkeyPatch):
+    labelled = entry(PATIENT)
+    store.predictions.append([labelled])
+    read, outcomes = module._requests_of, list[tuple[str, ...]]()
+
+    def slow(*arguments: Any) -> Any:
+        """Somebody labels after what is to be deleted was read."""
+        found = read(*arguments)
+        outcomes.append(store.labels.record([NewLabel(ids_of([labelled])[0], 1)]))
+        return found
+
+    monkeypatch.setattr(module, "_requests_of", slow)
+    assert store.erasure.erase([PATIENT], actor="tests").labels == 1
+    assert outcomes == [("stored",)]
+    assert counts(store) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)  # on SQLite one writes at a time anyway
+def test_a_label_that_is_being_told_is_waited_for(store: Store):
+    labelled = entry(PATIENT)
+    store.predictions.append([labelled])
+    told = NewLabel(ids_of([labelled])[0], 1)
+    eraser = threading.Thread(target=lambda: store.erasure.erase([PATIENT], actor="tests"))
+    with store.database.write() as connection:
+        assert labels._predictions(connection, [told.prediction_id])
+        eraser.start()
+        eraser.join(0.5)
+        assert eraser.is_alive()
+        row = {"logged_on": identifiers.logged_on(told.prediction_id), "prediction_id": told.prediction_id}
+        values = {
+            "model_id": 1,
+            "environment": "site-a",
+            "label": 1,
+            "source": "ann",
+            "recorded_at": MIDNIGHT,
+        }
+        connection.execute(sa.insert(tables.labels).values(**row, **values))
+    eraser.join(30)
+    assert counts(store) == (0, 0, 0)
 
 
 def test_summaries_are_made_anew_without_the_group(store: Store):
