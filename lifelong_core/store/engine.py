@@ -1,6 +1,5 @@
 """One engine with the same transactions on both databases: `read` sees one state, `write` is all or nothing."""
 
-import math
 import os
 import random
 import sqlite3
@@ -141,7 +140,9 @@ class Database:
                 driver.execute(f"PRAGMA busy_timeout = {_READER_PATIENCE_MILLISECONDS}").close()
 
     def _sqlite_engine(self) -> sa.Engine:
-        engine = sa.create_engine(self.url, pool_size=8, max_overflow=56, pool_timeout=10)
+        engine = sa.create_engine(
+            self.url, pool_size=8, max_overflow=56, pool_timeout=10, hide_parameters=True
+        )
         event.listen(engine, "do_connect", self._check_sqlite_file)
         event.listen(engine, "connect", self._prepare_sqlite)
         event.listen(engine, "begin", self._begin_sqlite)
@@ -154,6 +155,8 @@ class Database:
                 pool_size=8,
                 max_overflow=24,
                 pool_timeout=10,
+                # Errors are logged; request ids, group hashes and logits are not.
+                hide_parameters=True,
                 connect_args={"connect_timeout": 5, "application_name": "lifelong", **_NETWORK},
             )
         except ImportError as error:
@@ -211,11 +214,11 @@ class Database:
             yield
         except exc.IntegrityError as error:
             raise ConflictError(
-                f"somebody else wrote this first ({error.orig}).",
+                f"somebody else wrote this first ({_without_values(error)}).",
                 mend="Read the present state and try again.",
             ) from error
         except exc.DataError as error:
-            raise InvalidInputError(f"the database refuses a value: {error.orig}.") from error
+            raise InvalidInputError(f"the database refuses a value: {_without_values(error)}.") from error
         except exc.TimeoutError as error:
             raise UnavailableError("all connections to the database are in use.") from error
         except (exc.ProgrammingError, sqlite3.ProgrammingError) as error:
@@ -261,12 +264,18 @@ def _identity(file: Path | None) -> tuple[int, int] | None:
     return None if status is None else (status.st_dev, status.st_ino)
 
 
-def _prepare_postgresql(driver: Any, _: object) -> None:
+def _without_values(error: exc.DBAPIError) -> str:
+    """What a driver says, without the lines in which PostgreSQL quotes what was to be written."""
+    return str(error.orig).partition("\n")[0]
+
+
+def _prepare_postgresql(driver: Any, record: Any) -> None:
     """Switch synchronous commits on where the server's or the user's settings have them off."""
     driver.execute(
         "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
     )
     driver.commit()
+    _note_use(driver, record)
 
 
 def _note_use(_: object, record: Any) -> None:
@@ -276,7 +285,7 @@ def _note_use(_: object, record: Any) -> None:
 def _check_alive(dialect: sa.Dialect, driver: Any, record: Any, _: object) -> None:
     """Spare whoever asks after a pause the dead connections that a restart of the server left. Under load a ping for
     each transaction would be a fourth of its round trips; there, the first who fails has all connections renewed."""
-    if time.monotonic() - record.info.get(_USED, -math.inf) < _TRUSTED_SECONDS:
+    if time.monotonic() - record.info[_USED] < _TRUSTED_SECONDS:
         return
     try:
         dialect.do_ping(driver)

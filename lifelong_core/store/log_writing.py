@@ -17,46 +17,35 @@ from lifelong_core.store.rows import join_ids
 
 MAXIMUM_REQUEST_ID = 200
 
-_SQLITE_REQUEST = (
-    "INSERT INTO requests (model_id, request_id, environment, body_digest, prediction_ids, logged_on)"
-    " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1"
-)
-_SQLITE_COMMIT_ORDER = "UPDATE commit_clock SET value = value + 1 RETURNING value"
-_SQLITE_PREDICTION = (
+_REQUEST = "INSERT INTO requests (model_id, request_id, environment, body_digest, prediction_ids, logged_on)"
+_PREDICTION = (
     "INSERT INTO predictions"
     " (logged_on, id, model_id, environment, head_version, decision, logits, group_hash, commit_order)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_SQLITE_MISSING_PREDICTION = f"{_SQLITE_PREDICTION} ON CONFLICT DO NOTHING"
+_UNLESS_THERE = " ON CONFLICT DO NOTHING"
+_SQLITE_REQUEST = f"{_REQUEST} VALUES (?, ?, ?, ?, ?, ?){_UNLESS_THERE} RETURNING 1"
+_SQLITE_COMMIT_ORDER = "UPDATE commit_clock SET value = value + 1 RETURNING value"
+_SQLITE_PREDICTION = f"{_PREDICTION} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SQLITE_MISSING_PREDICTION = f"{_SQLITE_PREDICTION}{_UNLESS_THERE}"
 # One statement for all rows, each parameter a column in the binary format (%b): half the time of executemany.
 _POSTGRESQL_REQUESTS = (
-    "INSERT INTO requests (model_id, request_id, environment, body_digest, prediction_ids, logged_on)"
-    " SELECT * FROM unnest(%b::int[], %b::text[], %b::text[], %b::bytea[], %b::bytea[], %b::date[])"
-    " ON CONFLICT DO NOTHING RETURNING model_id, environment, request_id"
+    f"{_REQUEST} SELECT * FROM"  # noqa: S608 - of constants, as those below
+    " unnest(%b::int[], %b::text[], %b::text[], %b::bytea[], %b::bytea[], %b::date[])"
+    f"{_UNLESS_THERE} RETURNING model_id, environment, request_id"
 )
 _POSTGRESQL_PREDICTIONS = (
-    "INSERT INTO predictions"
-    " (logged_on, id, model_id, environment, head_version, decision, logits, group_hash, commit_order)"
-    " SELECT rows.*, pg_current_xact_id()::text::bigint + clock.value FROM commit_clock AS clock,"
-    " unnest(%b::date[], %b::uuid[], %b::int[], %b::text[], %b::int[], %b::int[], %b::bytea[], %b::bytea[]) AS rows"
-)
-_POSTGRESQL_MISSING_PREDICTIONS = f"{_POSTGRESQL_PREDICTIONS} ON CONFLICT DO NOTHING"
-# Both at once, the predictions of requests that are new: one statement is a transaction, and one round trip.
-_POSTGRESQL_ENTRIES = (
-    "WITH new AS ("
-    "INSERT INTO requests (model_id, request_id, environment, body_digest, prediction_ids, logged_on)"
-    " SELECT * FROM unnest(%b::int[], %b::text[], %b::text[], %b::bytea[], %b::bytea[], %b::date[])"
-    " ON CONFLICT DO NOTHING RETURNING model_id, environment, request_id"
-    "), logged AS ("
-    "INSERT INTO predictions"
-    " (logged_on, id, model_id, environment, head_version, decision, logits, group_hash, commit_order)"
-    " SELECT rows.logged_on, rows.id, rows.model_id, rows.environment, rows.head_version, rows.decision,"
-    " rows.logits, rows.group_hash, pg_current_xact_id()::text::bigint + clock.value FROM commit_clock AS clock,"
+    f"{_PREDICTION} SELECT rows.logged_on, rows.id, rows.model_id, rows.environment,"  # noqa: S608
+    " rows.head_version, rows.decision, rows.logits, rows.group_hash,"
+    " pg_current_xact_id()::text::bigint + clock.value FROM commit_clock AS clock,"
     " unnest(%b::date[], %b::uuid[], %b::int[], %b::text[], %b::int[], %b::int[], %b::bytea[], %b::bytea[], %b::text[])"
     " AS rows (logged_on, id, model_id, environment, head_version, decision, logits, group_hash, request_id)"
+)
+_POSTGRESQL_MISSING_PREDICTIONS = f"{_POSTGRESQL_PREDICTIONS}{_UNLESS_THERE}"
+# Both at once, the predictions of requests that are new: one statement is a transaction, and one round trip.
+_POSTGRESQL_ENTRIES = (
+    f"WITH new AS ({_POSTGRESQL_REQUESTS}), logged AS ({_POSTGRESQL_PREDICTIONS}"  # noqa: S608
     " WHERE rows.request_id IS NULL"
-    " OR (rows.model_id, rows.environment, rows.request_id) IN (SELECT new.* FROM new)"
-    ") SELECT * FROM new"
+    " OR (rows.model_id, rows.environment, rows.request_id) IN (SELECT new.* FROM new)) SELECT * FROM new"
 )
 
 
@@ -92,10 +81,10 @@ def insert_missing_entries(connection: sa.Connection, entries: Sequence[LogEntry
     check_entries(entries)
     if first_of_key := _first_of_key(entries):
         _insert_requests(connection, first_of_key)
-    rows = [_prediction_row(prediction) for entry in entries for prediction in entry.predictions]
     if connection.dialect.name == "postgresql":
-        return connection.exec_driver_sql(_POSTGRESQL_MISSING_PREDICTIONS, _columns(rows)).rowcount
-    values = _sqlite_values(connection, rows)
+        values = _columns(_postgresql_rows(entries))
+        return connection.exec_driver_sql(_POSTGRESQL_MISSING_PREDICTIONS, values).rowcount
+    values = _sqlite_values(connection, entries)
     return connection.exec_driver_sql(_SQLITE_MISSING_PREDICTION, values).rowcount
 
 
@@ -137,15 +126,11 @@ def _first_of_key(entries: Sequence[LogEntry]) -> dict[RequestKey, LogEntry]:
 def _insert_postgresql(
     connection: sa.Connection, entries: Sequence[LogEntry], first_of_key: dict[RequestKey, LogEntry]
 ) -> set[RequestKey]:
-    rows = [
-        (*_prediction_row(prediction), None if entry.request is None else entry.request.request_id)
-        for entry in entries
-        for prediction in entry.predictions
-    ]
+    predictions = _columns(_postgresql_rows(entries))
     if not first_of_key:
-        connection.exec_driver_sql(_POSTGRESQL_PREDICTIONS, _columns(rows)[:-1])
+        connection.exec_driver_sql(_POSTGRESQL_PREDICTIONS, predictions)
         return set()
-    values = _columns(_request_rows(first_of_key)) + _columns(rows)
+    values = _columns(_request_rows(first_of_key)) + predictions
     return {RequestKey(*row) for row in connection.exec_driver_sql(_POSTGRESQL_ENTRIES, values)}
 
 
@@ -153,14 +138,9 @@ def _insert_sqlite(
     connection: sa.Connection, entries: Sequence[LogEntry], first_of_key: dict[RequestKey, LogEntry]
 ) -> set[RequestKey]:
     new = _insert_requests(connection, first_of_key) if first_of_key else set[RequestKey]()
-    rows = [
-        _prediction_row(prediction)
-        for entry in entries
-        if entry.request is None or entry.request in new
-        for prediction in entry.predictions
-    ]
-    if rows:
-        connection.exec_driver_sql(_SQLITE_PREDICTION, _sqlite_values(connection, rows))
+    written = [entry for entry in entries if entry.request is None or entry.request in new]
+    if written:
+        connection.exec_driver_sql(_SQLITE_PREDICTION, _sqlite_values(connection, written))
     return new
 
 
@@ -180,9 +160,18 @@ def _insert_requests(connection: sa.Connection, entries: dict[RequestKey, LogEnt
     return new
 
 
-def _sqlite_values(connection: sa.Connection, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def _sqlite_values(connection: sa.Connection, entries: Sequence[LogEntry]) -> list[tuple[Any, ...]]:
     order = connection.exec_driver_sql(_SQLITE_COMMIT_ORDER).scalar_one()
+    rows = (_prediction_row(prediction) for entry in entries for prediction in entry.predictions)
     return [(day.isoformat(), prediction_id.bytes, *rest, order) for day, prediction_id, *rest in rows]
+
+
+def _postgresql_rows(entries: Sequence[LogEntry]) -> list[tuple[Any, ...]]:
+    return [
+        (*_prediction_row(prediction), None if entry.request is None else entry.request.request_id)
+        for entry in entries
+        for prediction in entry.predictions
+    ]
 
 
 def _request_rows(entries: dict[RequestKey, LogEntry]) -> list[tuple[Any, ...]]:

@@ -3,13 +3,23 @@ import random
 import sqlite3
 import threading
 import time
+import traceback
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
-from lifelong_core.store import Store, engine, tables
+from lifelong_core.store import (
+    LogEntry,
+    Prediction,
+    RequestKey,
+    Store,
+    engine,
+    new_prediction_id,
+    tables,
+)
 from lifelong_core.store.engine import Database, Durability, parse_url
 
 only_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
@@ -212,6 +222,19 @@ def test_after_a_broken_connection_the_next_call_succeeds(store: Store):
     with pytest.raises(UnavailableError, match="terminating"):
         read_while_the_server_goes_away()
     store.check()
+
+
+def test_errors_hold_nothing_of_what_was_written(store: Store):
+    """They are logged: request ids, group hashes and logits are not."""
+    key = RequestKey(1, "default", "patient-4711")
+    row = Prediction(new_prediction_id(), 1, "default", 1, 0, np.ones(3, np.float32), b"secret-group-hsh")
+    store.predictions.append([LogEntry((row,))])
+    with pytest.raises(ConflictError) as caught:
+        store.predictions.append([LogEntry((row,), key)])
+    text = "".join(traceback.format_exception(caught.value))
+    assert "secret-group" not in text
+    assert "patient-4711" not in text
+    assert str(row.id) not in str(caught.value)
 
 
 @only_postgresql
