@@ -1,7 +1,7 @@
 """Waiting for changes of the registry: told by PostgreSQL at once, found by asking now and then on SQLite."""
 
 import os
-import select
+import selectors
 import threading
 from typing import Any
 
@@ -70,7 +70,7 @@ class NotifiedChanges(Changes):
                 self._listen()
             except (psycopg.Error, OSError):
                 # What happened meanwhile was not heard; the caller asks by itself.
-                select.select([self._ended], [], [], REOPEN_SECONDS)
+                _wait_for(self._ended, seconds=REOPEN_SECONDS)
         os.close(self._ended)
         os.close(self._end)
 
@@ -83,6 +83,14 @@ class NotifiedChanges(Changes):
             # Whatever was changed before this moment was notified to nobody.
             self._changed.set()
             while not self._is_closed:
-                select.select([connection.fileno(), self._ended], [], [])
+                _wait_for(connection.fileno(), self._ended)
                 if any(True for _ in connection.notifies(timeout=0)):
                     self._changed.set()
+
+
+def _wait_for(*descriptors: int, seconds: float | None = None) -> None:
+    """Until one of them can be read. Unlike `select`, descriptors above 1023 will do: a busy service has them."""
+    with selectors.DefaultSelector() as selector:
+        for descriptor in descriptors:
+            selector.register(descriptor, selectors.EVENT_READ)
+        selector.select(seconds)

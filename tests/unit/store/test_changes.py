@@ -1,5 +1,7 @@
 """Waiting for changes: told at once on PostgreSQL, and never worse than asking now and then."""
 
+import os
+import resource
 import threading
 import time
 from collections.abc import Iterator
@@ -104,6 +106,24 @@ def test_a_lost_listener_is_opened_again_and_what_it_missed_is_asked_for(store: 
         pass
     store.tokens.create("fresh", ["read"], actor="me")  # type: ignore[list-item]
     assert waited(changes) < LONG / 2
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_process_with_many_open_files_is_told_too(store: Store):
+    """`select` takes descriptors below 1024 only."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        changes = store.changes()
+        eventually_one_listener(store)
+        add_serving_model(store)
+        assert waited(changes) < LONG
+        changes.close()
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
