@@ -26,21 +26,26 @@ def ensure_partitions(database: Database, today: date, *, days_ahead: int = 7) -
     A day of which rows went to the default partition already stays there.
 
     Raises:
-        UnavailableError: somebody reads the log for seconds; nothing is made, and nothing lost.
+        UnavailableError: somebody reads the log for seconds; later days are not made, and nothing is lost.
     """
     if not database.is_postgresql:
         return ()
     days = [today + timedelta(days=ahead) for ahead in range(days_ahead + 1)]
     with database.read() as connection:
-        if not missing_days(connection, days):
-            return ()
+        missing = missing_days(connection, days)
+    return tuple(day for day in missing if _ensure(database, day))
+
+
+def _ensure(database: Database, day: date) -> bool:
+    """Whether the partition was made: each in a transaction of its own, because attaching one reads the default
+    partition while nobody else may."""
     with database.write() as connection:
         limit_lock_wait(connection, LOCK_TIMEOUT_MILLISECONDS)
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-        made = tuple(day for day in missing_days(connection, days) if not _in_default(connection, day))
-        for day in made:
-            _make(connection, day)
-    return made
+        if not missing_days(connection, [day]) or _in_default(connection, day):
+            return False
+        _make(connection, day)
+    return True
 
 
 def days_with_partition(database: Database, before: date) -> list[date]:
