@@ -1,6 +1,6 @@
 """The circumstances of a cycle: since when the head serves, what served before, and how the other environments are."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -39,15 +39,23 @@ def services(own: Sequence[Activation], default: Sequence[Activation]) -> tuple[
     found: list[Service] = []
     own_version: int | None = None
     default_version: int | None = None
-    for activation in sorted([*default, *own], key=lambda one: one.activated_at):
+    for since, activation in sorted([*_by_time(default), *_by_time(own)], key=lambda one: one[0]):
         if activation.environment is None:
             default_version = activation.head_version
         else:
             own_version = None if activation.inherits else activation.head_version
         version = default_version if own_version is None else own_version
         if version is not None and (not found or found[-1].head_version != version):
-            found.append(Service(activation.activated_at, version))
+            found.append(Service(since, version))
     return tuple(found)
+
+
+def _by_time(activations: Sequence[Activation]) -> Iterator[tuple[datetime, Activation]]:
+    """Each with its time, or that of an earlier one that a clock ahead of the others gave a later time."""
+    latest: datetime | None = None
+    for one in activations:
+        latest = one.activated_at if latest is None else max(latest, one.activated_at)
+        yield latest, one
 
 
 def context_of(

@@ -44,6 +44,8 @@ def at(hour: int, version: int, environment: str | None = "a", *, inherits: bool
             [(1, 1), (2, 2), (3, 1), (4, 4)],
         ),
         ([at(2, 2), at(3, 3), at(4, 2)], [at(1, 1, None)], [(1, 1), (2, 2), (3, 3), (4, 2)]),
+        # head 2 came when a clock was ahead
+        ([at(5, 2), at(3, 3)], [at(1, 1, None)], [(1, 1), (5, 2), (5, 3)]),
     ],
 )
 def test_what_served_an_environment_when(
