@@ -1,6 +1,202 @@
-"""Metric pool: pure functions over confusion matrices and probabilities."""
+"""Metric pool: pure functions over confusion matrices and probabilities.
 
-from lifelong_core.metrics.confusion import accuracy, confusion_matrix
-from lifelong_core.metrics.cost import expected_cost
+METRICS holds a card for every metric, `compute_metrics` computes any of them in one call; each is also a function.
+"""
 
-__all__ = ["accuracy", "confusion_matrix", "expected_cost"]
+from lifelong_core.metrics.aggregation import HierarchicalMean, Subgroup, hierarchical_mean, subgroup_values
+from lifelong_core.metrics.at_target import choose_threshold, metric_at_target, value_at_threshold
+from lifelong_core.metrics.calibration_binned import (
+    Reliability,
+    canonical_calibration_error,
+    class_wise_calibration_error,
+    expected_calibration_error,
+    marginal_calibration_error,
+    reliability_diagram,
+    top_label_calibration_error,
+)
+from lifelong_core.metrics.calibration_kernel import (
+    Estimate,
+    ece_kde,
+    kernel_calibration_error,
+    median_pairwise_distance,
+)
+from lifelong_core.metrics.card import Metric, Relation
+from lifelong_core.metrics.catalogue import METRICS
+from lifelong_core.metrics.confusion import OneVersusRest, confusion_matrix, one_versus_rest
+from lifelong_core.metrics.cost import (
+    expected_cost,
+    linear_costs,
+    naive_decision,
+    normalised_expected_cost,
+    quadratic_costs,
+    zero_one_costs,
+)
+from lifelong_core.metrics.counting import (
+    accuracy,
+    balanced_accuracy,
+    cohen_kappa,
+    error_rate,
+    matthews_correlation,
+    weighted_cohen_kappa,
+)
+from lifelong_core.metrics.intervals import Bootstrap, Interval
+from lifelong_core.metrics.net_benefit import (
+    DecisionCurve,
+    decision_curve,
+    net_benefit,
+    net_benefit_from_probabilities,
+)
+from lifelong_core.metrics.one_versus_rest import (
+    f_beta,
+    fall_out,
+    false_discovery_rate,
+    false_omission_rate,
+    jaccard,
+    markedness,
+    miss_rate,
+    negative_likelihood_ratio,
+    negative_predictive_value,
+    positive_likelihood_ratio,
+    precision,
+    sensitivity,
+    specificity,
+    youden_index,
+)
+from lifelong_core.metrics.pool import MetricResults, compute_metrics
+from lifelong_core.metrics.ranking import (
+    PrecisionRecallCurve,
+    RocCurve,
+    auroc,
+    average_precision,
+    precision_recall_curve,
+    roc_curve,
+)
+from lifelong_core.metrics.resampled import counting_metric
+from lifelong_core.metrics.resampling import ConfusionBootstrap, bootstrap, bootstrap_confusions
+from lifelong_core.metrics.scoring_rules import (
+    BrierDecomposition,
+    brier_decomposition,
+    brier_score,
+    brier_skill_score,
+    negative_log_likelihood,
+    root_brier_score,
+)
+from lifelong_core.metrics.stability import (
+    adjusted_jaccard,
+    adjusted_positive_jaccard,
+    adjusted_positive_overlap,
+    agreement,
+    heuristically_adjusted_positive_jaccard,
+    kendall_correlation,
+    negative_agreement_ratio,
+    pearson_correlation,
+    positive_agreement_ratio,
+    positive_jaccard,
+    positive_overlap,
+    spearman_correlation,
+    total_agreement_ratio,
+)
+from lifelong_core.metrics.uncertainty_aware import (
+    uncertainty_aware_accuracy,
+    uncertainty_aware_confusion,
+    uncertainty_aware_f1,
+    uncertainty_aware_false_positive_rate,
+    uncertainty_aware_precision,
+    uncertainty_aware_recall,
+)
+
+__all__ = [
+    "METRICS",
+    "Bootstrap",
+    "BrierDecomposition",
+    "ConfusionBootstrap",
+    "DecisionCurve",
+    "Estimate",
+    "HierarchicalMean",
+    "Interval",
+    "Metric",
+    "MetricResults",
+    "OneVersusRest",
+    "PrecisionRecallCurve",
+    "Relation",
+    "Reliability",
+    "RocCurve",
+    "Subgroup",
+    "accuracy",
+    "adjusted_jaccard",
+    "adjusted_positive_jaccard",
+    "adjusted_positive_overlap",
+    "agreement",
+    "auroc",
+    "average_precision",
+    "balanced_accuracy",
+    "bootstrap",
+    "bootstrap_confusions",
+    "brier_decomposition",
+    "brier_score",
+    "brier_skill_score",
+    "canonical_calibration_error",
+    "choose_threshold",
+    "class_wise_calibration_error",
+    "cohen_kappa",
+    "compute_metrics",
+    "confusion_matrix",
+    "counting_metric",
+    "decision_curve",
+    "ece_kde",
+    "error_rate",
+    "expected_calibration_error",
+    "expected_cost",
+    "f_beta",
+    "fall_out",
+    "false_discovery_rate",
+    "false_omission_rate",
+    "heuristically_adjusted_positive_jaccard",
+    "hierarchical_mean",
+    "jaccard",
+    "kendall_correlation",
+    "kernel_calibration_error",
+    "linear_costs",
+    "marginal_calibration_error",
+    "markedness",
+    "matthews_correlation",
+    "median_pairwise_distance",
+    "metric_at_target",
+    "miss_rate",
+    "naive_decision",
+    "negative_agreement_ratio",
+    "negative_likelihood_ratio",
+    "negative_log_likelihood",
+    "negative_predictive_value",
+    "net_benefit",
+    "net_benefit_from_probabilities",
+    "normalised_expected_cost",
+    "one_versus_rest",
+    "pearson_correlation",
+    "positive_agreement_ratio",
+    "positive_jaccard",
+    "positive_likelihood_ratio",
+    "positive_overlap",
+    "precision",
+    "precision_recall_curve",
+    "quadratic_costs",
+    "reliability_diagram",
+    "roc_curve",
+    "root_brier_score",
+    "sensitivity",
+    "spearman_correlation",
+    "specificity",
+    "subgroup_values",
+    "top_label_calibration_error",
+    "total_agreement_ratio",
+    "uncertainty_aware_accuracy",
+    "uncertainty_aware_confusion",
+    "uncertainty_aware_f1",
+    "uncertainty_aware_false_positive_rate",
+    "uncertainty_aware_precision",
+    "uncertainty_aware_recall",
+    "value_at_threshold",
+    "weighted_cohen_kappa",
+    "youden_index",
+    "zero_one_costs",
+]

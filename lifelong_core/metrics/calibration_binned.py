@@ -1,0 +1,316 @@
+"""Calibration errors that compare probabilities with frequencies, in bins or among exactly equal predictions."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import LARGEST_NUMBER, Floats, Integers, Mask, frozen
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics.labelled import (
+    EqualPredictions,
+    as_class,
+    as_labelled_probabilities,
+    equal_predictions,
+)
+from lifelong_core.metrics.ranking import Ranking, rank
+
+DEFAULT_BINS = 15
+LARGEST_BINS = 1_000_000
+
+
+def expected_calibration_error(
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    bins: int = DEFAULT_BINS,
+    norm: float = 1,
+    right_closed: bool = False,
+) -> float:
+    """Top-label calibration error in bins (thesis Def. 2.66), in [0, 1], less is better.
+
+    The mean over the bins, weighted by their cases, of |mean confidence - accuracy|**norm, where the
+    confidence is the highest probability and the decision its class (ties: the lowest index). No root is
+    taken. Binning underestimates the top-label calibration error.
+
+    Args:
+        labels: shape (N,), true classes.
+        probabilities: shape (N, C).
+        bins: number of bins of equal width, with edges i / bins; each includes its lower edge, the last one
+            both.
+        norm: power of the distance, 1 or more.
+        right_closed: each bin includes its upper edge instead, the first one both.
+
+    Returns:
+        The error; nan where it is undefined: no case.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> probabilities = [[0.75, 0.25], [0.75, 0.25], [0.25, 0.75], [0.0, 1.0]]
+        >>> expected_calibration_error([0, 1, 1, 1], probabilities, bins=2)
+        0.0625
+    """
+    return top_label_calibration_error(labels, probabilities, bins=bins, norm=norm, right_closed=right_closed)
+
+
+def class_wise_calibration_error(
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    bins: int = DEFAULT_BINS,
+    norm: float = 1,
+    right_closed: bool = False,
+) -> float:
+    """Mean over the classes of their calibration error in bins (thesis Def. 2.68), in [0, 1], less is better.
+
+    All classes weigh the same, however rare; `marginal_calibration_error` gives them one by one.
+
+    Args:
+        labels: shape (N,), true classes.
+        probabilities: shape (N, C).
+        bins: number of bins, as for `expected_calibration_error`.
+        norm: power of the distance, 1 or more.
+        right_closed: which edge a bin includes, as for `expected_calibration_error`.
+
+    Returns:
+        The error; nan where it is undefined: no case.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> class_wise_calibration_error([0, 1], [[0.75, 0.25], [0.75, 0.25]])
+        0.25
+    """
+    errors = marginal_calibration_error(
+        labels, probabilities, bins=bins, norm=norm, right_closed=right_closed
+    )
+    return float(errors.mean())
+
+
+def marginal_calibration_error(
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    bins: int | None = None,
+    norm: float = 1,
+    right_closed: bool = False,
+) -> Floats:
+    """Calibration error of each class's probability (thesis Def. 2.65), in [0, 1], less is better.
+
+    The mean of |predicted probability - share of the class|**norm, where the share is that among the cases
+    with exactly the same probability of this class, or in the same bin. Without bins a network's outputs,
+    which hardly ever repeat, are compared with single cases: the error is then far too large. This is not
+    the maximum calibration error, which has the same acronym.
+
+    Args:
+        labels: shape (N,), true classes.
+        probabilities: shape (N, C).
+        bins: number of bins, as for `expected_calibration_error`; None: condition on equal probabilities.
+        norm: power of the distance, 1 or more.
+        right_closed: which edge a bin includes, as for `expected_calibration_error`.
+
+    Returns:
+        Shape (C,); nan where it is undefined: no case.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> marginal_calibration_error([0, 0, 1], [[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]]).tolist()
+        [0.0, 0.0]
+        >>> marginal_calibration_error([0, 1, 1], [[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]], bins=1).round(3).tolist()
+        [0.333, 0.333]
+    """
+    reference, predicted = as_labelled_probabilities(labels, probabilities)
+    return np.array(
+        [
+            reliability(column, reference == k, bins=bins, right_closed=right_closed).error(norm)
+            for k, column in enumerate(predicted.T)
+        ]
+    )
+
+
+def top_label_calibration_error(
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    bins: int | None = None,
+    norm: float = 1,
+    right_closed: bool = False,
+) -> float:
+    """Calibration error of the highest probability (thesis Def. 2.65), in [0, 1], less is better.
+
+    The mean of |confidence - accuracy|**norm, where the accuracy is that among the cases with exactly the
+    same confidence, or in the same bin: with bins this is `expected_calibration_error`. The printed
+    definition conditions one fixed class on the confidence; meant is the decided class of each case.
+
+    Args:
+        labels: shape (N,), true classes.
+        probabilities: shape (N, C).
+        bins: number of bins, as for `expected_calibration_error`; None: condition on equal confidence.
+        norm: power of the distance, 1 or more.
+        right_closed: which edge a bin includes, as for `expected_calibration_error`.
+
+    Returns:
+        The error; nan where it is undefined: no case.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> round(top_label_calibration_error([0, 1, 1], [[0.75, 0.25], [0.75, 0.25], [0.0, 1.0]]), 4)
+        0.1667
+    """
+    confidence, is_right = top_label(*as_labelled_probabilities(labels, probabilities))
+    return reliability(confidence, is_right, bins=bins, right_closed=right_closed).error(norm)
+
+
+def canonical_calibration_error(labels: ArrayLike, probabilities: ArrayLike, *, norm: float = 1) -> float:
+    """Calibration error of all probabilities at once (thesis Def. 2.64), less is better.
+
+    The mean of ||class shares - probabilities||_norm ** norm, where the shares are those among the cases
+    with exactly the same probabilities. In [0, 2]. No root is taken: with norm 2 it is the reliability of
+    the Brier decomposition, and its root is at most the root Brier score. A network's outputs hardly ever
+    repeat and are then compared with single cases: use `ece_kde` or `kernel_calibration_error` for those.
+
+    Args:
+        labels: shape (N,), true classes.
+        probabilities: shape (N, C).
+        norm: power of the distance, 1 or more.
+
+    Returns:
+        The error; nan where it is undefined: no case.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> canonical_calibration_error([0, 1, 0, 1], [[0.5, 0.5], [0.5, 0.5], [1.0, 0.0], [1.0, 0.0]])
+        0.5
+    """
+    return canonical_gap(equal_predictions(*as_labelled_probabilities(labels, probabilities)), norm=norm)
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Predicted probabilities and observed frequencies in groups of cases: a reliability diagram."""
+
+    edges: Floats | None
+    """shape (G + 1,), of the bins; None where each group has exactly equal probabilities"""
+    counts: Integers
+    """shape (G,), cases"""
+    confidence: Floats
+    """shape (G,), mean predicted probability; nan in an empty bin"""
+    frequency: Floats
+    """shape (G,), share of the cases that were as predicted; nan in an empty bin"""
+
+    def error(self, norm: float = 1) -> float:
+        """Mean over the cases of |confidence - frequency|**norm; nan without any case.
+
+        Raises:
+            InvalidInputError: the norm is not a number of 1 or more.
+        """
+        power = as_norm(norm)
+        used = self.counts > 0
+        if not used.any():
+            return float("nan")
+        gaps = np.abs(self.confidence[used] - self.frequency[used]) ** power
+        return float(self.counts[used] @ gaps) / int(self.counts.sum())
+
+
+def reliability_diagram(
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    positive: int | None = None,
+    bins: int = DEFAULT_BINS,
+    right_closed: bool = False,
+) -> Reliability:
+    """What to draw to show calibration: counts, mean probability and observed frequency per bin.
+
+    Args:
+        labels: shape (N,), true classes.
+        probabilities: shape (N, C).
+        positive: the class whose probability is looked at; None: the decided class of each case.
+        bins: number of bins, as for `expected_calibration_error`.
+        right_closed: which edge a bin includes, as for `expected_calibration_error`.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> diagram = reliability_diagram([0, 0, 1], [[0.75, 0.25], [0.75, 0.25], [0.25, 0.75]], bins=2)
+        >>> diagram.counts.tolist(), diagram.confidence.tolist(), diagram.frequency.tolist()
+        ([0, 3], [nan, 0.75], [nan, 1.0])
+    """
+    reference, predicted = as_labelled_probabilities(labels, probabilities)
+    if positive is None:
+        scores, is_hit = top_label(reference, predicted)
+    else:
+        column = as_class(positive, classes=predicted.shape[1])
+        scores, is_hit = predicted[:, column], reference == column
+    return reliability(scores, is_hit, bins=bins, right_closed=right_closed)
+
+
+def bin_edges(bins: int) -> Floats:
+    """Edges i / bins, shape (bins + 1,), each rounded correctly, unlike those of `numpy.linspace`.
+
+    Raises:
+        InvalidInputError: not a whole number of 1 or more.
+
+    Examples:
+        >>> float(bin_edges(10)[3])
+        0.3
+    """
+    if not 1 <= bins <= LARGEST_BINS or int(bins) != bins:
+        raise InvalidInputError(f"expected a whole number in 1..{LARGEST_BINS}, got {bins}.", field="bins")
+    return np.arange(int(bins) + 1) / int(bins)
+
+
+def as_norm(norm: float) -> float:
+    """The power of a distance.
+
+    Raises:
+        InvalidInputError: not a number of 1 or more.
+    """
+    if not 1 <= norm <= LARGEST_NUMBER:
+        raise InvalidInputError(f"expected a number of 1 or more, got {norm}.", field="norm")
+    return float(norm)
+
+
+def top_label(labels: Integers, probabilities: Floats) -> tuple[Floats, Mask]:
+    """Highest probability of each case, shape (N,), and whether its class (ties: the lowest) is true."""
+    decisions = probabilities.argmax(axis=1)
+    return probabilities[np.arange(labels.size), decisions], decisions == labels
+
+
+def reliability(scores: Floats, is_hit: Mask, *, bins: int | None, right_closed: bool = False) -> Reliability:
+    """Group scores, shape (N,), in bins or by exact equality (None), and count the hits, shape (N,)."""
+    if bins is None:
+        return exact_reliability(rank(scores, is_hit))
+    edges = bin_edges(bins)
+    places = np.searchsorted(edges[1:-1], scores, side="left" if right_closed else "right")
+    counts = np.bincount(places, minlength=edges.size - 1)
+    sums = np.bincount(places, weights=scores, minlength=counts.size)
+    hits = np.bincount(places[is_hit], minlength=counts.size)
+    sizes = np.where(counts > 0, counts, np.nan)
+    return Reliability(frozen(edges), frozen(counts), frozen(sums / sizes), frozen(hits / sizes))
+
+
+def exact_reliability(ranking: Ranking) -> Reliability:
+    """One group per distinct score of a ranking."""
+    hits = np.diff(ranking.true_positives, prepend=0)
+    counts = hits + np.diff(ranking.false_positives, prepend=0)
+    return Reliability(None, frozen(counts), ranking.thresholds, frozen(hits / counts))
+
+
+def canonical_gap(groups: EqualPredictions, *, norm: float = 1) -> float:
+    """`canonical_calibration_error` of grouped cases."""
+    power = as_norm(norm)
+    if groups.weights.size == 0:
+        return float("nan")
+    gaps = np.abs(groups.class_shares - groups.probabilities) ** power
+    return float(groups.weights @ gaps.sum(axis=1))

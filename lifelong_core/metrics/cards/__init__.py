@@ -1,0 +1,1 @@
+"""The cards of the metric pool, as data."""

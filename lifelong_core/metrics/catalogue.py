@@ -1,0 +1,74 @@
+"""All metrics by acronym."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from types import MappingProxyType
+
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics.card import Metric
+from lifelong_core.metrics.cards.agreement import AGREEMENT
+from lifelong_core.metrics.cards.multiclass import MULTICLASS
+from lifelong_core.metrics.cards.per_class import PER_CLASS
+from lifelong_core.metrics.cards.scores import SCORES
+from lifelong_core.metrics.relations import RELATIONS
+
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        card.acronym: replace(
+            card, relations=tuple(one for one in RELATIONS if card.acronym in (one.first, one.second))
+        )
+        for card in (*MULTICLASS, *PER_CLASS, *SCORES, *AGREEMENT)
+    }
+)
+"""The card of each metric."""
+
+PER_CLASS_COUNTS: tuple[str, ...] = tuple(card.acronym for card in PER_CLASS)
+"""Acronyms of the metrics that count one class against the rest."""
+
+_OTHER_NAMES: Mapping[str, str] = MappingProxyType(
+    {"F1": "F_beta", "RECALL": "TPR", "IOU": "JAC", "AUC": "AUROC"}
+    | {
+        name.upper(): card.acronym
+        for card in METRICS.values()
+        for name in (card.acronym, *card.name.split("/"), card.function.__name__)
+    }
+)
+
+
+def card_of(name: str) -> Metric:
+    """The card of a metric that `compute_metrics` knows.
+
+    Raises:
+        InvalidInputError: there is no such metric, or it needs other inputs.
+
+    Examples:
+        >>> card_of("TPR").name
+        'Sensitivity'
+        >>> card_of("balanced accuracy")
+        Traceback (most recent call last):
+        ...
+        lifelong_core.errors.InvalidInputError: names: there is no metric 'balanced accuracy'. Did you mean BA?
+    """
+    card = METRICS.get(name)
+    if card is None:
+        raise InvalidInputError(
+            f"there is no metric {str(name)[:80]!r}.", field="names", mend=_suggestion(str(name))
+        )
+    if not card.is_in_pool:
+        raise InvalidInputError(
+            f"{name} needs other inputs.",
+            field="names",
+            mend=f"Call lifelong_core.metrics.{card.function.__name__} with them.",
+        )
+    return card
+
+
+def _suggestion(name: str) -> str:
+    """What may have been meant: parameters are no part of a name."""
+    bare = name.partition("@")[0].strip().upper()
+    close = get_close_matches(bare, _OTHER_NAMES, n=1, cutoff=0.7)
+    if not close:
+        return f"Metrics: {', '.join(METRICS)}."
+    hint = f"Did you mean {_OTHER_NAMES[close[0]]}?"
+    return f"{hint} Give parameters as arguments." if "@" in name else hint

@@ -1,0 +1,100 @@
+"""The value of each metric of the pool, on samples with a valid output."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.metrics.calibration_binned import canonical_gap
+from lifelong_core.metrics.calibration_kernel import Estimate, ece_kde, kernel_calibration_error
+from lifelong_core.metrics.catalogue import METRICS, PER_CLASS_COUNTS
+from lifelong_core.metrics.cost import expected_cost, normalised_expected_cost
+from lifelong_core.metrics.counting import weighted_cohen_kappa
+from lifelong_core.metrics.labelled import equal_predictions
+from lifelong_core.metrics.net_benefit import net_benefit_from_probabilities
+from lifelong_core.metrics.scoring_rules import mean_surprise, naive_brier_score, skill
+from lifelong_core.metrics.workbench import Workbench
+
+Value: TypeAlias = float | Floats | Estimate
+Evaluator: TypeAlias = Callable[[Workbench], Value]
+
+
+def _of_confusion(acronym: str) -> Evaluator:
+    function = METRICS[acronym].function
+    return lambda work: function(work.confusion)
+
+
+def _per_class_count(acronym: str) -> Evaluator:
+    def evaluate(work: Workbench) -> Floats:
+        target = work.parameters.target
+        if target is None:
+            return work.one_class_metric(acronym)(work.confusion)
+        return work.at_target(acronym, target)
+
+    return evaluate
+
+
+def _net_benefit(work: Workbench) -> Value:
+    evidence = work.evidence
+    if work.parameters.target or evidence.is_confusion_given or evidence.probabilities is None:
+        return _per_class_count("NB")(work)
+    return net_benefit_from_probabilities(*work.scored, threshold=work.parameters.threshold)
+
+
+def _brier_skill_score(work: Workbench) -> float:
+    labels, probabilities = work.scored
+    return skill(work.brier_score, naive_brier_score(labels, probabilities.shape[1]))
+
+
+def _kernel_calibration_error(work: Workbench) -> Estimate:
+    chosen = work.parameters
+    return kernel_calibration_error(
+        *work.scored,
+        estimator=chosen.estimator,
+        bandwidth=chosen.bandwidth,
+        subsample=chosen.subsample,
+        rng=work.rng,
+    )
+
+
+def _ece_kde(work: Workbench) -> Estimate:
+    chosen = work.parameters
+    return ece_kde(
+        *work.scored,
+        bandwidth=chosen.dirichlet_bandwidth,
+        norm=chosen.norm,
+        subsample=chosen.subsample,
+        rng=work.rng,
+    )
+
+
+_BY_THEMSELVES: dict[str, Evaluator] = {
+    "EC": lambda work: expected_cost(work.confusion, work.costs, prevalence=work.evidence.prevalence),
+    "NEC": lambda work: normalised_expected_cost(
+        work.confusion, work.costs, prevalence=work.evidence.prevalence
+    ),
+    "WCK": lambda work: weighted_cohen_kappa(work.confusion, work.costs),
+    "NB": _net_benefit,
+    "AUROC": lambda work: np.array([ranking.roc_area for ranking in work.rankings]),
+    "AP": lambda work: np.array([ranking.average_precision for ranking in work.rankings]),
+    "BS": lambda work: work.brier_score,
+    "RBS": lambda work: float(np.sqrt(work.brier_score)),
+    "BSS": _brier_skill_score,
+    "NLL": lambda work: mean_surprise(*work.scored),
+    "ECE": lambda work: work.top_label_error(work.parameters.bins_or_default),
+    "TCE": lambda work: work.top_label_error(work.parameters.bins),
+    "CWCE": lambda work: float(work.marginal_errors(is_binned=True).mean()),
+    "MCE": lambda work: work.marginal_errors(is_binned=work.parameters.bins is not None),
+    "CE": lambda work: canonical_gap(equal_predictions(*work.scored), norm=work.parameters.norm),
+    "KCE": _kernel_calibration_error,
+    "ECE_KDE": _ece_kde,
+}
+
+EVALUATORS: Mapping[str, Evaluator] = MappingProxyType(
+    {acronym: _of_confusion(acronym) for acronym in ("AC", "ER", "BA", "CK", "MCC")}
+    | {acronym: _per_class_count(acronym) for acronym in PER_CLASS_COUNTS}
+    | _BY_THEMSELVES
+)
+"""By acronym."""

@@ -1,0 +1,217 @@
+"""What metrics are computed from: checked once."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import (
+    Floats,
+    Integers,
+    Mask,
+    as_confusion,
+    as_costs,
+    as_labels,
+    as_prevalence,
+    as_probabilities,
+)
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics.confusion import confusion_matrix as count
+
+INVALID = -1
+"""The decision on a sample for which the model gave no valid output."""
+
+MOST_CLASSES_GUESSED = 10_000
+"""Labels beyond it are hardly class indices."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inputs:
+    """What the caller gave, unchecked."""
+
+    confusion_matrix: ArrayLike | None = None
+    labels: ArrayLike | None = None
+    probabilities: ArrayLike | None = None
+    decisions: ArrayLike | None = None
+    costs: ArrayLike | None = None
+    prevalence: ArrayLike | None = None
+    classes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evidence:
+    """Inputs that fit each other. Samples without a valid output are counted, and left out of everything else."""
+
+    confusion: Floats | None
+    """shape (C, D): given, or counted from the decisions, or else from the likeliest classes (ties: the lowest)"""
+    is_confusion_given: bool
+    labels: Integers | None
+    """shape (N,)"""
+    probabilities: Floats | None
+    """shape (N, C)"""
+    costs: Floats | None
+    """shape (C, D)"""
+    prevalence: Floats | None
+    """shape (C,), of the population that is asked about; None: that of the samples"""
+    invalid: Integers
+    """shape (C,), samples of each true class that were left out"""
+
+    @classmethod
+    def of(cls, inputs: Inputs) -> Self:
+        """Check the inputs.
+
+        Raises:
+            InvalidInputError: a shape or a value does not fit, or two inputs contradict each other.
+        """
+        declared = _declared_classes(inputs)
+        samples = None if inputs.labels is None else _Samples.of(inputs, inputs.labels, declared)
+        if samples is None:
+            _check_absent(inputs.decisions, "decisions")
+            _check_absent(inputs.probabilities, "probabilities")
+        classes = declared or max(2, samples.largest_index + 1 if samples else 0)
+        costs = None if inputs.costs is None else as_costs(inputs.costs, classes=classes)
+        return cls(
+            confusion=_confusion(inputs, samples, classes, costs),
+            is_confusion_given=inputs.confusion_matrix is not None,
+            labels=samples.labels if samples else None,
+            probabilities=samples.probabilities if samples else None,
+            costs=costs,
+            prevalence=(
+                None if inputs.prevalence is None else as_prevalence(inputs.prevalence, classes=classes)
+            ),
+            invalid=np.bincount(samples.invalid if samples else [], minlength=classes).astype(np.int64),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Samples:
+    """What was given for each sample, of those with a valid output."""
+
+    labels: Integers
+    probabilities: Floats | None
+    decisions: Integers | None
+    invalid: Integers
+    """labels of the samples without one"""
+
+    @classmethod
+    def of(cls, inputs: Inputs, given_labels: ArrayLike, declared: int | None) -> Self:
+        bound = declared or MOST_CLASSES_GUESSED
+        labels = as_labels(given_labels, classes=bound)
+        decisions, is_valid = None, np.ones(labels.size, dtype=np.bool_)
+        if inputs.decisions is not None:
+            decisions, is_valid = _valid_decisions(inputs.decisions, bound)
+            _check_size(decisions.size, labels.size, "decisions")
+            decisions = decisions[is_valid]
+        probabilities = None
+        if inputs.probabilities is not None:
+            probabilities = _valid_probabilities(inputs.probabilities, is_valid, declared)
+        return cls(labels[is_valid], probabilities, decisions, labels[~is_valid])
+
+    @property
+    def largest_index(self) -> int:
+        """The largest class that occurs, -1 if none does."""
+        parts = (
+            [self.labels, self.invalid]
+            if self.decisions is None
+            else [self.labels, self.invalid, self.decisions]
+        )
+        return max(int(part.max(initial=-1)) for part in parts)
+
+
+def _confusion(inputs: Inputs, samples: _Samples | None, classes: int, costs: Floats | None) -> Floats | None:
+    counted = None if samples is None else _counted(samples, classes, costs)
+    if inputs.confusion_matrix is None:
+        return counted
+    given = as_confusion(inputs.confusion_matrix, field="confusion_matrix")
+    if given.shape[0] != classes:
+        raise InvalidInputError(
+            f"expected {classes} classes, as in the other inputs, got {given.shape[0]}.",
+            field="confusion_matrix",
+        )
+    if counted is not None and inputs.decisions is not None and not _is_same(given, counted):
+        raise InvalidInputError(
+            "it differs from that of the labels and decisions.",
+            field="confusion_matrix",
+            mend="Give either the matrix or the decisions.",
+        )
+    return given
+
+
+def _counted(samples: _Samples, classes: int, costs: Floats | None) -> Floats | None:
+    decisions = samples.decisions
+    if decisions is None:
+        if samples.probabilities is None:
+            return None
+        decisions = samples.probabilities.argmax(axis=1)
+    can_abstain = decisions.max(initial=0) == classes or (costs is not None and costs.shape[1] > classes)
+    columns = classes + 1 if can_abstain else classes
+    return count(samples.labels, decisions, classes=classes, decisions_count=columns).astype(np.float64)
+
+
+def _is_same(first: Floats, second: Floats) -> bool:
+    """Whether two confusion matrices differ at most by an empty last column."""
+    narrow, wide = sorted((first, second), key=lambda counts: counts.shape[1])
+    return np.array_equal(narrow, wide[:, : narrow.shape[1]]) and not wide[:, narrow.shape[1] :].any()
+
+
+def _valid_decisions(given: ArrayLike, bound: int) -> tuple[Integers, Mask]:
+    """Decisions of all samples, any on those without a valid output, and which have one."""
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise InvalidInputError("expected shape (N,).", field="decisions") from error
+    is_valid = np.ones(array.shape, dtype=np.bool_)
+    if array.dtype.kind in "biuf":
+        is_valid = array != INVALID
+        array = np.where(is_valid, array, 0)
+    # One more than there are classes may be the decision to abstain.
+    return as_labels(array, classes=bound + 1, field="decisions"), is_valid
+
+
+def _valid_probabilities(given: ArrayLike, is_valid: Mask, declared: int | None) -> Floats:
+    if is_valid.all():
+        probabilities = as_probabilities(given, classes=declared)
+        _check_size(len(probabilities), is_valid.size, "probabilities")
+        return probabilities
+    try:
+        rows = np.asarray(given)
+    except ValueError as error:
+        raise InvalidInputError("expected rows of equal length.", field="probabilities") from error
+    _check_size(len(rows) if rows.ndim else 0, is_valid.size, "probabilities")
+    return as_probabilities(rows[is_valid], classes=declared)
+
+
+def _declared_classes(inputs: Inputs) -> int | None:
+    """The number of classes that the shape of an input shows; whether the others agree is found when they are used."""
+    if inputs.classes is not None:
+        if not inputs.classes >= 2 or int(inputs.classes) != inputs.classes:
+            raise InvalidInputError(f"expected at least two classes, got {inputs.classes}.", field="classes")
+        return int(inputs.classes)
+    for values, axis in (
+        (inputs.probabilities, 1),
+        (inputs.confusion_matrix, 0),
+        (inputs.costs, 0),
+        (inputs.prevalence, 0),
+    ):
+        if values is None:
+            continue
+        try:
+            found = np.shape(values)[axis]
+        except (ValueError, IndexError):  # is said better where the values are checked
+            continue
+        if found >= 2:
+            return found
+    return None
+
+
+def _check_absent(values: ArrayLike | None, field: str) -> None:
+    if values is not None:
+        raise InvalidInputError(
+            f"{field} need the true classes beside them.", field="labels", mend="Give labels too."
+        )
+
+
+def _check_size(found: int, expected: int, field: str) -> None:
+    if found != expected:
+        raise InvalidInputError(f"expected one per label ({expected}), got {found}.", field=field)

@@ -1,0 +1,174 @@
+"""How a sample counts on which the model gave no valid output (FP5.3).
+
+Its share f of the samples counts as the worst value of the metric: the metric is (1 - f) times the value of the other
+samples plus f times the worst. Where the bad side has no end, the naive classifier's value stands for the worst (thesis
+Table 4.3). A metric that is a mean over the samples of some true classes takes f among these, so that an invalid sample
+is a miss of its own class and a false alarm for every other; BA, J, EC, NEC, RBS and BSS are made of such means.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Self, TypeAlias
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.metrics.calibration_kernel import Estimate
+from lifelong_core.metrics.catalogue import METRICS
+from lifelong_core.metrics.confusion import ratio
+from lifelong_core.metrics.cost import linear_costs, quadratic_costs, zero_one_costs
+from lifelong_core.metrics.evaluation import EVALUATORS, Value
+from lifelong_core.metrics.scoring_rules import skill
+from lifelong_core.metrics.workbench import Workbench
+
+Number: TypeAlias = float | Floats
+
+
+def value_of(acronym: str, work: Workbench) -> Value:
+    """Value of a metric over all samples.
+
+    Raises:
+        InvalidInputError: an input is missing, or a parameter does not fit.
+    """
+    value = EVALUATORS[acronym](work)
+    if not work.evidence.invalid.any():
+        return value
+    shares = _Shares.of(work)
+    if isinstance(value, Estimate):
+        mixed = _mixed(value.value, shares.of_all, _worst(acronym, work, shares))
+        error = value.standard_error * float(1 - shares.of_all)
+        return Estimate(float(mixed), standard_error=error, samples=value.samples)
+    if acronym in _MADE_OF_MEANS and not (acronym == "J" and work.parameters.target):
+        mixed = _MADE_OF_MEANS[acronym](work, shares)
+    else:
+        mixed = _mixed(value, shares.among_those_of(acronym), _worst(acronym, work, shares))
+    return float(mixed) if np.ndim(mixed) == 0 else np.asarray(mixed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Shares:
+    """Shares of all samples and, among these, of those without a valid output."""
+
+    prevalence: Floats
+    """shape (C,), of the true classes among all"""
+    of_all: Floats
+    of_class: Floats
+    """shape (C,), among the samples of each class"""
+    of_rest: Floats
+    """shape (C,), among those of all other classes"""
+
+    @classmethod
+    def of(cls, work: Workbench) -> Self:
+        invalid, labels = work.evidence.invalid, work.evidence.labels
+        sizes = invalid + (0 if labels is None else np.bincount(labels, minlength=invalid.size))
+        rest, rest_invalid = sizes.sum() - sizes, invalid.sum() - invalid
+        return cls(
+            prevalence=sizes / sizes.sum(),
+            of_all=np.asarray(invalid.sum() / sizes.sum()),
+            of_class=invalid / np.maximum(sizes, 1),
+            of_rest=rest_invalid / np.maximum(rest, 1),
+        )
+
+    def among_those_of(self, acronym: str) -> Floats:
+        """Among the samples that a metric is a mean over."""
+        match acronym:
+            case "TPR" | "FNR":
+                return self.of_class
+            case "TNR" | "FPR":
+                return self.of_rest
+            case _:
+                return self.of_all
+
+
+def _mixed(value: Number, share: Floats, worst: Number) -> Floats:
+    of_valid = np.where(
+        share < 1, value, 0.0
+    )  # without a valid sample it is undefined, which does not matter
+    return np.where(share > 0, (1 - share) * of_valid + share * worst, of_valid)
+
+
+def _worst(acronym: str, work: Workbench, shares: _Shares) -> Number:
+    if METRICS[acronym].is_bounded:
+        return METRICS[acronym].worst
+    return _NAIVE[acronym](work, shares)
+
+
+def _naive_net_benefit(work: Workbench, shares: _Shares) -> Floats:
+    threshold, rest = np.array(work.parameters.threshold), 1 - shares.prevalence
+    harm = np.where(rest > 0, rest, 1.0) * ratio(threshold, 1 - threshold)
+    return np.maximum(shares.prevalence - np.where(rest > 0, harm, 0.0), 0.0)
+
+
+def _entropy(_: Workbench, shares: _Shares) -> float:
+    present = shares.prevalence[shares.prevalence > 0]
+    return float(-(present * np.log(present)).sum())
+
+
+def _worst_kappa(work: Workbench, _: _Shares) -> float:
+    """-1 for costs for which the bad side has an end, in whatever unit; else 0, which is naive."""
+    costs, classes = work.costs, len(work.costs)
+    if costs.shape != (classes, classes) or not costs.max() > 0:
+        return 0.0
+    bounded = (zero_one_costs(classes), linear_costs(classes), quadratic_costs(classes))
+    return -1.0 if any(np.allclose(costs / costs.max(), one / one.max()) for one in bounded) else 0.0
+
+
+def _naive_cost(work: Workbench, shares: _Shares) -> float:
+    given = work.evidence.prevalence
+    return float(((shares.prevalence if given is None else given) @ work.costs).min())
+
+
+def _expected_cost(work: Workbench, shares: _Shares) -> float:
+    by_class = ratio((work.confusion * work.costs).sum(axis=1), work.confusion.sum(axis=1))
+    mixed = _mixed(by_class, shares.of_class, _naive_cost(work, shares))
+    given = work.evidence.prevalence
+    weights = shares.prevalence if given is None else given
+    return float(np.where(weights > 0, weights * mixed, 0.0).sum())
+
+
+def _normalised_expected_cost(work: Workbench, shares: _Shares) -> float:
+    if shares.of_all == 1:
+        return 1.0
+    return float(ratio(np.array(_expected_cost(work, shares)), np.array(_naive_cost(work, shares))))
+
+
+def _sensitivity(work: Workbench, shares: _Shares) -> Floats:
+    return _mixed(work.one_class_metric("TPR")(work.confusion), shares.of_class, 0.0)
+
+
+def _youden_index(work: Workbench, shares: _Shares) -> Floats:
+    specificity = _mixed(work.one_class_metric("TNR")(work.confusion), shares.of_rest, 0.0)
+    return _sensitivity(work, shares) + specificity - 1
+
+
+def _brier_score(work: Workbench, shares: _Shares, worst: float) -> float:
+    return float(_mixed(work.brier_score, shares.of_all, worst))
+
+
+def _brier_skill_score(work: Workbench, shares: _Shares) -> float:
+    naive = float((shares.prevalence * (1 - shares.prevalence)).sum())
+    return 0.0 if shares.of_all == 1 else skill(_brier_score(work, shares, naive), naive)
+
+
+_NAIVE: Mapping[str, Callable[[Workbench, _Shares], Number]] = MappingProxyType(
+    {
+        "WCK": _worst_kappa,
+        "LR-": lambda _work, _shares: 1.0,
+        "NB": _naive_net_benefit,
+        "NLL": _entropy,
+        "KCE": lambda _work, _shares: 0.0,
+    }
+)
+"""Values of a classifier that ignores the image, of metrics without a worst one; class shares are calibrated."""
+
+_MADE_OF_MEANS: Mapping[str, Callable[[Workbench, _Shares], Number]] = MappingProxyType(
+    {
+        "BA": lambda work, shares: float(_sensitivity(work, shares).mean()),
+        "J": _youden_index,
+        "EC": _expected_cost,
+        "NEC": _normalised_expected_cost,
+        "RBS": lambda work, shares: float(np.sqrt(_brier_score(work, shares, METRICS["BS"].worst))),
+        "BSS": _brier_skill_score,
+    }
+)

@@ -1,0 +1,132 @@
+"""Net benefit: true positives minus false positives, at the exchange rate that a threshold stands for."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats, frozen
+from lifelong_core.metrics.confusion import OneVersusRest, as_confusions, ratio
+from lifelong_core.metrics.labelled import as_class, as_labelled_probabilities
+from lifelong_core.metrics.values import as_values
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionCurve:
+    """Net benefit by threshold, of a model and of treating everybody; treating nobody has none (thesis Def. 2.57)."""
+
+    thresholds: Floats
+    """shape (T,), in the order in which they were given"""
+    net_benefit: Floats
+    """shape (T,), of deciding for the class where its probability is at least the threshold"""
+    treat_all: Floats
+    """shape (T,), of always deciding for the class"""
+
+
+def net_benefit(confusion: ArrayLike, *, threshold: float) -> Floats:
+    """True positives minus false positives per sample, TP / N - FP / N t / (1 - t) (NB; thesis Def. 2.57).
+
+    Whoever treats from probability t on holds a false positive for t / (1 - t) times as bad as a true positive is
+    good. NB = P(class) - EC with costs of 1 for a false negative and t / (1 - t) for a false positive.
+
+    Args:
+        confusion: shape (C, D), or (..., C, D), of decisions made with this threshold.
+        threshold: t, in [0, 1].
+
+    Returns:
+        Shape (C,), or (..., C): each class against the rest, at most its prevalence, high is good, 0 for never
+        deciding for the class. nan without any sample, and for t = 1.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> net_benefit([[4, 1], [2, 3]], threshold=0.2).tolist()
+        [0.35, 0.275]
+    """
+    counts = as_confusions(confusion)
+    one, total = OneVersusRest.of(counts), counts.sum(axis=(-2, -1))[..., np.newaxis]
+    rate = _exchange_rate(threshold)
+    return ratio(one.true_positives - one.false_positives * rate, total)
+
+
+def net_benefit_from_probabilities(
+    labels: ArrayLike, probabilities: ArrayLike, *, threshold: float
+) -> Floats:
+    """`net_benefit` of deciding for a class where its probability is at least the threshold (NB; thesis Def. 2.57).
+
+    Args:
+        labels: shape (N,), true classes.
+        probabilities: shape (N, C).
+        threshold: t, in [0, 1].
+
+    Returns:
+        Shape (C,): each class against the rest, at most its prevalence, high is good. nan without any sample, and for
+        t = 1.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> probabilities = [[0.9, 0.1], [0.6, 0.4], [0.3, 0.7], [0.1, 0.9]]
+        >>> net_benefit_from_probabilities([0, 1, 1, 1], probabilities, threshold=0.5).tolist()
+        [0.0, 0.5]
+    """
+    reference, predicted = as_labelled_probabilities(labels, probabilities)
+    rate = _exchange_rate(threshold)
+    is_class = np.eye(predicted.shape[1], dtype=np.bool_)[reference]
+    decided = predicted >= threshold
+    true, false = ((decided & part).sum(axis=0).astype(np.float64) for part in (is_class, ~is_class))
+    return ratio(true - false * rate, float(reference.size))
+
+
+def decision_curve(
+    labels: ArrayLike, probabilities: ArrayLike, *, positive: int, thresholds: ArrayLike | None = None
+) -> DecisionCurve:
+    """Net benefit of one class against the rest, for many thresholds (thesis Def. 2.57).
+
+    Args:
+        labels: shape (N,), true classes.
+        probabilities: shape (N, C).
+        positive: the class that is to be found.
+        thresholds: shape (T,), in [0, 1]; None: 0, 0.01, ..., 0.99.
+
+    Returns:
+        The curve; nan without any sample, and at threshold 1.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> probabilities = [[0.9, 0.1], [0.6, 0.4], [0.3, 0.7], [0.1, 0.9]]
+        >>> curve = decision_curve([0, 1, 1, 1], probabilities, positive=1, thresholds=[0.2, 0.5])
+        >>> curve.net_benefit.tolist(), curve.treat_all.tolist()
+        ([0.75, 0.5], [0.6875, 0.5])
+    """
+    reference, predicted = as_labelled_probabilities(labels, probabilities)
+    chosen = as_class(positive, classes=predicted.shape[1])
+    given = np.arange(100) / 100 if thresholds is None else thresholds
+    limits = as_values(given, field="thresholds", low=0, high=1).copy()
+    rates = _exchange_rates(limits)
+    scores, is_class = predicted[:, chosen], reference == chosen
+    found, alarms = (_at_least(scores[part], limits) for part in (is_class, ~is_class))
+    total, positives = float(reference.size), float(is_class.sum())
+    return DecisionCurve(
+        thresholds=frozen(limits),
+        net_benefit=frozen(ratio(found - alarms * rates, total)),
+        treat_all=frozen(ratio(positives - (total - positives) * rates, total)),
+    )
+
+
+def _at_least(scores: Floats, limits: Floats) -> Floats:
+    """How many scores are not below each limit."""
+    return (scores.size - np.searchsorted(np.sort(scores), limits, side="left")).astype(np.float64)
+
+
+def _exchange_rate(threshold: float) -> float:
+    return float(_exchange_rates(as_values([threshold], field="threshold", low=0, high=1))[0])
+
+
+def _exchange_rates(thresholds: Floats) -> Floats:
+    """Odds of the thresholds; nan for 1."""
+    return np.where(thresholds < 1, ratio(thresholds, 1 - thresholds), np.nan)

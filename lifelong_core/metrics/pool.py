@@ -1,0 +1,112 @@
+"""Any metrics of the pool in one call."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats, frozen
+from lifelong_core.metrics.calibration_kernel import Estimate
+from lifelong_core.metrics.catalogue import card_of
+from lifelong_core.metrics.evidence import Evidence, Inputs
+from lifelong_core.metrics.invalid_outputs import value_of
+from lifelong_core.metrics.parameters import Parameters
+from lifelong_core.metrics.reasons import Reason, reason_of
+from lifelong_core.metrics.workbench import Workbench
+
+
+@dataclass(frozen=True, eq=False)
+class MetricResults(Mapping[str, float | Floats]):
+    """Values by acronym: a float, or shape (C,) for per-class metrics."""
+
+    values_by_name: Mapping[str, float | Floats]
+    reasons: Mapping[str, Reason] = field(default_factory=dict[str, Reason])
+    """why a value is nan, for per-class metrics by class; of all that are"""
+    standard_errors: Mapping[str, float] = field(default_factory=dict[str, float])
+    """of values for which not all samples were looked at, around the value of all"""
+
+    def __getitem__(self, name: str) -> float | Floats:
+        return self.values_by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_by_name)
+
+    def __len__(self) -> int:
+        return len(self.values_by_name)
+
+
+def compute_metrics(
+    names: Iterable[str],
+    *,
+    confusion_matrix: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    probabilities: ArrayLike | None = None,
+    decisions: ArrayLike | None = None,
+    costs: ArrayLike | None = None,
+    prevalence: ArrayLike | None = None,
+    classes: int | None = None,
+    rng: int | np.random.Generator = 0,
+    **parameters: Any,
+) -> MetricResults:
+    """Values of metrics, with a reason for everything that is undefined; shared work is done once.
+
+    Metrics that count need a confusion matrix, or labels with decisions or probabilities; all others need labels and
+    probabilities. NB counts the given matrix, or else cuts the probabilities at its threshold (thesis Def. 2.57), or
+    else counts the decisions.
+
+    Args:
+        names: acronyms, keys of METRICS; one by itself is fine.
+        confusion_matrix: shape (C, C), or (C, C + 1) where the last decision is to abstain; counts or weights.
+        labels: shape (N,), true classes 0..C-1.
+        probabilities: shape (N, C).
+        decisions: shape (N,), classes, C to abstain, or -1 where the model gave no valid output: such a sample counts
+            as the worst value (`lifelong_core.metrics.invalid_outputs`), and its probabilities may be anything.
+            None: the likeliest class (ties: the lowest index).
+        costs: of EC, NEC and WCK, shape (C, C), or (C, C + 1) with abstaining; None: 0-1 costs.
+        prevalence: of EC and NEC, shape (C,), of the population that is asked about; None: that of the samples.
+        classes: number of classes, where neither a matrix nor probabilities show it and some may not occur.
+        rng: seed or generator of the subsamples for KCE and ECE_KDE; each metric starts anew from a seed.
+        parameters: those of `lifelong_core.metrics.parameters.Parameters`, such as `bins`, `beta`, `threshold`.
+
+    Raises:
+        InvalidInputError: there is no such metric or parameter, an input is missing, a shape or a value does not fit,
+            or two inputs contradict each other.
+
+    Examples:
+        >>> found = compute_metrics(["AC", "TPR", "PPV"], confusion_matrix=[[8, 2, 0], [1, 9, 0], [5, 0, 0]])
+        >>> found["AC"], found["TPR"].tolist()
+        (0.68, [0.8, 0.9, 0.0])
+        >>> found["PPV"].round(3).tolist(), found.reasons["PPV"][2]
+        ([0.571, 0.818, nan], 'class 2 was never decided')
+        >>> compute_metrics(["ECE"], labels=[0, 1], probabilities=[[0.75, 0.25], [0.5, 0.5]], bins=10)["ECE"]
+        0.375
+    """
+    cards = [card_of(name) for name in dict.fromkeys([names] if isinstance(names, str) else names)]
+    chosen = Parameters.of(parameters)
+    inputs = Inputs(
+        confusion_matrix=confusion_matrix,
+        labels=labels,
+        probabilities=probabilities,
+        decisions=decisions,
+        costs=costs,
+        prevalence=prevalence,
+        classes=classes,
+    )
+    work = Workbench(Evidence.of(inputs), chosen, rng)
+    values: dict[str, float | Floats] = {}
+    reasons: dict[str, Reason] = {}
+    errors: dict[str, float] = {}
+    for card in cards:
+        found = value_of(card.acronym, work)
+        if isinstance(found, Estimate):
+            if found.samples < work.scored[0].size:
+                errors[card.acronym] = found.standard_error
+            found = found.value
+        values[card.acronym] = frozen(found) if isinstance(found, np.ndarray) else found
+        reason = reason_of(card.acronym, found, work)
+        if reason is not None:
+            reasons[card.acronym] = reason
+    return MetricResults(MappingProxyType(values), MappingProxyType(reasons), MappingProxyType(errors))

@@ -1,0 +1,219 @@
+"""Metrics of the order of scores: ROC and precision-recall curves of one class against the rest."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats, Integers, Mask, frozen
+from lifelong_core.metrics.labelled import as_class, as_labelled_probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """How many cases of the positive class and of the rest score at least as high as each distinct score.
+
+    One sort of the scores, from which curves, areas, cut-offs and exactly conditioned calibration follow.
+    """
+
+    thresholds: Floats
+    """shape (T,), the distinct scores, descending; a case is positive where its score >= the threshold"""
+    true_positives: Integers
+    """shape (T,), ascending up to `positives`"""
+    false_positives: Integers
+    """shape (T,), ascending up to `negatives`"""
+
+    @property
+    def positives(self) -> int:
+        """Number of cases of the positive class."""
+        return int(self.true_positives[-1]) if self.true_positives.size else 0
+
+    @property
+    def negatives(self) -> int:
+        """Number of cases of all other classes."""
+        return int(self.false_positives[-1]) if self.false_positives.size else 0
+
+    @property
+    def roc_area(self) -> float:
+        """Share of the pairs (positive, negative) in which the positive scores higher, ties counting half."""
+        if self.positives == 0 or self.negatives == 0:
+            return float("nan")
+        tied = np.diff(self.true_positives, prepend=0)
+        # Whole numbers up to here, hence no rounding, whatever the order of the cases.
+        twice = np.diff(self.false_positives, prepend=0) @ (2 * self.true_positives - tied)
+        return float(twice) / (2.0 * self.positives * self.negatives)
+
+    @property
+    def average_precision(self) -> float:
+        """Mean over the positives of the precision at their score."""
+        if self.positives == 0:
+            return float("nan")
+        precision = self.true_positives / (self.true_positives + self.false_positives)
+        return float(np.diff(self.true_positives, prepend=0) @ precision) / self.positives
+
+
+def rank(scores: Floats, is_positive: Mask) -> Ranking:
+    """Sort finite scores, shape (N,), of cases that are of the positive class or not, shape (N,).
+
+    Examples:
+        >>> ranking = rank(np.array([0.1, 0.4, 0.4]), np.array([False, True, False]))
+        >>> ranking.thresholds.tolist(), ranking.true_positives.tolist(), ranking.false_positives.tolist()
+        ([0.4, 0.1], [1, 1], [1, 2])
+    """
+    descending = np.sort(scores)[::-1]
+    is_last = np.ones(descending.size, dtype=np.bool_)
+    is_last[:-1] = descending[1:] != descending[:-1]
+    last = np.flatnonzero(is_last)
+    thresholds = descending[last]
+    # Looking up sorted thresholds among the few positives costs less than sorting the cases' indices.
+    of_positives = np.sort(scores[is_positive])
+    true_positives = of_positives.size - np.searchsorted(of_positives, thresholds).astype(np.int64)
+    return Ranking(frozen(thresholds), frozen(true_positives), frozen(last + 1 - true_positives))
+
+
+def class_rankings(labels: Integers, probabilities: Floats) -> tuple[Ranking, ...]:
+    """One ranking per class, of its probability, the class against the rest."""
+    return tuple(rank(column, labels == k) for k, column in enumerate(probabilities.T))
+
+
+def auroc(labels: ArrayLike, probabilities: ArrayLike) -> Floats:
+    """Area under the ROC curve of each class against the rest (thesis Def. 2.55), in [0, 1], more is better.
+
+    The probability that a random case of the class gets a higher probability for it than a random case of
+    the rest, where ties count half.
+
+    Args:
+        labels: shape (N,), true classes.
+        probabilities: shape (N, C).
+
+    Returns:
+        Shape (C,); nan where it is undefined: no case of the class, or none of the rest.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> auroc([0, 0, 1], [[0.8, 0.2], [0.4, 0.6], [0.4, 0.6]]).tolist()
+        [0.75, 0.75]
+    """
+    rankings = class_rankings(*as_labelled_probabilities(labels, probabilities))
+    return np.array([ranking.roc_area for ranking in rankings])
+
+
+def average_precision(labels: ArrayLike, probabilities: ArrayLike) -> Floats:
+    """Average precision of each class against the rest (thesis Def. 2.56), in [0, 1], more is better.
+
+    The sum over descending thresholds of the increase in sensitivity times the precision. Nothing is
+    interpolated between thresholds: a constant score gets the prevalence of the class.
+
+    Args:
+        labels: shape (N,), true classes.
+        probabilities: shape (N, C).
+
+    Returns:
+        Shape (C,); nan where it is undefined: no case of the class.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> average_precision([1, 0, 1, 1], [[1.0, 0.0], [0.5, 0.5], [0.2, 0.8], [0.0, 1.0]]).round(3).tolist()
+        [0.5, 0.917]
+    """
+    rankings = class_rankings(*as_labelled_probabilities(labels, probabilities))
+    return np.array([ranking.average_precision for ranking in rankings])
+
+
+@dataclass(frozen=True, eq=False)
+class RocCurve:
+    """Points of a ROC curve (thesis Def. 2.55), from (0, 0) at the threshold inf to (1, 1)."""
+
+    thresholds: Floats
+    """shape (T,), descending; the first is inf, where no case is positive"""
+    false_positive_rate: Floats
+    """shape (T,), ascending; nan without a negative case"""
+    true_positive_rate: Floats
+    """shape (T,), ascending; nan without a positive case"""
+    area: float
+    """under the straight lines between the points; nan without a positive or without a negative case"""
+
+
+def roc_curve(labels: ArrayLike, probabilities: ArrayLike, *, positive: int) -> RocCurve:
+    """ROC curve of one class against the rest, with a point at each distinct probability.
+
+    Args:
+        labels: shape (N,), true classes.
+        probabilities: shape (N, C).
+        positive: index of the class.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> curve = roc_curve([0, 0, 1], [[0.8, 0.2], [0.4, 0.6], [0.3, 0.7]], positive=1)
+        >>> curve.thresholds.tolist()
+        [inf, 0.7, 0.6, 0.2]
+        >>> curve.false_positive_rate.tolist(), curve.true_positive_rate.tolist(), curve.area
+        ([0.0, 0.0, 0.5, 1.0], [0.0, 1.0, 1.0, 1.0], 1.0)
+    """
+    ranking = _ranking_of(labels, probabilities, positive)
+    return RocCurve(
+        thresholds=frozen(np.append(np.inf, ranking.thresholds)),
+        false_positive_rate=frozen(_share(np.append(0, ranking.false_positives), ranking.negatives)),
+        true_positive_rate=frozen(_share(np.append(0, ranking.true_positives), ranking.positives)),
+        area=ranking.roc_area,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PrecisionRecallCurve:
+    """Points of a precision-recall curve (thesis Def. 2.56), by descending threshold.
+
+    There is no point at the threshold inf, where no case is positive and the precision is 0/0.
+    """
+
+    thresholds: Floats
+    """shape (T,), descending"""
+    recall: Floats
+    """shape (T,), ascending; nan without a positive case"""
+    precision: Floats
+    """shape (T,)"""
+    average_precision: float
+    """nan without a positive case"""
+
+
+def precision_recall_curve(
+    labels: ArrayLike, probabilities: ArrayLike, *, positive: int
+) -> PrecisionRecallCurve:
+    """Precision-recall curve of one class against the rest, with a point at each distinct probability.
+
+    Args:
+        labels: shape (N,), true classes.
+        probabilities: shape (N, C).
+        positive: index of the class.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> curve = precision_recall_curve([0, 0, 1], [[0.8, 0.2], [0.3, 0.7], [0.4, 0.6]], positive=1)
+        >>> curve.thresholds.tolist(), curve.recall.tolist(), curve.precision.round(3).tolist()
+        ([0.7, 0.6, 0.2], [0.0, 1.0, 1.0], [0.0, 0.5, 0.333])
+    """
+    ranking = _ranking_of(labels, probabilities, positive)
+    return PrecisionRecallCurve(
+        thresholds=ranking.thresholds,
+        recall=frozen(_share(ranking.true_positives, ranking.positives)),
+        precision=frozen(ranking.true_positives / (ranking.true_positives + ranking.false_positives)),
+        average_precision=ranking.average_precision,
+    )
+
+
+def _ranking_of(labels: ArrayLike, probabilities: ArrayLike, positive: int) -> Ranking:
+    reference, predicted = as_labelled_probabilities(labels, probabilities)
+    column = as_class(positive, classes=predicted.shape[1])
+    return rank(predicted[:, column], reference == column)
+
+
+def _share(counts: Integers, total: int) -> Floats:
+    return counts / total if total else np.full(counts.shape, np.nan)

@@ -1,0 +1,292 @@
+"""Do two models agree? Scores of two models' outputs for the same images, without labels.
+
+The first functions take four counts: `n10` is the number of images that the first model decided as 1 and the second as
+0, and so on. The correlations take two vectors of scores. All follow R. Romanova, Localization stability of weakly
+supervised deep neural networks (2020); where it is misprinted, they follow what it means.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats, as_confusion, as_labels
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics.confusion import as_confusions, confusion_matrix, ratio
+from lifelong_core.metrics.counting import accuracy, cohen_kappa
+from lifelong_core.metrics.one_versus_rest import f_beta, jaccard
+from lifelong_core.metrics.scientific import kendall_tau_b, mean_ranks
+from lifelong_core.metrics.values import as_values
+
+
+class Agreement(NamedTuple):
+    """How often two models decided 0 or 1; the first digit is that of the first model."""
+
+    n00: float
+    n01: float
+    n10: float
+    n11: float
+
+
+def agreement(first: ArrayLike, second: ArrayLike) -> Agreement:
+    """How often two models decided 0 or 1 for the same images: what the functions of this module take.
+
+    Args:
+        first: shape (N,), decisions 0 and 1 of a model.
+        second: shape (N,), those of another.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> agreement([0, 1, 1, 1], [0, 0, 1, 1])
+        Agreement(n00=1.0, n01=0.0, n10=1.0, n11=2.0)
+        >>> positive_overlap(*agreement([0, 1, 1, 1], [0, 0, 1, 1]))
+        1.0
+    """
+    rows, columns = as_labels(first, classes=2, field="first"), as_labels(second, classes=2, field="second")
+    _check_same_size(rows.size, columns.size)
+    counts = confusion_matrix(rows, columns, classes=2).astype(np.float64)
+    return Agreement(*counts.ravel().tolist())
+
+
+def positive_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
+    """Images that both models call positive, of those that any does: n11 / (n01 + n10 + n11) (S_J; eq. 7).
+
+    In [0, 1], high is stable; nan if neither model calls any image positive.
+
+    Raises:
+        InvalidInputError: a count is negative or not finite.
+
+    Examples:
+        >>> positive_jaccard(20, 20, 20, 40)
+        0.5
+    """
+    return float(jaccard(_table(n00, n01, n10, n11))[1])
+
+
+def positive_overlap(n00: float, n01: float, n10: float, n11: float) -> float:
+    """Images that both call positive, of those of the model with fewer (S_PO; eq. 15).
+
+    In [0, 1], high is stable, but 1 as soon as one model's positives contain the other's; nan if a model calls no image
+    positive.
+
+    Raises:
+        InvalidInputError: a count is negative or not finite.
+
+    Examples:
+        >>> positive_overlap(40, 10, 10, 40)
+        0.8
+    """
+    (_, n01), (n10, n11) = as_confusions(_table(n00, n01, n10, n11))
+    return float(ratio(n11, min(n01, n10) + n11))
+
+
+def adjusted_positive_overlap(n00: float, n01: float, n10: float, n11: float) -> float:
+    """`positive_overlap` beyond what chance would give, relative to the most possible (S_APO; eq. 16).
+
+    (n11 - E) / (min(n10, n01) + n11 - E), where E = (n10 + n11) (n01 + n11) / N. In [1 - N, 1], high is stable, 0 for
+    independent models; nan if a model calls no image positive, or all.
+
+    Raises:
+        InvalidInputError: a count is negative or not finite.
+
+    Examples:
+        >>> round(adjusted_positive_overlap(40, 10, 10, 40), 12)
+        0.6
+    """
+    (n00, n01), (n10, n11) = as_confusions(_table(n00, n01, n10, n11))
+    # Both terms of the fraction times N: nothing that cancels is left.
+    most = min((n10 + n11) * (n00 + n10), (n01 + n11) * (n00 + n01))
+    return float(ratio(n11 * n00 - n01 * n10, most))
+
+
+def heuristically_adjusted_positive_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
+    """`positive_jaccard` without the overlap that so many positives cannot avoid (S_HAPJ; eq. 17).
+
+    min(n11, n00) / (n10 + n01 + min(n11, n00)), in [0, 1], high is stable; nan if both models give all images the same
+    decision.
+
+    Raises:
+        InvalidInputError: a count is negative or not finite.
+
+    Examples:
+        >>> heuristically_adjusted_positive_jaccard(3, 2, 1, 9)
+        0.5
+    """
+    (n00, n01), (n10, n11) = as_confusions(_table(n00, n01, n10, n11))
+    avoidable = min(n00, n11)
+    return float(ratio(avoidable, n01 + n10 + avoidable))
+
+
+def adjusted_positive_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
+    """`positive_jaccard` beyond what chance would give (S_APJ; eq. 18).
+
+    (n11 - E) / (n10 + n01 + n11 - E), where E = (n10 + n11) (n01 + n11) / N. In [-1/3, 1], high is stable, 0 for
+    independent models; nan if both models give all images the same decision.
+
+    Raises:
+        InvalidInputError: a count is negative or not finite.
+
+    Examples:
+        >>> round(adjusted_positive_jaccard(40, 10, 10, 40), 2)
+        0.43
+    """
+    (n00, n01), (n10, n11) = as_confusions(_table(n00, n01, n10, n11))
+    beyond_chance, total = n11 * n00 - n01 * n10, n00 + n01 + n10 + n11
+    return float(ratio(beyond_chance, (n01 + n10) * total + beyond_chance))
+
+
+def adjusted_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
+    """Agreement beyond what chance would give, which is Cohen's kappa of the two models (S_AJ; eq. 19).
+
+    In [-1, 1], high is stable, 0 for independent models; nan if both models give all images the same decision.
+
+    Raises:
+        InvalidInputError: a count is negative or not finite.
+
+    Examples:
+        >>> round(adjusted_jaccard(40, 10, 10, 40), 12)
+        0.6
+    """
+    return cohen_kappa(_table(n00, n01, n10, n11))
+
+
+def total_agreement_ratio(n00: float, n01: float, n10: float, n11: float) -> float:
+    """Share of the images for which both models decide alike, (n00 + n11) / N (TAR; eq. 20, which leaves out n00).
+
+    In [0, 1], high is stable; nan without any image.
+
+    Raises:
+        InvalidInputError: a count is negative or not finite.
+
+    Examples:
+        >>> total_agreement_ratio(40, 10, 10, 40)
+        0.8
+    """
+    return accuracy(_table(n00, n01, n10, n11))
+
+
+def positive_agreement_ratio(n00: float, n01: float, n10: float, n11: float) -> float:
+    """Of all positive decisions of the two models, the share that the other shares (PAR; eq. 21).
+
+    2 n11 / (2 n11 + n01 + n10), in [0, 1], high is stable; nan if neither model calls any image positive.
+
+    Raises:
+        InvalidInputError: a count is negative or not finite.
+
+    Examples:
+        >>> positive_agreement_ratio(20, 15, 5, 30)
+        0.75
+    """
+    return float(f_beta(_table(n00, n01, n10, n11))[1])
+
+
+def negative_agreement_ratio(n00: float, n01: float, n10: float, n11: float) -> float:
+    """Of all negative decisions of the two models, the share that the other shares (NAR; eq. 22).
+
+    2 n00 / (2 n00 + n01 + n10), in [0, 1], high is stable; nan if both models call every image positive.
+
+    Raises:
+        InvalidInputError: a count is negative or not finite.
+
+    Examples:
+        >>> negative_agreement_ratio(30, 15, 5, 20)
+        0.75
+    """
+    return float(f_beta(_table(n00, n01, n10, n11))[0])
+
+
+def pearson_correlation(first: ArrayLike, second: ArrayLike) -> float:
+    """Linear correlation of two models' scores for the same images (S_Pearson).
+
+    Args:
+        first: shape (N,), scores of a model.
+        second: shape (N,), those of another.
+
+    Returns:
+        A number in [-1, 1], high is stable; nan if a model gives all images the same score.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> pearson_correlation([0.1, 0.2, 0.3], [0.4, 0.2, 0.0])
+        -1.0
+    """
+    return _correlation(*_scores(first, second))
+
+
+def spearman_correlation(first: ArrayLike, second: ArrayLike) -> float:
+    """Linear correlation of the ranks of two models' scores; equal scores share their mean rank (S_Spearman).
+
+    Args:
+        first: shape (N,), scores of a model.
+        second: shape (N,), those of another.
+
+    Returns:
+        A number in [-1, 1], high is stable; nan if a model gives all images the same score.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> spearman_correlation([0.1, 0.2, 0.3], [0.01, 0.5, 0.51])
+        1.0
+    """
+    return _correlation(*(mean_ranks(scores) for scores in _scores(first, second)))
+
+
+def kendall_correlation(first: ArrayLike, second: ArrayLike) -> float:
+    """Kendall's tau-b: pairs of images that two models order alike minus those that they do not (S_Kendall).
+
+    Relative to the pairs that they order at all. What is printed is tau-a, which cannot reach 1 with equal scores.
+
+    Args:
+        first: shape (N,), scores of a model.
+        second: shape (N,), those of another.
+
+    Returns:
+        A number in [-1, 1], high is stable; nan if a model gives all images the same score.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> round(kendall_correlation([0.1, 0.4, 0.35, 0.8, 0.7], [0.2, 0.3, 0.5, 0.9, 0.6]), 12)
+        0.8
+    """
+    rows, columns = _scores(first, second)
+    if _is_constant(rows) or _is_constant(columns):
+        return float("nan")
+    return kendall_tau_b(rows, columns)
+
+
+def _table(n00: float, n01: float, n10: float, n11: float) -> Floats:
+    return as_confusion([[n00, n01], [n10, n11]], field="counts")
+
+
+def _check_same_size(first: int, second: int) -> None:
+    if first != second:
+        raise InvalidInputError(
+            f"expected as many values as the first ({first}), got {second}.", field="second"
+        )
+
+
+def _scores(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+    rows, columns = (
+        as_values(values, field=field) for values, field in ((first, "first"), (second, "second"))
+    )
+    _check_same_size(rows.size, columns.size)
+    return rows, columns
+
+
+def _is_constant(values: Floats) -> bool:
+    return values.size == 0 or bool(values.min() == values.max())
+
+
+def _correlation(rows: Floats, columns: Floats) -> float:
+    if _is_constant(rows) or _is_constant(columns):
+        return float("nan")
+    one, other = ((values - values.mean()) / np.ptp(values) for values in (rows, columns))
+    return float(np.clip(one @ other / np.sqrt((one @ one) * (other @ other)), -1, 1))

@@ -1,0 +1,241 @@
+"""Metrics of binary decisions in which samples near the threshold, and uncertain ones, count less.
+
+After L. Sperling et al., Uncertainty-aware evaluation of machine learning performance in binary classification tasks.
+A sample counts with the weight erf(|p - t| / (s sqrt 2)) erf(|c - t| / (s sqrt 2)) exp(-u d): how sure it is that its
+probability p and its reference c lie on their side of a Gaussian threshold with mean t and standard deviation s
+(eq. 6, of which the area has to be taken without sign), damped by its uncertainty u (eq. 8).
+
+Without spread, s = 0, the limit for s -> 0 is meant: the weights are 1, and 0 for p = t or c = t. So the classical
+metrics are the limit where no probability equals the threshold. For t other than 1/2, the weights of the two reference
+classes differ, so that accuracy, precision and F1 change with s even for certain predictions.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import LARGEST_NUMBER, Floats
+from lifelong_core.metrics.confusion import ratio
+from lifelong_core.metrics.counting import accuracy
+from lifelong_core.metrics.one_versus_rest import f_beta, fall_out, precision, sensitivity
+from lifelong_core.metrics.scientific import error_function, weighted_counts
+from lifelong_core.metrics.values import as_values
+
+
+def uncertainty_aware_confusion(
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    uncertainties: ArrayLike,
+    *,
+    threshold: float = 0.5,
+    sigma: float,
+    damping: float,
+) -> Floats:
+    """Sums of the samples' weights by reference and decision, [[TN, FP], [FN, TP]] (eqs. 9-12).
+
+    Args:
+        labels: shape (N,), references c in [0, 1], positive above the threshold; usually 0 and 1.
+        probabilities: shape (N,), p in [0, 1] of the positive class; decided positively from the threshold on.
+        uncertainties: shape (N,), u, not negative.
+        threshold: t, in [0, 1].
+        sigma: s, spread of the threshold, not negative.
+        damping: d, not negative; 0: uncertainties do not matter.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> uncertainty_aware_confusion([0, 1, 1], [0.2, 0.4, 0.9], [0, 0, 0], sigma=0, damping=0).tolist()
+        [[1.0, 0.0], [1.0, 1.0]]
+    """
+    reference = as_values(labels, field="labels", low=0, high=1)
+    samples = reference.size
+    predicted = as_values(probabilities, field="probabilities", samples=samples, low=0, high=1)
+    uncertain = as_values(uncertainties, field="uncertainties", samples=samples, low=0, high=LARGEST_NUMBER)
+    as_values([threshold], field="threshold", low=0, high=1)
+    as_values([sigma], field="sigma", low=0, high=LARGEST_NUMBER)
+    as_values([damping], field="damping", low=0, high=LARGEST_NUMBER)
+    weights = _sureness(predicted, threshold, sigma) * _sureness(reference, threshold, sigma)
+    weights *= np.exp(-uncertain * damping)
+    cells = 2 * (reference > threshold) + (predicted >= threshold)
+    return weighted_counts(cells, weights, size=4).reshape(2, 2)
+
+
+def uncertainty_aware_accuracy(
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    uncertainties: ArrayLike,
+    *,
+    threshold: float = 0.5,
+    sigma: float,
+    damping: float,
+) -> float:
+    """Share of the weight that lies on right decisions, (TP + TN) / (TP + TN + FP + FN) (UA-accuracy; eq. 13).
+
+    Args:
+        labels: shape (N,), 0 and 1.
+        probabilities: shape (N,), of class 1.
+        uncertainties: shape (N,), not negative.
+        threshold: in [0, 1].
+        sigma: spread of the threshold, not negative.
+        damping: how much uncertainty takes off a sample's weight, not negative.
+
+    Returns:
+        A number in [0, 1], high is good; nan if no sample has a weight.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> uncertainty_aware_accuracy([1, 1, 0], [0.9, 0.4, 0.1], [0, 3, 0], sigma=0, damping=1) > 0.97
+        True
+    """
+    confusion = uncertainty_aware_confusion(
+        labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
+    )
+    return accuracy(confusion)
+
+
+def uncertainty_aware_precision(
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    uncertainties: ArrayLike,
+    *,
+    threshold: float = 0.5,
+    sigma: float,
+    damping: float,
+) -> float:
+    """Share of the weight of positive decisions that lies on right ones, TP / (TP + FP) (UA-precision; eq. 14).
+
+    Args:
+        labels: shape (N,), 0 and 1.
+        probabilities: shape (N,), of class 1.
+        uncertainties: shape (N,), not negative.
+        threshold: in [0, 1].
+        sigma: spread of the threshold, not negative.
+        damping: how much uncertainty takes off a sample's weight, not negative.
+
+    Returns:
+        A number in [0, 1], high is good; nan if no positive decision has a weight.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> uncertainty_aware_precision([1, 1, 0, 0], [0.9, 0.4, 0.1, 0.7], [0, 0, 0, 0], sigma=0, damping=0)
+        0.5
+    """
+    confusion = uncertainty_aware_confusion(
+        labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
+    )
+    return float(precision(confusion)[1])
+
+
+def uncertainty_aware_recall(
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    uncertainties: ArrayLike,
+    *,
+    threshold: float = 0.5,
+    sigma: float,
+    damping: float,
+) -> float:
+    """Share of the weight of positive samples that lies on right decisions, TP / (TP + FN) (UA-recall; eq. 15).
+
+    Args:
+        labels: shape (N,), 0 and 1.
+        probabilities: shape (N,), of class 1.
+        uncertainties: shape (N,), not negative.
+        threshold: in [0, 1].
+        sigma: spread of the threshold, not negative.
+        damping: how much uncertainty takes off a sample's weight, not negative.
+
+    Returns:
+        A number in [0, 1], high is good; nan if no positive sample has a weight.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> uncertainty_aware_recall([1, 1, 0, 0], [0.9, 0.4, 0.1, 0.7], [0, 0, 0, 0], sigma=0, damping=0)
+        0.5
+    """
+    confusion = uncertainty_aware_confusion(
+        labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
+    )
+    return float(sensitivity(confusion)[1])
+
+
+def uncertainty_aware_false_positive_rate(
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    uncertainties: ArrayLike,
+    *,
+    threshold: float = 0.5,
+    sigma: float,
+    damping: float,
+) -> float:
+    """Share of the weight of negative samples that lies on wrong decisions, FP / (FP + TN) (UA-FPR; eq. 16).
+
+    Args:
+        labels: shape (N,), 0 and 1.
+        probabilities: shape (N,), of class 1.
+        uncertainties: shape (N,), not negative.
+        threshold: in [0, 1].
+        sigma: spread of the threshold, not negative.
+        damping: how much uncertainty takes off a sample's weight, not negative.
+
+    Returns:
+        A number in [0, 1], low is good; nan if no negative sample has a weight.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> uncertainty_aware_false_positive_rate([0, 0], [0.1, 0.7], [0, 0], sigma=0, damping=0)
+        0.5
+    """
+    confusion = uncertainty_aware_confusion(
+        labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
+    )
+    return float(fall_out(confusion)[1])
+
+
+def uncertainty_aware_f1(
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    uncertainties: ArrayLike,
+    *,
+    threshold: float = 0.5,
+    sigma: float,
+    damping: float,
+) -> float:
+    """Harmonic mean of precision and recall of the weights, 2 TP / (2 TP + FP + FN) (UA-F1; eq. 17).
+
+    Args:
+        labels: shape (N,), 0 and 1.
+        probabilities: shape (N,), of class 1.
+        uncertainties: shape (N,), not negative.
+        threshold: in [0, 1].
+        sigma: spread of the threshold, not negative.
+        damping: how much uncertainty takes off a sample's weight, not negative.
+
+    Returns:
+        A number in [0, 1], high is good; nan if neither a positive sample nor a positive decision has a weight.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> uncertainty_aware_f1([1, 1, 0, 0], [0.9, 0.4, 0.1, 0.7], [0, 0, 0, 0], sigma=0, damping=0)
+        0.5
+    """
+    confusion = uncertainty_aware_confusion(
+        labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
+    )
+    return float(f_beta(confusion)[1])
+
+
+def _sureness(values: Floats, threshold: float, sigma: float) -> Floats:
+    """How surely each value lies on its side of the threshold: in [0, 1], 0 on it whatever the spread."""
+    distances = ratio(np.abs(values - threshold), np.array(sigma * np.sqrt(2)))
+    return np.where(values == threshold, 0.0, error_function(distances))

@@ -1,0 +1,141 @@
+"""What the metrics of one call share: each of these is computed at most once."""
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Integers, Mask
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics.at_target import PerClassMetric, at_target
+from lifelong_core.metrics.calibration_binned import Reliability, exact_reliability, reliability, top_label
+from lifelong_core.metrics.catalogue import METRICS, PER_CLASS_COUNTS
+from lifelong_core.metrics.confusion import OneVersusRest
+from lifelong_core.metrics.cost import costs_of
+from lifelong_core.metrics.evidence import Evidence
+from lifelong_core.metrics.labelled import as_labelled_probabilities
+from lifelong_core.metrics.parameters import Parameters
+from lifelong_core.metrics.ranking import Ranking, class_rankings
+from lifelong_core.metrics.scoring_rules import mean_squared_distance
+
+
+class Workbench:
+    """Evidence and parameters, with what several metrics need of them."""
+
+    def __init__(self, evidence: Evidence, parameters: Parameters, rng: int | np.random.Generator) -> None:
+        self.evidence = evidence
+        self.parameters = parameters
+        self.rng = rng
+
+    @property
+    def confusion(self) -> Floats:
+        """Shape (C, D)."""
+        if self.evidence.confusion is None:
+            raise InvalidInputError(
+                "a metric that counts decisions needs them.",
+                field="confusion_matrix" if self.evidence.labels is None else "decisions",
+                mend="Give a confusion matrix, or labels with decisions or probabilities.",
+            )
+        return self.evidence.confusion
+
+    @property
+    def scored(self) -> tuple[Integers, Floats]:
+        """Labels (N,) and probabilities (N, C)."""
+        labels, probabilities = self.evidence.labels, self.evidence.probabilities
+        if labels is None or probabilities is None:
+            raise InvalidInputError(
+                "a metric of probabilities needs labels and probabilities.",
+                field="labels" if labels is None else "probabilities",
+                mend="Give labels of shape (N,) and probabilities of shape (N, C).",
+            )
+        return labels, probabilities
+
+    @cached_property
+    def costs(self) -> Floats:
+        """Shape (C, D); 0-1 costs if none were given."""
+        return costs_of(self.evidence.costs, self.confusion)
+
+    @cached_property
+    def one_versus_rest(self) -> OneVersusRest:
+        """True and false positives and negatives of each class."""
+        return OneVersusRest.of(self.confusion)
+
+    @cached_property
+    def rankings(self) -> tuple[Ranking, ...]:
+        """Each class's probabilities, sorted."""
+        return class_rankings(*self.scored)
+
+    @cached_property
+    def target_rankings(self) -> tuple[Ranking, ...]:
+        """Those on which cut-offs are chosen."""
+        split = self.parameters.target_split
+        if split is None:
+            return self.rankings
+        chosen_on = class_rankings(*as_labelled_probabilities(*split))
+        if len(chosen_on) != len(self.rankings):
+            raise InvalidInputError(
+                f"expected {len(self.rankings)} classes, as in the other inputs, got {len(chosen_on)}.",
+                field="target_split",
+            )
+        return chosen_on
+
+    @cached_property
+    def brier_score(self) -> float:
+        """BS."""
+        return mean_squared_distance(*self.scored)
+
+    @cached_property
+    def _top_label(self) -> tuple[Floats, Mask]:
+        return top_label(*self.scored)
+
+    @cached_property
+    def _binned_classes(self) -> tuple[Reliability, ...]:
+        labels, probabilities = self.scored
+        return tuple(
+            self._binned(column, labels == k, self.parameters.bins_or_default)
+            for k, column in enumerate(probabilities.T)
+        )
+
+    def _binned(self, scores: Floats, is_hit: Mask, bins: int | None) -> Reliability:
+        return reliability(scores, is_hit, bins=bins, right_closed=self.parameters.right_closed)
+
+    def top_label_error(self, bins: int | None) -> float:
+        """Calibration error of the highest probability, in bins or (None) given exactly equal ones."""
+        return self._binned(*self._top_label, bins).error(self.parameters.norm)
+
+    def marginal_errors(self, *, is_binned: bool) -> Floats:
+        """Calibration error of each class's probability, shape (C,)."""
+        found = self._binned_classes if is_binned else map(exact_reliability, self.rankings)
+        return np.array([one.error(self.parameters.norm) for one in found])
+
+    def one_class_metric(self, acronym: str) -> PerClassMetric:
+        """A metric that counts one class against the rest, with its parameters; always the same object."""
+        return self._one_class_metrics[acronym]
+
+    @cached_property
+    def _one_class_metrics(self) -> dict[str, Callable[..., Any]]:
+        own = {"F_beta": {"beta": self.parameters.beta}, "NB": {"threshold": self.parameters.threshold}}
+        return {
+            acronym: partial(METRICS[acronym].function, **own[acronym])
+            if acronym in own
+            else METRICS[acronym].function
+            for acronym in PER_CLASS_COUNTS
+        }
+
+    def at_target(self, acronym: str, target: tuple[str, float]) -> Floats:
+        """A metric of each class at the cut-off that brings another to a value, shape (C,)."""
+        wanted, value = target
+        if wanted not in PER_CLASS_COUNTS:
+            raise InvalidInputError(
+                f"{wanted!r} does not count one class against the rest.",
+                field="target",
+                mend=f"Use one of {', '.join(PER_CLASS_COUNTS)}.",
+            )
+        metric, target_metric = self.one_class_metric(acronym), self.one_class_metric(wanted)
+        return np.array(
+            [
+                at_target(ranking, split, metric=metric, target_metric=target_metric, target=value)
+                for ranking, split in zip(self.rankings, self.target_rankings, strict=True)
+            ]
+        )

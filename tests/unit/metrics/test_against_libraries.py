@@ -1,0 +1,211 @@
+"""The pool beside scikit-learn and torchmetrics: the same where they are right, and each case known where they are not.
+
+More of the latter, of scores: `test_scoring_rules`. MetricsReloaded and netcal are not installed here; where they
+differ is in the reference file of the golden test.
+"""
+
+import importlib
+import math
+import warnings
+
+import numpy as np
+import pytest
+from sklearn import metrics as sklearn_metrics
+from sklearn.exceptions import UndefinedMetricWarning
+
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics import compute_metrics, linear_costs
+from tests.unit.metrics.labelled_cases import simulated
+
+CLASSES = 4
+LABELS, PROBABILITIES = simulated(400, classes=CLASSES, sharpness=2.0)
+DECISIONS = PROBABILITIES.argmax(axis=1)
+CONSTANT = {"labels": [0] * 10 + [1] * 90, "decisions": [1] * 100}
+
+
+def found(name, **parameters):
+    return compute_metrics([name], labels=LABELS, probabilities=PROBABILITIES, **parameters)[name]
+
+
+def test_agrees_with_scikit_learn():
+    truth = np.eye(CLASSES, dtype=int)[LABELS]
+    both = LABELS, DECISIONS
+    precision, recall, f2, _ = sklearn_metrics.precision_recall_fscore_support(*both, beta=2)
+    theirs = {
+        "AC": sklearn_metrics.accuracy_score(*both),
+        "ER": sklearn_metrics.zero_one_loss(*both),
+        "BA": sklearn_metrics.balanced_accuracy_score(*both),
+        "CK": sklearn_metrics.cohen_kappa_score(*both),
+        "MCC": sklearn_metrics.matthews_corrcoef(*both),
+        "PPV": precision,
+        "TPR": recall,
+        "F_beta": f2,
+        "JAC": sklearn_metrics.jaccard_score(*both, average=None),
+        "AUROC": sklearn_metrics.roc_auc_score(truth, PROBABILITIES, average=None),
+        "AP": sklearn_metrics.average_precision_score(truth, PROBABILITIES, average=None),
+        "BS": sklearn_metrics.brier_score_loss(LABELS, PROBABILITIES),
+        "BSS": sklearn_metrics.d2_brier_score(LABELS, PROBABILITIES),
+        "NLL": sklearn_metrics.log_loss(LABELS, PROBABILITIES),
+    }
+    for name, expected in theirs.items():
+        assert found(name, beta=2) == pytest.approx(expected), name
+    weighted = sklearn_metrics.cohen_kappa_score(*both, weights="linear")
+    assert found("WCK", costs=linear_costs(CLASSES)) == pytest.approx(weighted)
+    binary = compute_metrics(["LR+", "LR-"], labels=LABELS == 1, decisions=DECISIONS == 1)
+    expected = sklearn_metrics.class_likelihood_ratios(LABELS == 1, DECISIONS == 1)
+    assert (binary["LR+"][1], binary["LR-"][1]) == pytest.approx(expected)
+
+
+def test_scikit_learn_drops_absent_classes_from_balanced_accuracy():
+    labels, decisions = [0, 0], [0, 1]
+    with pytest.warns(UserWarning, match="not in y_true"):
+        assert sklearn_metrics.balanced_accuracy_score(labels, decisions) == 0.5
+    assert math.isnan(compute_metrics(["BA"], labels=labels, decisions=decisions)["BA"])
+
+
+def test_scikit_learn_calls_a_constant_decision_uncorrelated():
+    assert sklearn_metrics.matthews_corrcoef(*CONSTANT.values()) == 0
+    assert math.isnan(compute_metrics(["MCC"], **CONSTANT)["MCC"])
+
+
+def test_scikit_learn_has_no_infinite_likelihood_ratio():
+    labels = decisions = [0, 0, 1]
+    with pytest.warns(UndefinedMetricWarning):
+        assert math.isnan(sklearn_metrics.class_likelihood_ratios(labels, decisions)[0])
+    assert compute_metrics(["LR+"], labels=labels, decisions=decisions)["LR+"][1] == math.inf
+
+
+def test_scikit_learn_fails_at_likelihood_ratios_of_one_class():
+    with (
+        pytest.warns(UserWarning, match="single label"),
+        pytest.raises(ValueError, match="not enough values"),
+    ):
+        sklearn_metrics.class_likelihood_ratios([1, 1], [1, 1])
+    assert np.isnan(compute_metrics(["LR+"], labels=[1, 1], decisions=[1, 1])["LR+"]).all()
+
+
+def test_scikit_learn_gives_zero_for_zero_over_zero():
+    labels = decisions = [0, 0]
+    ours = compute_metrics(["PPV", "TPR", "F_beta", "JAC"], labels=labels, decisions=decisions)
+    theirs = {
+        "PPV": sklearn_metrics.precision_score,
+        "TPR": sklearn_metrics.recall_score,
+        "F_beta": sklearn_metrics.f1_score,
+        "JAC": sklearn_metrics.jaccard_score,
+    }
+    for name, function in theirs.items():
+        with pytest.warns(UndefinedMetricWarning):
+            assert function(labels, decisions, labels=[0, 1], average=None).tolist() == [1, 0]
+        assert math.isnan(ours[name][1])
+
+
+def test_scikit_learn_gives_zero_for_average_precision_without_positives():
+    with pytest.warns(UserWarning, match="No positive class"):
+        assert sklearn_metrics.average_precision_score([0, 0], [0.1, 0.2]) == 0
+    ours = compute_metrics(["AP"], labels=[0, 0], probabilities=[[0.9, 0.1], [0.8, 0.2]])
+    assert math.isnan(ours["AP"][1])
+
+
+@pytest.fixture(scope="module")
+def torch():
+    return importlib.import_module("torch")
+
+
+@pytest.fixture(scope="module")
+def torchmetrics(torch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what it imports warns about optional parts
+        return importlib.import_module("torchmetrics.functional.classification")
+
+
+def test_agrees_with_torchmetrics_in_single_precision(torch, torchmetrics):
+    labels = torch.tensor(LABELS)
+    options = {"num_classes": CLASSES}
+    each = {**options, "average": None}
+    decisions, probabilities = torch.tensor(DECISIONS), torch.tensor(PROBABILITIES, dtype=torch.float32)
+    theirs = {
+        "AC": torchmetrics.multiclass_accuracy(decisions, labels, average="micro", **options),
+        "BA": torchmetrics.multiclass_accuracy(decisions, labels, **options),
+        "CK": torchmetrics.multiclass_cohen_kappa(decisions, labels, **options),
+        "MCC": torchmetrics.multiclass_matthews_corrcoef(decisions, labels, **options),
+        "TNR": torchmetrics.multiclass_specificity(decisions, labels, **each),
+        "PPV": torchmetrics.multiclass_precision(decisions, labels, **each),
+        "JAC": torchmetrics.multiclass_jaccard_index(decisions, labels, **each),
+        "AUROC": torchmetrics.multiclass_auroc(probabilities, labels, **each),
+        "AP": torchmetrics.multiclass_average_precision(probabilities, labels, **each),
+        "ECE": torchmetrics.multiclass_calibration_error(probabilities, labels, n_bins=15, **options),
+    }
+    for name, expected in theirs.items():
+        assert found(name) == pytest.approx(expected.numpy(), abs=1e-5), name
+
+
+def test_torchmetrics_calls_balanced_accuracy_accuracy(torch, torchmetrics):
+    labels, decisions = [0, 0, 0, 1], [0, 0, 0, 0]
+    default = torchmetrics.multiclass_accuracy(torch.tensor(decisions), torch.tensor(labels), num_classes=2)
+    ours = compute_metrics(["AC", "BA"], labels=labels, decisions=decisions)
+    assert ours["AC"] == 0.75
+    assert ours["BA"] == float(default) == 0.5
+
+
+def test_torchmetrics_counts_an_absent_class_as_missed_if_it_was_decided(torch, torchmetrics):
+    labels, decisions = [0, 0, 0, 0], [0, 0, 0, 1]
+    theirs = torchmetrics.multiclass_accuracy(torch.tensor(decisions), torch.tensor(labels), num_classes=2)
+    assert float(theirs) == 0.375
+    assert math.isnan(compute_metrics(["BA"], labels=labels, decisions=decisions)["BA"])
+
+
+def test_torchmetrics_finds_correlation_in_a_constant_decision(torch, torchmetrics):
+    labels, decisions = (torch.tensor(values) for values in CONSTANT.values())
+    assert float(torchmetrics.binary_matthews_corrcoef(decisions, labels)) == pytest.approx(0.267, abs=1e-3)
+    assert float(torchmetrics.binary_matthews_corrcoef(torch.tensor([1]), torch.tensor([1]))) == 1
+    assert math.isnan(compute_metrics(["MCC"], labels=[1], decisions=[1])["MCC"])
+
+
+def test_torchmetrics_loses_small_correlations_to_single_precision(torch, torchmetrics):
+    labels, decisions = [0] + [1] * 10_001, [1, 0] + [1] * 10_000
+    theirs = torchmetrics.multiclass_matthews_corrcoef(
+        torch.tensor(decisions), torch.tensor(labels), num_classes=2
+    )
+    assert float(theirs) == 0
+    ours = compute_metrics(["MCC"], labels=labels, decisions=decisions)["MCC"]
+    assert ours == pytest.approx(-1e-4, abs=1e-6)
+
+
+def test_torchmetrics_puts_a_confidence_of_one_in_a_bin_of_its_own(torch, torchmetrics):
+    labels, probabilities = [1, 0, 1, 1], [[1.0, 0.0], [0.5, 0.5], [0.2, 0.8], [0.0, 1.0]]
+    theirs = torchmetrics.multiclass_calibration_error(
+        torch.tensor(probabilities), torch.tensor(labels), num_classes=2, n_bins=2
+    )
+    assert float(theirs) == pytest.approx(0.425)
+    ours = compute_metrics(["ECE"], labels=labels, probabilities=probabilities, bins=2)["ECE"]
+    assert ours == pytest.approx(0.075)
+
+
+def test_torchmetrics_binary_calibration_is_of_the_positive_class(torch, torchmetrics):
+    scores = torch.tensor([0.2, 0.8])
+    theirs = torchmetrics.binary_calibration_error(scores, torch.tensor([0, 0]), n_bins=10)
+    ours = compute_metrics(["ECE", "MCE"], labels=[0, 0], probabilities=[[0.8, 0.2], [0.2, 0.8]], bins=10)
+    assert ours["MCE"][1] == pytest.approx(float(theirs)) == pytest.approx(0.5)
+    assert ours["ECE"] == pytest.approx(0.3)
+
+
+def test_torchmetrics_gives_zero_for_what_is_undefined(torch, torchmetrics):
+    scores, labels = torch.tensor([0.1, 0.2]), torch.tensor([0, 0])
+    with pytest.warns(UserWarning, match="No positive samples"):
+        assert float(torchmetrics.binary_auroc(scores, labels)) == 0
+    with pytest.warns(UserWarning, match="No positive samples"):
+        assert float(torchmetrics.binary_average_precision(scores, labels)) == 0
+    recalls = torchmetrics.multiclass_recall(labels, labels, num_classes=2, average=None)
+    assert recalls.tolist() == [1, 0]
+    ours = compute_metrics(["AUROC", "AP", "TPR"], labels=[0, 0], probabilities=[[0.9, 0.1], [0.8, 0.2]])
+    assert all(math.isnan(ours[name][1]) for name in ours)
+
+
+def test_torchmetrics_takes_logits_for_probabilities(torch, torchmetrics):
+    scores = [[3.0, 0.0]]
+    theirs = torchmetrics.multiclass_calibration_error(
+        torch.tensor(scores), torch.tensor([0]), num_classes=2, n_bins=10
+    )
+    assert float(theirs) == pytest.approx(1 - 1 / (1 + math.exp(-3)), abs=1e-5)
+    with pytest.raises(InvalidInputError, match="sum to 1"):
+        compute_metrics(["ECE"], labels=[0], probabilities=scores)
