@@ -1,0 +1,190 @@
+"""Answers that cannot all be meant: explained, with what would mend them, and never guessed at."""
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from lifelong_core.design.fingerprint import ProblemFingerprint
+from lifelong_core.design.frozen import Frozen
+from lifelong_core.design.loading import the_method
+from lifelong_core.design.method_schema import Mend, Method
+
+THRESHOLD_TOLERANCE = 0.005
+"""Costs are often rounded; thresholds that differ by less are the same for us."""
+
+
+class Contradiction(Frozen):
+    """Answers that cannot all be meant."""
+
+    id: str
+    answers: Mapping[str, Any] = Field(description="The answers at odds, by field.")
+    explanation: str
+    mends: tuple[Mend, ...] = Field(description="Each ends the contradiction; None withdraws an answer.")
+
+
+def contradictions(fingerprint: ProblemFingerprint) -> tuple[Contradiction, ...]:
+    """All answers that contradict each other, whether or not anything depends on them.
+
+    Examples:
+        >>> found = contradictions(ProblemFingerprint(number_of_classes=5, decision_rule="target_value"))
+        >>> found[0].explanation
+        'A target value fixes one cut-off on one score. With three or more classes there is no such cut-off.'
+        >>> found[0].mends[0].answers
+        {'decision_rule': None}
+    """
+    return contradictions_in(the_method(), fingerprint)
+
+
+def contradictions_in(method: Method, fingerprint: ProblemFingerprint) -> tuple[Contradiction, ...]:
+    """`contradictions` by another recommendation document."""
+    answers = fingerprint.answers()
+    stated = (
+        _contradiction(fingerprint, rule.id, tuple(rule.when.fields()), rule.explanation, *rule.mends)
+        for rule in method.contradictions
+        if rule.when.holds(answers)
+    )
+    return (
+        *stated,
+        *_sizes(fingerprint),
+        *_costs(fingerprint),
+        *_weights(fingerprint),
+        *_threshold(fingerprint),
+    )
+
+
+def _contradiction(
+    fingerprint: ProblemFingerprint, name: str, fields: tuple[str, ...], explanation: str, *mends: Mend
+) -> Contradiction:
+    answers = {field: getattr(fingerprint, field) for field in dict.fromkeys(fields)}
+    return Contradiction(id=name, answers=answers, explanation=explanation, mends=mends)
+
+
+def _withdraw(field: str, text: str) -> Mend:
+    return Mend(text=text, answers={field: None})
+
+
+def _sizes(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
+    """Values that belong to another number of classes."""
+    classes = fingerprint.number_of_classes
+    if classes is None:
+        return
+    costs, target = fingerprint.costs, fingerprint.target_class
+    fits = {
+        "costs": costs is None or (len(costs) == classes and len(costs[0]) in (classes, classes + 1)),
+        "class_weights": fingerprint.class_weights is None or len(fingerprint.class_weights) == classes,
+        "target_prevalences": (
+            fingerprint.target_prevalences is None or len(fingerprint.target_prevalences) == classes
+        ),
+        "target_class": target is None or target < classes,
+    }
+    for field, fit in fits.items():
+        if not fit:
+            yield _contradiction(
+                fingerprint,
+                f"{field}_of_other_classes",
+                ("number_of_classes", field),
+                f"There are {classes} classes, numbered from 0 to {classes - 1}, and {field} does not fit them.",
+                _withdraw(field, "Give it again, for these classes."),
+                _withdraw("number_of_classes", "Correct the number of classes."),
+            )
+
+
+def _error_costs(fingerprint: ProblemFingerprint) -> list[float]:
+    """What each error costs over a correct decision; abstaining is no error."""
+    costs = np.asarray(fingerprint.costs, dtype=float)
+    classes = costs.shape[0]
+    if costs.shape[1] not in (classes, classes + 1):
+        return []  # another contradiction says so
+    over_correct = costs[:, :classes] - np.diag(costs)[:, np.newaxis]
+    return over_correct[~np.eye(classes, dtype=bool)].tolist()
+
+
+def _costs(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
+    """Costs that say the opposite of the answers about severity and about costs."""
+    if fingerprint.costs is None:
+        return
+    if fingerprint.costs_available is False:
+        yield _contradiction(
+            fingerprint,
+            "costs_against_availability",
+            ("costs_available", "costs"),
+            "You said that nobody has put numbers to the mix-ups, but there are costs.",
+            Mend(text="Say that costs are available.", answers={"costs_available": True}),
+            _withdraw("costs", "Withdraw the costs."),
+        )
+    if fingerprint.unequal_severity is None:
+        return
+    errors = _error_costs(fingerprint)
+    equal = all(np.isclose(one, other) for one, other in pairwise(errors))
+    if not errors or equal is not fingerprint.unequal_severity:
+        return
+    said = "some mix-ups are worse than others" if equal else "all mix-ups are equally bad"
+    yield _contradiction(
+        fingerprint,
+        "costs_against_severity",
+        ("unequal_severity", "costs"),
+        f"You said that {said}, but the costs {'are the same for all' if equal else 'differ'}.",
+        Mend(text="Change the answer about severity.", answers={"unequal_severity": not equal}),
+        _withdraw("costs", "Give other costs."),
+    )
+
+
+def _weights(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
+    """Class weights that say the opposite of the answer about interest."""
+    weights, unequal = fingerprint.class_weights, fingerprint.unequal_interest
+    if weights is None or unequal is None or (len(set(weights)) > 1) is unequal:
+        return
+    said = "some classes matter more" if unequal else "all classes matter the same"
+    yield _contradiction(
+        fingerprint,
+        "weights_against_interest",
+        ("unequal_interest", "class_weights"),
+        f"You said that {said}, but the weights {'are all the same' if unequal else 'differ'}.",
+        Mend(text="Change the answer about interest.", answers={"unequal_interest": not unequal}),
+        _withdraw("class_weights", "Give other weights."),
+    )
+
+
+def _threshold(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
+    """A risk threshold that weighs the errors otherwise than the other answers do."""
+    risk = fingerprint.risk_threshold
+    is_used = (
+        fingerprint.decision_rule == "cost_benefit" and fingerprint.threshold_perspective != "explicit_costs"
+    )
+    if risk is None or not is_used:
+        return
+    if fingerprint.unequal_severity is False and abs(risk - 0.5) > THRESHOLD_TOLERANCE:
+        yield _contradiction(
+            fingerprint,
+            "threshold_against_severity",
+            ("unequal_severity", "risk_threshold"),
+            f"To act above a risk of {risk:g} says that one missed case weighs as much as {(1 - risk) / risk:.3g}"
+            " false alarms, but you said that all mix-ups are equally bad.",
+            Mend(text="Say that some mix-ups are worse.", answers={"unequal_severity": True}),
+            Mend(text="Act above a risk of one half.", answers={"risk_threshold": 0.5}),
+        )
+    implied = _implied_threshold(fingerprint)
+    if implied is not None and abs(risk - implied) > THRESHOLD_TOLERANCE:
+        yield _contradiction(
+            fingerprint,
+            "threshold_against_costs",
+            ("costs", "risk_threshold", "target_class"),
+            f"By these costs one should act above a risk of {implied:.3g}, but a threshold of {risk:g} was given.",
+            Mend(text="Take the threshold of the costs.", answers={"risk_threshold": implied}),
+            _withdraw("costs", "Give other costs."),
+        )
+
+
+def _implied_threshold(fingerprint: ProblemFingerprint) -> float | None:
+    """The risk of the class of interest above which the costs say to act, for two classes (thesis Def. 6.9)."""
+    positive = fingerprint.target_class
+    if fingerprint.number_of_classes != 2 or fingerprint.costs is None or positive not in (0, 1):
+        return None
+    errors = _error_costs(fingerprint)
+    if len(errors) != 2 or min(errors) <= 0:
+        return None
+    missed, false_alarm = errors[positive], errors[1 - positive]
+    return false_alarm / (missed + false_alarm)

@@ -1,0 +1,208 @@
+"""From where a table led to what is recommended, what is rejected, and why."""
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from lifelong_core.design.fingerprint import ProblemFingerprint
+from lifelong_core.design.method_schema import (
+    Confidence,
+    Implied,
+    Method,
+    MetricEntry,
+    Relations,
+    Rule,
+    weakest,
+)
+from lifelong_core.design.recommendation import (
+    DecidedBy,
+    GuideOutcome,
+    PathEntry,
+    RecommendedMetric,
+    RejectedMetric,
+    RelationWarning,
+    Step,
+)
+from lifelong_core.design.walk import Decision, Found, StepFound
+from lifelong_core.metrics import METRICS
+
+REPORTING = ("target_class", "class_weights")
+"""Parameters that say what to report of a metric, not how to compute it."""
+
+
+def step_of(method: Method, found: StepFound, fingerprint: ProblemFingerprint) -> Step:
+    """What one subprocess recommends, with the path that led there."""
+    first, last = found.rows[0], found.rows[-1]
+    also = [last.also] if found.also and last.also is not None else []
+    path = tuple(_path(method, found, fingerprint))
+    guides = tuple(outcome for decision in found.decisions for outcome in _outcomes(decision))
+    metrics = tuple(_recommended(item) for item in found.metrics)
+    return Step(
+        subprocess=found.table.id,
+        title=found.table.title,
+        row=first.id,
+        fallback_row=last.id if last is not first else None,
+        action=first.action,
+        notes=tuple(item.note for item in (*found.rows, *also) if item.note is not None),
+        path=path,
+        metrics=metrics,
+        rejected=tuple(_rejected(found, {item.metric for item in metrics})),
+        guides=guides,
+        confidence=weakest(
+            item.confidence for item in (*found.rows, *also, *guides, *_implied(method, path))
+        ),
+        source="; ".join(dict.fromkeys(row.source for row in found.rows)),
+    )
+
+
+def _recommended(found: Found) -> RecommendedMetric:
+    parameters = {name: value for name, value in found.parameters.items() if name not in REPORTING}
+    reporting = {name: found.parameters.get(name) for name in REPORTING}
+    values = {
+        "metric": found.metric,
+        "per_class": METRICS[found.metric].is_per_class,
+        "parameters": parameters,
+    }
+    return RecommendedMetric.model_validate(values | reporting)
+
+
+def _path(method: Method, found: StepFound, fingerprint: ProblemFingerprint) -> Iterator[PathEntry]:
+    """The answers that the rows and the guides looked at, once each."""
+    assumed = found.rows[0].fallback or {}
+    fields = [field for row in found.rows for field in row.when]
+    fields += [field for decision in found.decisions for field in _looked_at(decision)]
+    for field in dict.fromkeys(fields):
+        question = method.question(field)
+        answer = fingerprint.answers().get(field) if field in assumed else found.answers.get(field)
+        if answer is None:
+            continue
+        implied = question.implied if getattr(fingerprint, field) is None else None
+        yield PathEntry(
+            item=question.id,
+            field=field,
+            name=question.name,
+            answer=answer,
+            label=question.describe(answer),
+            implied=None if implied is None else implied.why,
+        )
+
+
+def _looked_at(decision: Decision) -> Iterator[str]:
+    """The fields of the rules up to the one that decided."""
+    if not decision.by_person or decision.like is not None:
+        for rule in decision.guide.rules:
+            yield from rule.when.fields()
+            if rule is decision.rule:
+                break
+    for other in (decision.like, *decision.then):
+        if other is not None:
+            yield from _looked_at(other)
+
+
+def _implied(method: Method, path: tuple[PathEntry, ...]) -> list[Implied]:
+    rules = [method.question(entry.field).implied for entry in path if entry.implied is not None]
+    return [rule for rule in rules if rule is not None]
+
+
+def _outcomes(decision: Decision) -> Iterator[GuideOutcome]:
+    guide = decision.guide
+    yield GuideOutcome(
+        guide=guide.id,
+        title=guide.title,
+        options=tuple(option.id for option in guide.options),
+        several=guide.several,
+        chosen=tuple(option.id for option in decision.options),
+        decided_by=_decided_by(decision),
+        why=_why(decision),
+        default=guide.default.option if guide.default is not None else None,
+        confidence=_confidence(decision),
+        arguments=guide.arguments,
+        source=guide.source,
+    )
+    for other in decision.then:
+        yield from _outcomes(other)
+
+
+def _decided_by(decision: Decision) -> DecidedBy:
+    if decision.by_person:
+        return "person"
+    if decision.rule is None:
+        return "nobody"
+    return "answers" if isinstance(decision.rule, Rule) else "default"
+
+
+def _why(decision: Decision) -> str:
+    if decision.by_person:
+        return "You decided for it."
+    if decision.rule is None:
+        return "No source says what to do for these answers; the arguments may help you to decide."
+    also = f" {_why(decision.like)}" if decision.like is not None else ""
+    return decision.rule.why + also
+
+
+def _confidence(decision: Decision) -> Confidence:
+    """Of what decided; a person and an open choice take nothing away from the row."""
+    own: Confidence = "stated" if decision.rule is None else decision.rule.confidence
+    return own if decision.like is None else weakest((own, _confidence(decision.like)))
+
+
+def _rejected(found: StepFound, recommended: set[str]) -> Iterator[RejectedMetric]:
+    for metric in found.table.pool:
+        if metric not in recommended:
+            yield RejectedMetric(metric=metric, reason=_reason(found, metric))
+
+
+def _reason(found: StepFound, metric: str) -> str:
+    for decision in found.decisions:
+        for option in decision.guide.options:
+            for entry in option.metrics:
+                if entry.metric == metric:
+                    return _reason_of_guide(decision, entry, is_chosen=option in decision.options)
+    return next(
+        rejection.reason
+        for rejection in found.table.rejections
+        if metric in rejection.metrics and rejection.when.holds(found.answers)
+    )
+
+
+def _reason_of_guide(decision: Decision, entry: MetricEntry, *, is_chosen: bool) -> str:
+    if is_chosen:
+        return entry.otherwise
+    if not decision.options:
+        return f"{decision.guide.id} is still open, and this is one of its options."
+    chosen = ", ".join(option.id for option in decision.options)
+    return f"{decision.guide.id} decides for {chosen}: {_why(decision)}"
+
+
+def without_related(steps: tuple[Step, ...], relations: Relations) -> tuple[Step, ...]:
+    """Leave out a metric that another one contains, unless a person decided for it (thesis section 5.1.3)."""
+    for rule in relations.drop:
+        recommended = {item.metric for step in steps for item in step.metrics}
+        if rule.keep in recommended:
+            steps = tuple(_without(step, rule.drop, rule.why) for step in steps)
+    return steps
+
+
+def _without(step: Step, metric: str, why: str) -> Step:
+    by_person = any(guide.decided_by == "person" and metric in guide.chosen for guide in step.guides)
+    if by_person or metric not in {item.metric for item in step.metrics}:
+        return step
+    kept = tuple(item for item in step.metrics if item.metric != metric)
+    dropped = RejectedMetric(metric=metric, reason=why)
+    return step.model_copy(update={"metrics": kept, "rejected": (*step.rejected, dropped)})
+
+
+def warnings_among(steps: tuple[Step, ...], relations: Relations) -> tuple[RelationWarning, ...]:
+    """Pairs of recommended metrics that say much the same (thesis table 4.2)."""
+    names = list(dict.fromkeys(item.metric for step in steps for item in step.metrics))
+    return tuple(warning for pair in combinations(names, 2) for warning in _warnings(pair, relations))
+
+
+def _warnings(pair: tuple[str, str], relations: Relations) -> Iterator[RelationWarning]:
+    for relation in METRICS[pair[0]].relations:
+        if relation.other(pair[0]) == pair[1]:
+            yield RelationWarning(
+                metrics=pair, statement=relation.statement, source=f"thesis {relation.source}"
+            )
+    for relation in relations.further:
+        if set(relation.metrics) == set(pair):
+            yield RelationWarning(metrics=pair, statement=relation.statement, source=relation.source)

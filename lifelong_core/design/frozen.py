@@ -1,0 +1,56 @@
+"""The base of every document of the design loop: frozen, strict, JSON in and out."""
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from lifelong_core.errors import InvalidInputError
+
+
+class Frozen(BaseModel):
+    """A value that never changes and has no unknown fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class FrozenDocument(Frozen):
+    """A value that is kept as JSON."""
+
+    def to_document(self) -> dict[str, Any]:
+        """The value as JSON values."""
+        return self.model_dump(mode="json")
+
+    def to_json(self) -> str:
+        """`to_document` as a string, equal for equal values."""
+        return self.model_dump_json()
+
+    @classmethod
+    def from_document(cls, document: object) -> Self:
+        """Read what `to_document` wrote.
+
+        Raises:
+            InvalidInputError: a field is missing, unknown or has an illegal value; the message names it.
+        """
+        try:
+            return cls.model_validate(document)
+        except ValidationError as error:
+            raise as_input_error(error) from error
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read what `to_json` wrote.
+
+        Raises:
+            InvalidInputError: not JSON, or a field is missing, unknown or has an illegal value.
+        """
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            raise as_input_error(error) from error
+
+
+def as_input_error(error: ValidationError) -> InvalidInputError:
+    """The first thing that pydantic found wrong, in our words."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    field = str(first["loc"][0]) if first["loc"] else "document"
+    return InvalidInputError(f"{first['msg']}.", field=field)

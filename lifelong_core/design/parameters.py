@@ -1,0 +1,57 @@
+"""Where the values of a metric's parameters come from: an answer, or what follows from answers."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from lifelong_core.design.fingerprint import ProblemFingerprint
+
+Matrix: TypeAlias = tuple[tuple[float, ...], ...]
+ParameterValue: TypeAlias = int | float | tuple[float, ...] | tuple[str, float] | Matrix
+
+
+def zero_one_costs(classes: int) -> Matrix:
+    """Every error costs 1.
+
+    Examples:
+        >>> zero_one_costs(2)
+        ((0.0, 1.0), (1.0, 0.0))
+    """
+    return importance_costs((1.0,) * classes)
+
+
+def importance_costs(weights: tuple[float, ...]) -> Matrix:
+    """An error on a class costs what the class is worth, whatever it is taken for.
+
+    Examples:
+        >>> importance_costs((1.0, 5.0))
+        ((0.0, 1.0), (5.0, 0.0))
+    """
+    classes = range(len(weights))
+    return tuple(tuple(0.0 if i == j else weights[i] for j in classes) for i in classes)
+
+
+def target(metric: str, value: float) -> tuple[str, float]:
+    """The value that a metric has to reach."""
+    return metric, value
+
+
+DERIVED: Mapping[str, tuple[tuple[str, ...], Callable[..., ParameterValue]]] = MappingProxyType(
+    {
+        "zero_one_costs": (("number_of_classes",), zero_one_costs),
+        "importance_costs": (("class_weights",), importance_costs),
+        "target": (("target_metric", "target_value"), target),
+    }
+)
+"""By name of the source: the fields that it needs, and what follows from their values."""
+
+
+def fields_behind(source: str) -> tuple[str, ...]:
+    """The fields that have to be answered for a parameter's value."""
+    return DERIVED[source][0] if source in DERIVED else (source,)
+
+
+def parameter_value(source: str, fingerprint: ProblemFingerprint) -> ParameterValue:
+    """The value of a parameter, whose fields have been answered."""
+    answers = [getattr(fingerprint, field) for field in fields_behind(source)]
+    return DERIVED[source][1](*answers) if source in DERIVED else answers[0]

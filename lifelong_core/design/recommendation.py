@@ -1,0 +1,180 @@
+"""What is recommended, and the path that led there: values that can be kept, sent and printed."""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from lifelong_core.design.conditions import Answer
+from lifelong_core.design.fingerprint import ProblemFingerprint
+from lifelong_core.design.frozen import Frozen, FrozenDocument
+from lifelong_core.design.method_schema import Argument, Category, Confidence, Display, weakest
+from lifelong_core.design.parameters import Matrix, ParameterValue
+
+SCHEMA_VERSION = 1
+
+AnswerValue: TypeAlias = bool | int | float | str | tuple[float, ...] | tuple[str, ...] | Matrix
+
+DecidedBy: TypeAlias = Literal["person", "answers", "default", "nobody"]
+"""`default`: a source recommends it where nothing else decides; `nobody`: the choice is open."""
+
+
+class PathEntry(Frozen):
+    """An answer that led to a row."""
+
+    item: str = Field(description="The item of the source.")
+    field: str
+    name: str
+    answer: Answer
+    label: str
+    implied: str | None = Field(
+        default=None, description="Why nobody was asked, where the answer follows from others."
+    )
+
+
+class RecommendedMetric(Frozen):
+    """A metric to compute."""
+
+    metric: str = Field(description="The acronym, as in METRICS.")
+    per_class: bool
+    parameters: Mapping[str, ParameterValue] = Field(
+        default={}, description="As compute_metrics takes them: costs, prevalence, beta, threshold, target."
+    )
+    target_class: int | None = Field(default=None, description="The one class that it is reported for.")
+    class_weights: tuple[float, ...] | None = Field(
+        default=None, description="How much each class matters in the mean over classes."
+    )
+
+    @property
+    def label(self) -> str:
+        """The metric with the parameters that belong to its name.
+
+        Examples:
+            >>> RecommendedMetric(metric="TNR", per_class=True, parameters={"target": ("TPR", 0.95)}).label
+            'TNR@(TPR=0.95)'
+            >>> RecommendedMetric(metric="NB", per_class=True, parameters={"threshold": 0.1}).label
+            'NB@0.1'
+        """
+        match dict(self.parameters):
+            case {"target": (metric, value)}:
+                return f"{self.metric}@({metric}={value})"
+            case {"threshold": threshold}:
+                return f"{self.metric}@{threshold}"
+            case {"beta": beta}:
+                return f"{self.metric} (beta={beta})"
+            case _:
+                return self.metric
+
+
+class RejectedMetric(Frozen):
+    """A metric that was considered and is not recommended."""
+
+    metric: str
+    reason: str
+
+
+class GuideOutcome(Frozen):
+    """How a guide was resolved."""
+
+    guide: str
+    title: str
+    options: tuple[str, ...]
+    several: bool = Field(description="Whether a person may choose more than one option.")
+    chosen: tuple[str, ...] = Field(description="Empty: the choice is still open.")
+    decided_by: DecidedBy
+    why: str
+    default: str | None = Field(description="The option that a source recommends where nothing else decides.")
+    confidence: Confidence
+    arguments: tuple[Argument, ...]
+    source: str
+
+
+class Step(Frozen):
+    """What one subprocess recommends."""
+
+    subprocess: str
+    title: str
+    row: str = Field(description="The row of the table that was hit.")
+    fallback_row: str | None = Field(
+        default=None,
+        description="The row that was taken until more is known, where the first cannot recommend.",
+    )
+    action: str | None = Field(default=None, description="What is to be done before this can be relied on.")
+    notes: tuple[str, ...]
+    path: tuple[PathEntry, ...]
+    metrics: tuple[RecommendedMetric, ...]
+    rejected: tuple[RejectedMetric, ...]
+    guides: tuple[GuideOutcome, ...]
+    confidence: Confidence = Field(description="The least sure of all that the step rests on.")
+    source: str
+
+
+class RelationWarning(Frozen):
+    """Two recommended metrics that say much the same."""
+
+    metrics: tuple[str, str]
+    statement: str
+    source: str
+
+
+class Advice(Frozen):
+    """How to apply the metrics."""
+
+    id: str
+    category: Category
+    pitfall: str
+    advice: str
+    values: Mapping[str, AnswerValue] = Field(description="Answers that the advice is about.")
+    caveat: str | None
+    confidence: Confidence
+    source: str
+
+
+class UnusedAnswer(Frozen):
+    """An answer or a choice that was given and that nothing depended on."""
+
+    item: str = Field(description="The field of the fingerprint, or the guide.")
+    value: AnswerValue
+
+
+class Recommendation(FrozenDocument):
+    """The metrics for a fingerprint, and why these."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    method_version: int = Field(description="Version of the recommendation document.")
+    fingerprint: ProblemFingerprint
+    choices: Mapping[str, tuple[str, ...]] = Field(description="What a person decided, by guide.")
+    steps: tuple[Step, ...]
+    warnings: tuple[RelationWarning, ...]
+    advice: tuple[Advice, ...]
+    displays: tuple[Display, ...] = Field(description="What to show beside the metrics.")
+    unused: tuple[UnusedAnswer, ...]
+
+    @property
+    def metrics(self) -> tuple[RecommendedMetric, ...]:
+        """All recommended metrics, each with the same parameters once."""
+        found: list[RecommendedMetric] = []
+        for step in self.steps:
+            found += [metric for metric in step.metrics if metric not in found]
+        return tuple(found)
+
+    @property
+    def open_choices(self) -> tuple[GuideOutcome, ...]:
+        """The guides that nobody has decided yet."""
+        return tuple(guide for step in self.steps for guide in step.guides if not guide.chosen)
+
+    @property
+    def confidence(self) -> Confidence:
+        """That of the step that is least sure."""
+        return weakest(step.confidence for step in self.steps)
+
+    def step(self, subprocess: str) -> Step:
+        """One of S2, S3, S4, S5_step1 and S5_step2.
+
+        Raises:
+            KeyError: there is no such subprocess.
+        """
+        found = next((step for step in self.steps if step.subprocess == subprocess), None)
+        if found is None:
+            raise KeyError(subprocess)
+        return found

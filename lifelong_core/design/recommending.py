@@ -1,0 +1,182 @@
+"""From a fingerprint to a recommendation, and the questions that are still open on the way."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from lifelong_core.design.contradictions import contradictions_in
+from lifelong_core.design.explaining import step_of, warnings_among, without_related
+from lifelong_core.design.fingerprint import ProblemFingerprint
+from lifelong_core.design.loading import the_method
+from lifelong_core.design.method_schema import AdviceRule, Method, Question
+from lifelong_core.design.recommendation import Advice, Recommendation, UnusedAnswer
+from lifelong_core.design.walk import Choices, WalkResult, walk
+from lifelong_core.errors import InvalidInputError
+
+GivenChoices = Mapping[str, str | Sequence[str]]
+
+
+def next_questions(
+    fingerprint: ProblemFingerprint, *, choices: GivenChoices | None = None
+) -> tuple[Question, ...]:
+    """The questions that are still to be asked; none where the fingerprint is complete.
+
+    Each of them has to be answered whatever the others turn out to be, and further ones may follow from the answers.
+    Ask the first, then call again. Nothing is asked that nothing depends on.
+
+    Args:
+        fingerprint: what has been answered.
+        choices: guide -> option, where a person has decided for a metric already.
+
+    Raises:
+        InvalidInputError: a choice that its guide does not offer.
+
+    Examples:
+        >>> asked = next_questions(ProblemFingerprint())
+        >>> asked[0].question
+        'How many classes can an image be given?'
+        >>> [question.id for question in next_questions(ProblemFingerprint(number_of_classes=2))]
+        ['FP5.1', 'FP4.3', 'FP5.3']
+    """
+    method = the_method()
+    going = walk(method, fingerprint, checked_choices(method, choices))
+    return tuple(method.question(field) for field in going.needed)
+
+
+def recommend(fingerprint: ProblemFingerprint, *, choices: GivenChoices | None = None) -> Recommendation:
+    """The metrics for a problem, each with the path that led there, and what was rejected (thesis section 4.2).
+
+    Args:
+        fingerprint: a complete one: `next_questions` asks nothing.
+        choices: guide -> option, or options where a guide allows several: what a person decided. Without one the
+            answers decide, or the default of a source; where neither does, the choice is open and its metrics are
+            missing.
+
+    Raises:
+        InvalidInputError: an answer is missing, answers contradict each other, or a choice that its guide does not
+            offer; the message names them and says what would mend it.
+
+    Examples:
+        >>> answers = {
+        ...     "number_of_classes": 8, "class_scores_available": True, "decision_rule": "argmax",
+        ...     "unequal_severity": False, "unequal_interest": False, "prevalences_representative": False,
+        ...     "class_contribution": "equal", "calibration_assessment": False,
+        ...     "dependent_cases": False, "invalid_outputs": False,
+        ... }
+        >>> found = recommend(ProblemFingerprint(**answers))
+        >>> [metric.label for metric in found.metrics]
+        ['BA', 'AUROC']
+        >>> next(rejected.reason for rejected in found.step("S3").rejected if rejected.metric == "TPR")
+        'Balanced accuracy is the mean of the sensitivities of all classes; read them off the confusion matrix.'
+    """
+    return recommend_by(the_method(), fingerprint, choices)
+
+
+def recommend_by(
+    method: Method, fingerprint: ProblemFingerprint, choices: GivenChoices | None
+) -> Recommendation:
+    """`recommend` by another recommendation document."""
+    decided = checked_choices(method, choices)
+    going = walk(method, fingerprint, decided)
+    _refuse_contradictions(method, fingerprint)
+    if going.needed:
+        raise InvalidInputError(
+            f"these answers are missing: {', '.join(_named(method, going.needed))}.",
+            field=going.needed[0],
+            mend="next_questions asks for them.",
+        )
+    _refuse_forced(going, decided)
+    steps = without_related(
+        tuple(step_of(method, found, fingerprint) for found in going.steps), method.relations
+    )
+    return Recommendation(
+        method_version=method.meta.version,
+        fingerprint=fingerprint,
+        choices=dict(decided),
+        steps=steps,
+        warnings=warnings_among(steps, method.relations),
+        advice=tuple(_advice(rule, fingerprint) for rule in going.advice),
+        displays=tuple(rule.display for rule in going.advice if rule.display is not None),
+        unused=_unused(method, fingerprint, decided, going),
+    )
+
+
+def checked_choices(method: Method, choices: GivenChoices | None) -> Choices:
+    """Choices as tuples of options.
+
+    Raises:
+        InvalidInputError: no such guide or option, or several where only one is possible.
+    """
+    checked: dict[str, tuple[str, ...]] = {}
+    known = {guide.id: guide for guide in method.guides}
+    for name, given in (choices or {}).items():
+        options = (given,) if isinstance(given, str) else tuple(given)
+        if name not in known:
+            raise InvalidInputError(
+                f"there is no guide {name[:80]!r}.", field="choices", mend=f"Known: {', '.join(known)}."
+            )
+        offered = tuple(option.id for option in known[name].options)
+        if not options or not set(options) <= set(offered) or (len(options) > 1 and not known[name].several):
+            how_many = "one or more" if known[name].several else "one"
+            raise InvalidInputError(
+                f"{name} offers {how_many} of {', '.join(offered)}, got {', '.join(options)[:80]!r}.",
+                field="choices",
+            )
+        checked[name] = options
+    return MappingProxyType(checked)
+
+
+def _refuse_contradictions(method: Method, fingerprint: ProblemFingerprint) -> None:
+    if found := contradictions_in(method, fingerprint):
+        first = found[0]
+        fields = tuple(first.answers)
+        raise InvalidInputError(
+            f"{', '.join(_named(method, fields))} contradict each other: {first.explanation}",
+            field=fields[0],
+            mend=" Or: ".join(mend.text for mend in first.mends),
+        )
+
+
+def _refuse_forced(going: WalkResult, choices: Choices) -> None:
+    for step in going.steps:
+        row = step.rows[-1]
+        if row.forced_option is not None and choices.get(row.guide or "", (row.forced_option,)) != (
+            row.forced_option,
+        ):
+            raise InvalidInputError(
+                f"in {row.guide} only {row.forced_option} is right for these answers ({row.source}).",
+                field="choices",
+                mend=f"Leave {row.guide} out of the choices.",
+            )
+
+
+def _named(method: Method, fields: Sequence[str]) -> list[str]:
+    return [f"{method.question(field).id} ({field})" for field in fields]
+
+
+def _advice(rule: AdviceRule, fingerprint: ProblemFingerprint) -> Advice:
+    return Advice(
+        id=rule.id,
+        category=rule.category,
+        pitfall=rule.pitfall,
+        advice=rule.advice,
+        values={name: getattr(fingerprint, name) for name in rule.values},
+        caveat=rule.caveat,
+        confidence=rule.confidence,
+        source=rule.source,
+    )
+
+
+def _unused(
+    method: Method, fingerprint: ProblemFingerprint, choices: Choices, going: WalkResult
+) -> tuple[UnusedAnswer, ...]:
+    """An answer is of use where it would be asked for if it were not there; a choice where its guide was asked."""
+    fields = [
+        field
+        for field in fingerprint.given()
+        if field not in walk(method, fingerprint.answered(field, None), choices).needed
+    ]
+    asked = {guide for step in going.steps for decision in step.decisions for guide in decision.guides()}
+    return (
+        *(UnusedAnswer(item=field, value=getattr(fingerprint, field)) for field in fields),
+        *(UnusedAnswer(item=name, value=options) for name, options in choices.items() if name not in asked),
+    )

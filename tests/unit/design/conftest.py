@@ -1,0 +1,37 @@
+"""The reference reading of the sources, and the document under test as plain values."""
+
+import copy
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lifelong_core.design.loading import read_parts, the_method
+from lifelong_core.design.method_schema import Method
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="session")
+def reference() -> dict[str, Any]:
+    """The reference reading, beside the folder that LIFELONG_SHARED_DATA names, else in ../shared/metrics."""
+    data = Path(os.environ.get("LIFELONG_SHARED_DATA") or REPOSITORY.parent / "shared" / "data")
+    return yaml.safe_load((data.parent / "metrics" / "recommendation.yaml").read_text())
+
+
+@pytest.fixture(scope="session")
+def method() -> Method:
+    return the_method()
+
+
+@pytest.fixture(scope="session")
+def _parts() -> dict[str, Any]:
+    return read_parts()
+
+
+@pytest.fixture
+def parts(_parts: dict[str, Any]) -> dict[str, Any]:
+    """A copy of the document that a test may damage."""
+    return copy.deepcopy(_parts)

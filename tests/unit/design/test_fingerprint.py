@@ -1,0 +1,110 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lifelong_core.design import ProblemFingerprint
+from lifelong_core.design.fingerprint import FIELDS, ITEMS
+from lifelong_core.errors import InvalidInputError
+from tests.unit.design.interviews import sheets
+
+
+@given(sheet=sheets(), known=st.sets(st.sampled_from(FIELDS)))
+@settings(max_examples=40)
+def test_survives_json_exactly(sheet, known):
+    fingerprint = ProblemFingerprint(**{field: sheet[field] for field in known})
+    again = ProblemFingerprint.from_json(fingerprint.to_json())
+    assert again == fingerprint
+    assert hash(again) == hash(fingerprint)
+    assert again.to_json() == fingerprint.to_json()
+    assert ProblemFingerprint.from_document(fingerprint.to_document()) == fingerprint
+    assert json.loads(fingerprint.to_json())["schema_version"] == 1
+    assert set(again.given()) == known
+
+
+@given(sheet=sheets(), data=st.data())
+@settings(max_examples=30)
+def test_answers_come_one_by_one_in_any_order(sheet, data):
+    fingerprint = ProblemFingerprint()
+    for field in data.draw(st.permutations(FIELDS)):
+        before = fingerprint
+        fingerprint = before.answered(field, sheet[field])
+        assert getattr(before, field) is None
+    assert fingerprint == ProblemFingerprint(**sheet)
+
+
+@pytest.mark.parametrize("item", [name for name in ITEMS if name not in FIELDS])
+def test_every_item_of_the_source_names_a_field(item):
+    value = {"N_CLASSES": 3, "FP2.6": "argmax", "FP4.5": True}.get(item)
+    if value is not None:
+        fingerprint = ProblemFingerprint.from_document({item: value})
+        assert getattr(fingerprint, ITEMS[item]) == value
+        assert ProblemFingerprint().answered(item, value) == fingerprint
+
+
+def test_is_frozen():
+    with pytest.raises(ValueError, match="frozen"):
+        ProblemFingerprint().decision_rule = "argmax"
+
+
+def test_takes_arrays_as_values():
+    fingerprint = ProblemFingerprint().answered("costs", np.array([[0, 1], [5, 0]]))
+    assert fingerprint.costs == ((0.0, 1.0), (5.0, 0.0))
+    assert fingerprint.answered("number_of_classes", np.int64(2)).number_of_classes == 2
+
+
+@pytest.mark.parametrize(
+    ("item", "value", "field"),
+    [
+        ("number_of_classes", 1, "number_of_classes"),
+        ("number_of_classes", 2.5, "number_of_classes"),
+        ("number_of_classes", True, "number_of_classes"),
+        ("FP2.6", "majority", "decision_rule"),
+        ("FP4.2", "yes", "prevalences_representative"),
+        ("FP4.2", 1, "prevalences_representative"),
+        ("target_value", 0.0, "target_value"),
+        ("target_value", 1.1, "target_value"),
+        ("target_value", "0.9", "target_value"),
+        ("risk_threshold", 1.0, "risk_threshold"),
+        ("target_class", -1, "target_class"),
+        ("target_metric", "AUROC", "target_metric"),
+        ("optimised_metric", "TPR", "optimised_metric"),
+        ("costs", [[0.0, 1.0], [1.0]], "document"),
+        ("costs", [[0.0, float("nan")], [1.0, 0.0]], "costs"),
+        ("costs", [[0.0, float("inf")], [1.0, 0.0]], "costs"),
+        ("class_weights", [0.0, 0.0], "document"),
+        ("class_weights", [1.0, -1.0], "class_weights"),
+        ("class_weights", [1.0], "class_weights"),
+        ("target_prevalences", [0.5, 0.6], "document"),
+        ("target_prevalences", [1.5, -0.5], "target_prevalences"),
+        ("grouping_variable", "  ", "grouping_variable"),
+        ("majority", 1, "item"),
+        ("schema_version", 2, "item"),
+    ],
+)
+def test_what_an_item_cannot_be_is_refused_by_name(item, value, field):
+    with pytest.raises(InvalidInputError) as caught:
+        ProblemFingerprint().answered(item, value)
+    assert caught.value.field == field
+
+
+def test_a_misspelt_item_is_understood():
+    with pytest.raises(InvalidInputError, match="Did you mean decision_rule"):
+        ProblemFingerprint().answered("decison_rule", "argmax")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [None, [], "text", {"schema_version": 2}, {"surprise": 1}, {"FP2.6": "argmax", "decision_rule": "none"}],
+)
+def test_another_document_is_refused(document):
+    with pytest.raises(InvalidInputError):
+        ProblemFingerprint.from_document(document)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "null", '{"target_value": NaN}', "[" * 100_000])
+def test_text_that_is_no_fingerprint_is_refused(text):
+    with pytest.raises(InvalidInputError):
+        ProblemFingerprint.from_json(text)
