@@ -11,11 +11,13 @@ import psutil
 import pytest
 
 START_SECONDS = 90
+PYTHON = os.environ.get("USER_PYTHON", sys.executable)
+"""Of an installation without what only developers need, where there is one."""
 
 
 def start_demo(folder, *arguments):
     return subprocess.Popen(
-        [sys.executable, "-m", "lifelong", "demo", *arguments],
+        [PYTHON, "-m", "lifelong", "demo", *arguments],
         cwd=folder,
         env=os.environ | {"TMPDIR": str(folder)},
         stdout=subprocess.PIPE,
