@@ -193,6 +193,8 @@ class _Run:
         def before(connection: sa.Connection) -> None:
             for environment in expired:
                 _mark_stale(connection, None, environment, self._first_kept[environment])
+            # This takes the lock of the audit log before that of the whole log, against the usual order: if somebody
+            # holds the latter and waits for the former, the drop gives up after its short time, and nothing has waited.
             self._announce(connection)
 
         return drop_partition(self._database, day, environments=expired, before=before)
