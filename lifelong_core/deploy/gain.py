@@ -13,7 +13,6 @@ from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.base import Analysis
 from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.deploy.scientific import t_quantile
-from lifelong_core.metrics import confusion_matrix, expected_cost
 
 
 @dataclass(frozen=True)
@@ -147,6 +146,9 @@ def largest_harm(
 def _cost(
     calibration: LabeledLogits, head: PostProcessingHead, decisions: Integers, prevalence: Floats
 ) -> float:
+    # Here and not above: a service never comes here, and starts a tenth of a second earlier without the metric pool.
+    from lifelong_core.metrics import confusion_matrix, expected_cost
+
     confusion = confusion_matrix(
         calibration.labels, decisions, classes=calibration.classes, decisions_count=head.costs.shape[1]
     )

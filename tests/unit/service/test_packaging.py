@@ -24,7 +24,7 @@ with tempfile.TemporaryDirectory() as folder:
     client.close()
 if "sklearn" in sys.argv:
     import sklearn
-print("loaded:", *sorted({"torch", "sklearn", "timm", "lifelong_monitor"} & set(sys.modules)))
+print("loaded:", *sorted({"torch", "sklearn", "timm", "lifelong_monitor", "lifelong_core.metrics"} & set(sys.modules)))
 """
 
 
