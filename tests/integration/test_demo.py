@@ -39,44 +39,41 @@ def processes_of(folder):
 
 
 @pytest.fixture(scope="module")
-def two_demos(tmp_path_factory):
-    """Two demos side by side with different seeds: (folder, figures, plot) of each."""
-    folders = [tmp_path_factory.mktemp(f"demo{seed}") for seed in (0, 1)]
-    running = [start_demo(folder, "--json", "--seed", str(seed)) for seed, folder in enumerate(folders)]
-    results = []
-    for folder, process in zip(folders, running, strict=True):
-        output, errors = process.communicate(timeout=280)
-        assert process.returncode == 0, errors
-        results.append((folder, json.loads(output.splitlines()[-1])))
-    return results
+def demo(tmp_path_factory):
+    """The folder in which a demo has run, and its figures."""
+    folder = tmp_path_factory.mktemp("demo")
+    process = start_demo(folder, "--json", "--seed", "1")
+    output, errors = process.communicate(timeout=280)
+    assert process.returncode == 0, errors
+    return folder, json.loads(output.splitlines()[-1])
 
 
-def test_the_estimate_is_right_and_the_decisions_get_better(two_demos):
-    for _, figures in two_demos:
-        assert figures["prevalence_error_l1"] < 0.10
-        assert figures["expected_cost_after"] <= 0.75 * figures["expected_cost_before"]
-        assert figures["accuracy_after"] >= figures["accuracy_before"] + 0.02
+def test_the_estimate_is_right_and_the_decisions_get_better(demo):
+    _, figures = demo
+    assert figures["prevalence_error_l1"] < 0.10
+    assert figures["expected_cost_after"] <= 0.75 * figures["expected_cost_before"]
+    assert figures["accuracy_after"] >= figures["accuracy_before"] + 0.02
 
 
-def test_no_swap_happens_before_the_shift(two_demos):
-    for _, figures in two_demos:
-        assert figures["cycles_before_shift"] >= 2
-        assert figures["swaps_before_shift"] == 0
-        assert figures["swaps"] >= 1
-        assert figures["head_after"] != figures["head_before"]
+def test_no_swap_happens_before_the_shift(demo):
+    _, figures = demo
+    assert figures["cycles_before_shift"] >= 2
+    assert figures["swaps_before_shift"] == 0
+    assert figures["swaps"] >= 1
+    assert figures["head_after"] != figures["head_before"]
 
 
-def test_every_answer_is_in_the_log_and_comes_from_one_head(two_demos):
-    for _, figures in two_demos:
-        assert figures["answered"] == figures["logged"] >= 800 + 1500
-        assert figures["mixed_heads"] == 0
+def test_every_answer_is_in_the_log_and_comes_from_one_head(demo):
+    _, figures = demo
+    assert figures["answered"] == figures["logged"] >= 800 + 1500
+    assert figures["mixed_heads"] == 0
 
 
-def test_it_ends_in_time_and_leaves_a_plot_but_no_process(two_demos):
-    for folder, figures in two_demos:
-        assert figures["seconds_in_all"] < 180
-        assert len(list(folder.glob("lifelong-demo-*/demo.png"))) == 1
-        assert processes_of(folder) == []
+def test_it_ends_in_time_and_leaves_a_plot_but_no_process(demo):
+    folder, figures = demo
+    assert figures["seconds_in_all"] < 180
+    assert len(list(folder.glob("lifelong-demo-*/demo.png"))) == 1
+    assert processes_of(folder) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
