@@ -6,6 +6,7 @@ A PostgreSQL that does not start is a failure of the test, never a reason to ski
 import contextlib
 import functools
 import shutil
+import sqlite3
 import tempfile
 import uuid
 import warnings
@@ -73,6 +74,18 @@ class PostgreSQL:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextlib.contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Another connection holds the write lock of a SQLite file."""
+    connection = sqlite3.connect(file, isolation_level=None, timeout=30)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+    finally:
+        connection.close()
 
 
 def sqlite_url(folder: Path, *, migrated: bool) -> str:

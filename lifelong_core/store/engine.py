@@ -32,9 +32,10 @@ _RETRY_SECONDS = (0.0001, 0.0005)
 """SQLite's own busy handler sleeps ever longer, and one of two busy writers starves for seconds. Short waits of random
 length keep the longest wait at a few milliseconds."""
 
-_NETWORK = {"tcp_user_timeout": 10_000, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
+NETWORK = {"tcp_user_timeout": 10_000, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 """Milliseconds; seconds. Without them, a query to a server whose machine vanished hangs for a quarter of an hour, even
-when the server is long back."""
+when the server is long back; and a server keeps the transactions of a client that vanished, with their locks, for two
+hours. So both ends get them."""
 
 
 class Database:
@@ -157,7 +158,7 @@ class Database:
                 pool_timeout=10,
                 # Errors are logged; request ids, group hashes and logits are not.
                 hide_parameters=True,
-                connect_args={"connect_timeout": 5, "application_name": "lifelong", **_NETWORK},
+                connect_args={"connect_timeout": 5, "application_name": "lifelong", **NETWORK},
             )
         except ImportError as error:
             raise ConfigurationError(
@@ -269,12 +270,21 @@ def _without_values(error: exc.DBAPIError) -> str:
     return str(error.orig).partition("\n")[0]
 
 
-def _prepare_postgresql(driver: Any, record: Any) -> None:
-    """Switch synchronous commits on where the server's or the user's settings have them off."""
+def prepare_session(driver: Any) -> None:
+    """Switch synchronous commits on where PostgreSQL's or the user's settings have them off, and let the server give up
+    this connection as soon as we do."""
+    wanted = {f"tcp_{name.removeprefix('tcp_')}": str(value) for name, value in NETWORK.items()}
+    wanted["synchronous_commit"] = "on"
     driver.execute(
-        "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+        "SELECT set_config(name, setting, false) FROM unnest(%s::text[], %s::text[]) AS wanted (name, setting)"
+        " WHERE name <> 'synchronous_commit' OR current_setting(name) = 'off'",
+        (list(wanted), list(wanted.values())),
     )
     driver.commit()
+
+
+def _prepare_postgresql(driver: Any, record: Any) -> None:
+    prepare_session(driver)
     _note_use(driver, record)
 
 

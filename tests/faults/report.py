@@ -1,10 +1,11 @@
 """The figures of a run as docs/reliability.md: what is promised, how it is checked, and what came out."""
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import Any
 
 from tests.faults.figures import Document
+from tests.faults.load import RATE
+from tests.faults.trial import DELIVERY_SECONDS
 
 _TEXT = """\
 # Reliability
@@ -33,18 +34,18 @@ record, repeated cycle and gap (`tests/faults/test_controls.py`). CI runs the sa
 
 def render(outcomes: Sequence[Document]) -> str:
     """The whole document, with a table for each run that the outcomes come from."""
-    from tests.faults.trial import DELIVERY_SECONDS
-
-    rates = {one["run"]["requests_per_second"] for one in outcomes}
     broken = [one for one in outcomes if one["violations"]]
     parts = [
-        _TEXT.format(delivery=DELIVERY_SECONDS, rate=max(rates)),
+        _TEXT.format(delivery=DELIVERY_SECONDS, rate=RATE),
         "## Figures\n",
         "Latency is that of all requests, those included that had to be repeated; load generator and databases share"
         " the cores.\n",
     ]
-    for run, some in groupby(outcomes, key=lambda one: one["run"]):
-        parts += [_circumstances(run), _table(some)]
+    runs: dict[str, list[Document]] = {}
+    for one in outcomes:
+        runs.setdefault(_circumstances(one["run"]), []).append(one)
+    for circumstances, some in runs.items():
+        parts += [circumstances, _table(some)]
     parts += [_details(outcomes), "Every promise was kept.\n" if not broken else _broken(broken)]
     return "\n".join(parts)
 

@@ -42,7 +42,7 @@ def run_all(
             else:
                 folder = keep.absolute() / kind
                 folder.mkdir(parents=True)
-            server = stack.enter_context(MortalPostgreSQL()) if kind == "postgresql" else None
+            server = stack.enter_context(MortalPostgreSQL(listens=True)) if kind == "postgresql" else None
             yield from _run_on(kind, entries, folder, server, scale, say)
 
 

@@ -5,7 +5,6 @@ import os
 import random
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import time
@@ -20,7 +19,8 @@ import psutil
 from lifelong_core.settings import Settings
 from lifelong_core.store import LogPosition, Model, Prediction, Store, group_hash, load_group_key
 from lifelong_core.store.spool import Spool, SpoolState
-from tests.databases import database
+from tests.databases import database, locked
+from tests.faults.network import Network
 from tests.faults.postgresql import MortalPostgreSQL
 from tests.integration.installation import Installation, install
 from tests.integration.processes import Service, eventually, free_port, running_service
@@ -63,6 +63,7 @@ class World:
             data = self.folder / "data"
             data.mkdir(exist_ok=True)
             self.url = stack.enter_context(database(self.kind, data, self.server, migrated=False))  # type: ignore[arg-type]
+            self._way = self.url
             self.installation: Installation = install(self.folder, self.url)
             self.store: Store = stack.enter_context(self.installation.store())
             stack.callback(self.stop_service)
@@ -84,12 +85,14 @@ class World:
         """Start it anew on the same port; it is not ready yet when this returns."""
         self.stop_service()
         running = running_service(
-            self.folder, self.installation.token, port=self.port, database_url=self.url, **arguments
+            self.folder, self.installation.token, port=self.port, database_url=self._way, **arguments
         )
         self._service = self._service_stack.enter_context(running)
 
     def stop_service(self) -> None:
-        """Kill what is left of it."""
+        """Kill what is left of it, the workers too, which hold its port for a while when only their parent dies."""
+        if self._service is not None and self._service.process.poll() is None:
+            self._service.kill()
         self._service_stack.close()
         self._service = None
 
@@ -143,7 +146,7 @@ class World:
     def _monitor_variables(self) -> dict[str, str]:
         return {
             "LIFELONG_DATA_DIRECTORY": str(self.settings.data_directory),
-            "LIFELONG_DATABASE_URL": self.url,
+            "LIFELONG_DATABASE_URL": self._way,
             "LIFELONG_CYCLE_INTERVAL_SECONDS": str(CYCLE_SECONDS),
             "LIFELONG_LEASE_SECONDS": str(LEASE_SECONDS),
             "LIFELONG_QUANTIFIER": QUANTIFIER,
@@ -173,20 +176,24 @@ class World:
             finally:
                 self.server.start()
             return
-        with self.database_locked():
+        with locked(self.settings.data_directory / "lifelong.db"):
             yield
 
     @contextmanager
-    def database_locked(self) -> Iterator[None]:
-        """Nobody else can write to the SQLite file."""
-        file = self.settings.data_directory / "lifelong.db"
-        somebody = sqlite3.connect(file, isolation_level=None, timeout=30)
-        try:
-            somebody.execute("BEGIN IMMEDIATE")
-            yield
-            somebody.execute("ROLLBACK")
-        finally:
-            somebody.close()
+    def behind_network(self) -> Iterator[Network]:
+        """Service and monitor run anew and reach PostgreSQL by this network only, until the end of the block."""
+        assert self.server is not None
+        assert self.server.port is not None
+        with Network(self.server.port) as network:
+            self._way = network.url(self.url)
+            try:
+                self.start_service()
+                self.start_monitor()
+                yield network
+            finally:
+                self.stop_service()
+                self.stop_monitor()
+                self._way = self.url
 
     # --- what is known about it
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from lifelong_core.store.records import LogEntry
 from lifelong_core.store.spool import Spool
+from tests.databases import locked
 from tests.integration.installation import Installation, install
 from tests.integration.processes import Connection, Load, Reply, Service, eventually, running_service
-from tests.unit.service.outages import locked
 
 OUTAGE_SECONDS = 3.0
 GRACE_SECONDS = 5.0

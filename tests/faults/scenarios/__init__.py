@@ -32,6 +32,7 @@ class Entry:
 SCENARIOS = (
     Entry(outages.database_outage),
     Entry(outages.database_hangs, databases=("postgresql",)),
+    Entry(outages.network_black_hole, databases=("postgresql",)),
     Entry(kills.kill_postgresql, databases=("postgresql",)),
     Entry(swaps.thousand_swaps),
     Entry(monitors.sick_monitor),

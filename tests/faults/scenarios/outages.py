@@ -22,6 +22,12 @@ def database_hangs(world: World, scale: Scale) -> Outcome:
     return _away(world, scale, "database_hangs", world.server.paused(), scale.of(30, 3))
 
 
+def network_black_hole(world: World, scale: Scale) -> Outcome:
+    """No packet between PostgreSQL and the others arrives: neither end is told, and connections stay open."""
+    with world.behind_network() as network:
+        return _away(world, scale, "network_black_hole", network.swallowing(), scale.of(30, 4))
+
+
 def _away(
     world: World, scale: Scale, name: str, away: AbstractContextManager[None], seconds: float
 ) -> Outcome:
@@ -31,7 +37,10 @@ def _away(
             with away:
                 time.sleep(seconds)
                 waiting = world.spool()
+                if not world.readyz()["degraded"]:
+                    trial.violations.append("a worker did not say that the database is away")
             trial.database_is_back()
+        trial.wait_for_cycles(1)
         time.sleep(scale.of(5, 1))
         trial.figures |= {
             "seconds_away": seconds,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lifelong_core.settings import Settings
+from tests.databases import locked
 from tests.unit.service.conftest import Service, png
-from tests.unit.service.outages import locked
 
 ROWS = {"logits": [[1.0, 2.0, 0.5], [0.0, -1.0, 4.0]], "request_id": "r1", "groups": ["patient", None]}
 

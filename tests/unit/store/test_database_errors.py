@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import sqlalchemy as sa
 
 from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_core.settings import Settings
-from lifelong_core.store import Store, tables
+from lifelong_core.store import Store, engine, tables
 from lifelong_core.store.database_errors import explain
 from lifelong_core.store.engine import Database, parse_url
 from lifelong_service import launch
@@ -82,29 +83,49 @@ def test_processes_that_cannot_start_give_up(heard: dict[str, str]):
 
 
 @pytest.fixture
-def locked(tmp_path: Path) -> Iterator[str]:
-    """A database that another connection keeps for itself, readers shut out too."""
-    url = f"sqlite:///{tmp_path}/lifelong.db"
-    Store.migrate(url)
-    holder = sqlite3.connect(tmp_path / "lifelong.db", isolation_level=None)
+def holder(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """Of a database that this connection keeps for itself, readers shut out too."""
+    Store.migrate(f"sqlite:///{tmp_path}/lifelong.db")
+    connection = sqlite3.connect(tmp_path / "lifelong.db", isolation_level=None)
     for statement in ("PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE", "PRAGMA user_version = 1"):
-        holder.execute(statement)
-    yield url
-    holder.close()
+        connection.execute(statement)
+    yield connection
+    connection.close()
 
 
-def test_a_locked_file(locked: str):
-    database = Database(locked, writer_patience_seconds=0.05)
+@pytest.mark.usefixtures("holder")
+def test_a_locked_file(tmp_path: Path):
+    database = Database(f"sqlite:///{tmp_path}/lifelong.db", writer_patience_seconds=0.05)
     with pytest.raises(UnavailableError, match=r"locked by another process.*fuser"), database.read():
         pytest.fail("it was read")
     database.close()
 
 
-def test_a_start_with_a_locked_file(locked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    patience: dict[str, float] = Database.__init__.__kwdefaults__
-    monkeypatch.setitem(patience, "writer_patience_seconds", 0.05)
+@pytest.mark.usefixtures("holder")
+def test_a_start_with_a_locked_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert 2 < launch.LOCKED_SECONDS <= 5, (
+        "longer than an upgrade takes, shorter than people wait for an answer"
+    )
+    monkeypatch.setattr(launch, "LOCKED_SECONDS", 0.05)
+    # Whoever waits as long as a running service does would wait for ever here.
+    monkeypatch.setitem(Store.open.__func__.__kwdefaults__, "patience_seconds", math.inf)
     with pytest.raises(UnavailableError, match=rf"{tmp_path}/lifelong.db is locked by another process"):
         launch.check_database(Settings(data_directory=tmp_path))
+
+
+def test_a_start_waits_for_a_lock_that_goes(
+    holder: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    waits: list[float] = []
+
+    def go(shortest: float, longest: float) -> float:
+        waits.append(shortest)
+        holder.close()
+        return longest
+
+    monkeypatch.setattr(engine.random, "uniform", go)
+    launch.check_database(Settings(data_directory=tmp_path))
+    assert waits
 
 
 @pytest.mark.parametrize(
