@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -21,6 +22,9 @@ from lifelong_core.store.registry import bump_revision, changing_registry
 from lifelong_core.store.rows import cycle_of, cycle_row
 
 _cycles = tables.cycles
+_OLDEST_FIRST = _cycles.c.horizon, _cycles.c.due_at, _cycles.c.id
+"""In which order they have judged: how far each read in the log, because a clock may have been wrong."""
+_NEWEST_FIRST = [column.desc() for column in _OLDEST_FIRST]
 
 
 class Cycles:
@@ -132,36 +136,20 @@ class Cycles:
             return _cycle(connection, cycle_id)
 
     def last(self, model_id: int, environment: str) -> Cycle | None:
-        """The cycle of (model, environment) that was due last; None if none has run."""
-        found = self.list(model_id, environment, limit=1)
-        return found[0] if found else None
-
-    def last_read(self, model_id: int, environment: str) -> Cycle | None:
         """The cycle of (model, environment) that read furthest in the log; None if none has run.
 
-        It is the last one, unless a clock was wrong or two cycles ran at once.
+        It is the one that was due last, unless a clock was wrong.
         """
-        query = (
-            sa.select(_cycles)
-            .where(_cycles.c.model_id == model_id, _cycles.c.environment == environment)
-            .order_by(_cycles.c.horizon.desc(), _cycles.c.due_at.desc())
-            .limit(1)
-        )
-        with self._database.read() as connection:
-            row = connection.execute(query).mappings().one_or_none()
-        return None if row is None else cycle_of(row)
+        found = self.list(model_id, environment, limit=1)
+        return found[0] if found else None
 
     def list(
         self, model_id: int | None = None, environment: str | None = None, limit: int = 100
     ) -> list[Cycle]:
-        """The newest cycles, newest first, of one model or environment if named."""
-        query = sa.select(_cycles).order_by(_cycles.c.due_at.desc(), _cycles.c.id.desc()).limit(limit)
-        if model_id is not None:
-            query = query.where(_cycles.c.model_id == model_id)
-        if environment is not None:
-            query = query.where(_cycles.c.environment == environment)
+        """The cycles that read furthest in the log, newest first, of one model or environment if named."""
+        newest = sa.select(_cycles.c.id).where(*_at(model_id, environment))
         with self._database.read() as connection:
-            return [cycle_of(row) for row in connection.execute(query).mappings()]
+            return _read(connection, newest.order_by(*_NEWEST_FIRST).limit(limit))
 
 
 def _check_report(cycle: Cycle) -> None:
@@ -195,7 +183,8 @@ def _refuse_closed(connection: sa.Connection, model: Model, cycle: Cycle) -> Non
     newer = sa.select(_cycles.c.id).where(
         _cycles.c.model_id == cycle.model_id,
         _cycles.c.environment == cycle.environment,
-        _cycles.c.due_at > cycle.due_at,
+        sa.tuple_(*_OLDEST_FIRST)
+        > sa.tuple_(*(sa.literal(getattr(cycle, c.name), c.type) for c in _OLDEST_FIRST)),
     )
     if connection.execute(newer.limit(1)).first() is not None:
         raise ConflictError(
@@ -245,14 +234,23 @@ def _newest_of_each_place(
     connection: sa.Connection, model_id: int | None, environment: str | None
 ) -> list[Cycle]:
     place = _cycles.c.model_id, _cycles.c.environment
-    newest = sa.select(*place, sa.func.max(_cycles.c.due_at).label("due_at")).group_by(*place)
-    # Here and not below: with a place that is named, a look into the index is enough.
-    if model_id is not None:
-        newest = newest.where(_cycles.c.model_id == model_id)
-    if environment is not None:
-        newest = newest.where(_cycles.c.environment == environment)
-    found = newest.subquery()
-    same = [_cycles.c[name] == found.c[name] for name in ("model_id", "environment", "due_at")]
-    query = sa.select(_cycles).join(found, sa.and_(*same))
-    rows = connection.execute(query.order_by(_cycles.c.due_at.desc(), _cycles.c.id.desc())).mappings()
-    return [cycle_of(row) for row in rows]
+    furthest = sa.select(*place, sa.func.max(_cycles.c.horizon)).where(*_at(model_id, environment))
+    chosen = sa.select(_cycles.c.id).where(
+        sa.tuple_(*place, _cycles.c.horizon).in_(furthest.group_by(*place))
+    )
+    newest: dict[tuple[int, str], Cycle] = {}
+    for cycle in _read(connection, chosen):
+        newest.setdefault((cycle.model_id, cycle.environment), cycle)
+    return list(newest.values())
+
+
+def _at(model_id: int | None, environment: str | None) -> list[sa.ColumnElement[bool]]:
+    """Of this model and of this environment, where they are named."""
+    named = ((_cycles.c.model_id, model_id), (_cycles.c.environment, environment))
+    return [column == value for column, value in named if value is not None]
+
+
+def _read(connection: sa.Connection, chosen: sa.Select[tuple[Any]]) -> list[Cycle]:
+    """The cycles with these ids, newest first; reports are long, so that only theirs are read."""
+    query = sa.select(_cycles).where(_cycles.c.id.in_(chosen)).order_by(*_NEWEST_FIRST)
+    return [cycle_of(row) for row in connection.execute(query).mappings()]

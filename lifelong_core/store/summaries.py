@@ -8,6 +8,8 @@ the one that was read, and raises it: of two who fold at once one fails with a C
 The same holds for whoever deletes rows of the log (`mark_stale`). Reading and computing happen outside of it.
 """
 
+import math
+import time
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,16 +30,20 @@ from lifelong_core.store.summary_rows import ROWS_AT_ONCE, Place, read_cursor
 from lifelong_core.store.summary_windows import SummarisedWindow, newest_window, remade_window
 from lifelong_core.store.summary_work import Step, SummaryWork
 from lifelong_core.store.summary_writing import (
+    Position,
     begin,
     drop_place,
     drop_some,
     has_any,
     mark_stale,
-    other_quantifier,
+    other_quantifiers,
     stale_hour,
     write_step,
 )
 
+ABANDONED_SECONDS = 86_400.0
+"""Summaries of another quantifier go when it has added nothing for so long: another monitor may use it, and of two with
+different settings neither would ever have its summaries complete if each dropped those of the other."""
 _summaries = tables.window_summaries
 _cursors = tables.summary_cursors
 
@@ -76,6 +82,8 @@ class Summaries:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._unmoved: dict[Place, tuple[Position, float]] = {}
+        """How far other quantifiers had come when they were last seen to move, and when that was."""
 
     @staticmethod
     def mark_stale(
@@ -114,7 +122,7 @@ class Summaries:
 
         First come hours that deletions made stale, each made anew as a whole; then up to `limit` new rows of the log.
         At the first row with a group all is made anew, with a group for every sample. In the end the summaries of
-        other quantifiers are dropped, since nobody reads them any more.
+        other quantifiers are dropped, if this process has seen for ABANDONED_SECONDS that nobody adds to them.
 
         Args:
             model: of the population.
@@ -131,7 +139,7 @@ class Summaries:
         place = Place(model.id, environment, fitted.digest)
         with self._database.read() as connection:
             cursor = read_cursor(connection, place)
-            stale, other = stale_hour(connection, place), other_quantifier(connection, place)
+            stale, other = stale_hour(connection, place), self._abandoned(connection, place)
             is_left_over = cursor is not None and cursor.is_at_beginning and has_any(connection, place)
         if cursor is None:
             with self._writing(lease) as connection:
@@ -150,7 +158,11 @@ class Summaries:
         is_current = stale is None and step.cursor.is_at_horizon and not step.makes_stale
         if is_current and other is not None:
             with self._writing(lease) as connection:
-                drop_place(connection, other)
+                left = drop_place(connection, other)
+            if left is None:
+                self._unmoved.pop(other, None)
+            else:
+                self._unmoved[other] = left, -math.inf
         return Folded(step.rows, step.quarantined, is_done=is_current and other is None)
 
     def are_behind(self, model_id: int, environment: str) -> bool:
@@ -166,7 +178,8 @@ class Summaries:
         with self._database.read() as connection:
             found = connection.execute(cursors).all()
             is_stale = connection.execute(stale.limit(1)).first() is not None
-        return is_stale or len(found) != 1 or found[0].last_id is not None or found[0].commit_order == 0
+        is_behind = any(row.last_id is not None or row.commit_order == 0 for row in found)
+        return is_stale or is_behind or not found
 
     def remade(
         self,
@@ -257,6 +270,17 @@ class Summaries:
         with self._database.read() as connection:
             cursor = read_cursor(connection, place)
             return [] if cursor is None else differences(connection, place, cursor, fitted)
+
+    def _abandoned(self, connection: sa.Connection, place: Place) -> Place | None:
+        """Another quantifier whose summaries nobody keeps up to date any more."""
+        now = time.monotonic()
+        for other, position in other_quantifiers(connection, place).items():
+            before, since = self._unmoved.setdefault(other, (position, now))
+            if position != before:
+                self._unmoved[other] = position, now
+            elif now - since >= ABANDONED_SECONDS:
+                return other
+        return None
 
     @contextmanager
     def _writing(self, lease: Lease | None) -> Generator[sa.Connection, None, None]:

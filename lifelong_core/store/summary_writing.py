@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeAlias
+from uuid import UUID
 
 import sqlalchemy as sa
 
@@ -13,6 +15,9 @@ from lifelong_core.store.summary_work import Step
 
 _summaries = tables.window_summaries
 _cursors = tables.summary_cursors
+
+Position: TypeAlias = tuple[int, UUID | None]
+"""Of a cursor: the commit order and the last row of that order."""
 
 _DROPPED_AT_ONCE = 64
 """Summaries that one transaction deletes, so that others can write in between."""
@@ -101,19 +106,18 @@ def has_any(connection: sa.Connection, place: Place) -> bool:
     return connection.execute(query).first() is not None
 
 
-def other_quantifier(connection: sa.Connection, place: Place) -> Place | None:
-    """Another quantifier that summarised this population once; None: there is none."""
-    query = sa.select(_cursors.c.quantifier_digest).where(
+def other_quantifiers(connection: sa.Connection, place: Place) -> dict[Place, Position]:
+    """The other quantifiers that summarise this population, or did once, and how far each has come."""
+    query = sa.select(_cursors.c.quantifier_digest, _cursors.c.commit_order, _cursors.c.last_id).where(
         _cursors.c.model_id == place.model_id,
         _cursors.c.environment == place.environment,
         _cursors.c.quantifier_digest != place.digest,
     )
-    found = connection.execute(query.limit(1)).scalar_one_or_none()
-    return None if found is None else replace(place, digest=found)
+    return {replace(place, digest=digest): (order, last) for digest, order, last in connection.execute(query)}
 
 
-def drop_place(connection: sa.Connection, place: Place) -> None:
-    """Drop some summaries of a place or, when there are no more, its cursor."""
+def drop_place(connection: sa.Connection, place: Place) -> Position | None:
+    """Drop some summaries of a place or, when there are no more, its cursor; says where that is now, if it is."""
     # Whoever still folds there begins anew.
     connection.execute(
         sa.update(_cursors)
@@ -121,8 +125,10 @@ def drop_place(connection: sa.Connection, place: Place) -> None:
         .values(commit_order=0, last_id=None, revision=_cursors.c.revision + 1)
     )
     drop_some(connection, place)
-    if not has_any(connection, place):
-        connection.execute(sa.delete(_cursors).where(*place.among(_cursors)))
+    if has_any(connection, place):
+        return 0, None
+    connection.execute(sa.delete(_cursors).where(*place.among(_cursors)))
+    return None
 
 
 def drop_some(connection: sa.Connection, place: Place) -> None:

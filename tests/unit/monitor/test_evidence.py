@@ -96,12 +96,12 @@ def test_what_skipped_cycles_did_not_judge_is_not_lost(
 def test_a_clock_that_was_ahead_does_not_hide_what_was_read_since(
     store: Store, settings: Settings, model: Model
 ) -> None:
-    """The cycle of the wrong time stays the last one by its time for days; the others go on from each other."""
+    """Though for days nothing was due later than the cycle of the wrong time, the others go on from each other."""
     cycles: list[Cycle | None] = []
     for seed, due_at in enumerate((DUE + timedelta(days=2), DUE, DUE + MINUTE)):
         new(store, model, 600 if seed == 0 else 90, seed=seed)
         run_cycle(store, settings, model, "clinic", due_at)
-        cycles.append(store.cycles.last_read(model.id, "clinic"))
+        cycles.append(store.cycles.last(model.id, "clinic"))
     seen = [(evidence(cycle).samples, evidence(cycle).looks) for cycle in cycles if cycle is not None]
     assert seen == [(600, 1), (690, 2), (780, 3)]
     assert run_cycle(store, settings, model, "clinic", DUE + 2 * MINUTE).reason == "no new prediction"

@@ -134,10 +134,16 @@ def test_a_candidate_that_does_not_fit_leaves_no_cycle(store: Store):
 
 
 def propose(
-    store: Store, model: Model, *, due_at: datetime = DUE, bias: float = 1, head_version: int = 1
+    store: Store,
+    model: Model,
+    *,
+    due_at: datetime = DUE,
+    horizon: int = 17,
+    bias: float = 1,
+    head_version: int = 1,
 ) -> Cycle:
     return store.cycles.finish(
-        cycle(model, due_at=due_at, outcome="swap", head_version=head_version),
+        replace(cycle(model, due_at=due_at, outcome="swap", head_version=head_version), horizon=horizon),
         candidate=head(bias),
         expected_sequence=0,
         mode="propose",
@@ -284,7 +290,7 @@ def test_open_proposals_are_listed_by_place(store: Store):
 
 def test_the_cycle_that_read_furthest_is_found_whatever_the_clocks_said(store: Store):
     model, _ = add_serving_model(store)
-    assert store.cycles.last_read(model.id, SITE) is None
+    assert store.cycles.last(model.id, SITE) is None
     ahead = store.cycles.finish(
         replace(cycle(model, due_at=DUE + timedelta(days=9)), horizon=20),
         candidate=None,
@@ -294,8 +300,20 @@ def test_the_cycle_that_read_furthest_is_found_whatever_the_clocks_said(store: S
     store.cycles.finish(
         replace(cycle(model), horizon=40, environment="site-b"), candidate=None, expected_sequence=None
     )
-    assert store.cycles.last(model.id, SITE) == ahead
-    assert store.cycles.last_read(model.id, SITE) == furthest
+    assert store.cycles.last(model.id, SITE) == furthest
+    assert store.cycles.list(model.id, SITE) == [furthest, ahead]
+    assert store.cycles.list(limit=2)[1:] == [furthest]
+
+
+def test_proposals_need_not_wait_for_the_date_of_a_clock_that_was_ahead(store: Store):
+    model, _ = add_serving_model(store)
+    ahead = propose(store, model, due_at=DUE + timedelta(days=2000), horizon=20)
+    assert store.cycles.proposals() == [ahead]
+    proposed = propose(store, model, horizon=30)
+    assert store.cycles.proposals() == store.cycles.proposals(model.id, SITE) == [proposed]
+    with pytest.raises(ConflictError, match="newer cycle"):
+        store.cycles.approve(ahead.id, actor="ann")
+    assert store.cycles.approve(proposed.id, actor="ann").published_version == 2
 
 
 @pytest.mark.parametrize("value", [math.nan, -math.inf, np.float32(1)])

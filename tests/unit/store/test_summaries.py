@@ -330,6 +330,30 @@ def test_rows_that_are_deleted_while_they_are_being_read_do_not_come_back(
     assert check(store, model) == []
 
 
+@pytest.fixture
+def abandoned_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lifelong_core.store.summaries.ABANDONED_SECONDS", 0.0)
+
+
+def test_two_monitors_with_different_quantifiers_keep_their_summaries_both(
+    store: Store, model: Model, monkeypatch: pytest.MonkeyPatch
+):
+    """Each adds what is new; only when one has stopped to do so for long, the other drops what it left."""
+    with Store.open(store.database.url.render_as_string(hide_password=False), "memory://other") as elsewhere:
+        for rows in (1, 2, 3):
+            append(store, model, NOON)
+            assert fold(store, model) == 1
+            assert fold(elsewhere, model, "ACC") == 1
+            assert stored(store, model) == stored(store, model, "ACC") == {NOON: (rows, 0)}
+        assert not store.summaries.are_behind(model.id, SITE)
+        monkeypatch.setattr("lifelong_core.store.summaries.ABANDONED_SECONDS", 0.0)
+        assert fold(store, model) == 0
+        assert stored(store, model, "ACC") == {NOON: (3, 0)}, "they have grown since it looked last"
+        assert fold(store, model) == 0
+        assert stored(store, model, "ACC") == {}
+
+
+@pytest.mark.usefixtures("abandoned_at_once")
 def test_another_quantifier_has_summaries_of_its_own_and_those_of_the_old_one_go(store: Store, model: Model):
     append(store, model, NOON, NOON + HOUR)
     fold(store, model)
@@ -343,6 +367,7 @@ def test_another_quantifier_has_summaries_of_its_own_and_those_of_the_old_one_go
     assert check(store, model) == []
 
 
+@pytest.mark.usefixtures("abandoned_at_once")
 def test_who_still_folds_with_a_quantifier_whose_summaries_are_being_dropped_begins_anew(
     store: Store, model: Model, monkeypatch: pytest.MonkeyPatch
 ):
