@@ -13,7 +13,7 @@ from lifelong_core.store.columns import unpack_logit_rows
 from lifelong_core.store.engine import Database
 from lifelong_core.store.identifiers import is_prediction_id, logged_on
 from lifelong_core.store.records import LabelledPredictions, LabelOutcome, NewLabel
-from lifelong_core.store.rows import Row, now
+from lifelong_core.store.rows import Row, group_keys, now
 from lifelong_core.store.statements import portions, upsert_into
 
 _log = tables.predictions
@@ -67,19 +67,28 @@ class Labels:
             .subquery()
         )
         query = (
-            sa.select(_log.c.id, newest.c.label, _log.c.decision, _log.c.head_version, _log.c.logits)
+            sa.select(
+                _log.c.id,
+                newest.c.label,
+                _log.c.decision,
+                _log.c.head_version,
+                _log.c.logits,
+                _log.c.group_hash,
+            )
             .join(newest, (newest.c.logged_on == _log.c.logged_on) & (newest.c.prediction_id == _log.c.id))
             .order_by(_log.c.id)
         )
         with self._database.read() as connection:
             rows = connection.execute(query).all()
         classes = len(rows[0].logits) // 4 if rows else 0
+        ids, groups = tuple(row.id for row in rows), [row.group_hash for row in rows]
         return LabelledPredictions(
-            ids=tuple(row.id for row in rows),
+            ids=ids,
             labels=np.array([row.label for row in rows], dtype=np.int64),
             decisions=np.array([row.decision for row in rows], dtype=np.int64),
             head_versions=np.array([row.head_version for row in rows], dtype=np.int64),
             logits=unpack_logit_rows([row.logits for row in rows], classes=classes),
+            groups=None if all(group is None for group in groups) else group_keys(ids, groups),
         )
 
 

@@ -57,13 +57,14 @@ def insert_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> tu
     """
     check_entries(entries)
     first_of_key = _first_of_key(entries)
-    candidates = [entry for entry in entries if entry.request is None or first_of_key[entry.request] is entry]
+
+    def is_first(entry: LogEntry) -> bool:
+        return entry.request is None or first_of_key[entry.request] is entry
+
+    candidates = [entry for entry in entries if is_first(entry)]
     insert = _insert_postgresql if connection.dialect.name == "postgresql" else _insert_sqlite
     new = insert(connection, candidates, first_of_key)
-    return tuple(
-        entry.request is None or (entry.request in new and first_of_key[entry.request] is entry)
-        for entry in entries
-    )
+    return tuple(is_first(entry) and (entry.request is None or entry.request in new) for entry in entries)
 
 
 def insert_missing_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> int:

@@ -10,6 +10,10 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.arrays import Integers
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
 from lifelong_core.store.files import make_folder, settle
 
@@ -33,6 +37,21 @@ def group_hashes(keys: Sequence[bytes], group: str) -> tuple[bytes, ...]:
     if not group:
         raise InvalidInputError("expected the key of a patient or study.", field="group")
     return tuple(group_hash(key, group) for key in keys)
+
+
+def numbered_groups(groups: NDArray[np.generic] | None) -> Integers | None:
+    """Which samples belong together, and nothing else: shape (N,), groups numbered from 0 in the order of the samples.
+
+    What is kept of a labelled set that somebody sends to validate a model: no key, and no hash that could be guessed.
+
+    Examples:
+        >>> numbered_groups(np.array(["4711", "12", "4711"])).tolist()
+        [0, 1, 0]
+    """
+    if groups is None:
+        return None
+    _, first, place = np.unique(groups, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[place].astype(np.int64)
 
 
 def load_group_key(path: Path, *, create: bool) -> bytes:

@@ -193,7 +193,7 @@ class PredictionLog:
         """Keep the predictions of these requests; their answers may leave when this returns.
 
         Returns:
-            For each entry whether it was taken. False: there is a request with its key already, see `find`.
+            For each entry whether it was taken. False: there is a request with its key already, see `first_answers`.
 
         Raises:
             UnavailableError: neither the database nor the spool takes them; nothing is kept.

@@ -4,24 +4,27 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 from uuid import UUID
 
 import numpy as np
+import psycopg
 import pytest
 
 from lifelong_core.errors import ConflictError, InvalidInputError, UnavailableError
 from lifelong_core.settings import Settings
-from lifelong_core.store import LogEntry, Prediction, RequestKey, Store, new_prediction_id
+from lifelong_core.store import LogEntry, Prediction, RequestKey, Store, engine, new_prediction_id
+from lifelong_core.store.log_writing import insert_missing_entries
 from lifelong_core.store.spool import Spool, SpoolFullError
 from lifelong_service.prediction_log import PredictionLog
 from tests import databases
+from tests.faults.network import Network
 from tests.faults.postgresql import MortalPostgreSQL
-from tests.unit.service.outages import killed, locked
-from tests.unit.service.waiting import eventually
+from tests.unit.service.outages import killed
+from tests.unit.service.waiting import LONG, eventually
 
 PATIENCE = 0.3
 SLACK = 2.0
@@ -75,9 +78,16 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[MortalPostgreSQL]:
-    started = MortalPostgreSQL()
+    started = MortalPostgreSQL(listens=True)
     yield started
     started.close()
+
+
+@pytest.fixture(scope="module")
+def network(server: MortalPostgreSQL) -> Iterator[Network]:
+    assert server.port is not None
+    with Network(server.port) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -85,16 +95,23 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(data_directory=tmp_path, log_patience_seconds=PATIENCE)
 
 
-@pytest.fixture(params=["sqlite locked", "postgresql paused", "postgresql killed"])
+@pytest.fixture(params=["sqlite locked", "postgresql paused", "postgresql killed", "postgresql out of reach"])
 def bench(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> Iterator[Bench]:
     how: str = request.param
     if how.startswith("sqlite"):
-        url, away = databases.sqlite_url(tmp_path, migrated=True), lambda: locked(tmp_path / "lifelong.db")
+        url, away = (
+            databases.sqlite_url(tmp_path, migrated=True),
+            lambda: databases.locked(tmp_path / "lifelong.db"),
+        )
         yield from opened(settings, url, away)
         return
     server: MortalPostgreSQL = request.getfixturevalue("server")
     url = server.create(migrated=True)
-    yield from opened(settings, url, lambda: server.paused() if "paused" in how else killed(server))
+    if "reach" in how:
+        network: Network = request.getfixturevalue("network")
+        yield from opened(settings, network.url(url), network.swallowing)
+    else:
+        yield from opened(settings, url, lambda: server.paused() if "paused" in how else killed(server))
     server.drop(url)
 
 
@@ -114,6 +131,7 @@ def opened(settings: Settings, url: str, away: Callable[[], AbstractContextManag
 
 
 only_sqlite = pytest.mark.parametrize("bench", ["sqlite locked"], indirect=True)
+out_of_reach = pytest.mark.parametrize("bench", ["postgresql out of reach"], indirect=True)
 sqlite_and_postgresql = pytest.mark.parametrize(
     "bench", ["sqlite locked", "postgresql killed"], indirect=True
 )
@@ -153,7 +171,7 @@ def test_an_outage_delays_one_batch_by_the_patience_and_loses_nothing(bench: Ben
     assert "b" in bench.store.environments.list()
 
 
-@pytest.mark.parametrize("bench", ["postgresql paused"], indirect=True)
+@pytest.mark.parametrize("bench", ["postgresql paused", "postgresql out of reach"], indirect=True)
 def test_all_questions_of_a_batch_share_the_patience(bench: Bench) -> None:
     with bench.away():
         began = time.monotonic()
@@ -166,6 +184,48 @@ def test_all_questions_of_a_batch_share_the_patience(bench: Bench) -> None:
         with pytest.raises(UnavailableError, match="head 3 of m@1"):
             bench.log.head("m@1", 3)
     eventually(lambda: bench.log.problem is None)
+
+
+@pytest.fixture
+def short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections that are opened from now on are given up after two or three seconds."""
+    brief = {"tcp_user_timeout": 1000, "keepalives_idle": 1, "keepalives_interval": 1, "keepalives_count": 1}
+    for name, value in brief.items():
+        monkeypatch.setitem(engine.NETWORK, name, value)
+
+
+@pytest.mark.usefixtures("short_silence")
+@out_of_reach
+def test_of_what_was_under_way_when_the_network_fell_silent_nothing_stays_locked(
+    bench: Bench, server: MortalPostgreSQL
+) -> None:
+    """Neither end is told: the server must find out by itself that nobody will ever end the transaction."""
+    changes = bench.store.changes()
+    eventually(lambda: sessions(server, "lifelong listener"))
+    under_way = entry(request_id="under way", rows=3)
+    with ExitStack() as silence:
+        transaction = ExitStack()
+        connection = transaction.enter_context(bench.store.database.write())
+        insert_missing_entries(connection, [under_way])
+        silence.enter_context(bench.away())
+        bench.append(under_way, entry())
+        eventually(lambda: not sessions(server, "lifelong%"))
+        with pytest.raises(UnavailableError):
+            transaction.close()
+    eventually(lambda: bench.log.problem is None)
+    assert bench.is_all_logged_once()
+    bench.append(entry())
+    eventually(lambda: sessions(server, "lifelong listener"))
+    changes.wait(LONG)
+    changes.close()
+
+
+def sessions(server: MortalPostgreSQL, name: str) -> int:
+    """How many the server has, in its own view, of applications with such a name."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE %s"
+    with psycopg.connect(server.url("postgres").replace("+psycopg", "")) as connection:
+        (count,) = connection.execute(query, [name]).fetchone() or (0,)
+    return count
 
 
 @only_sqlite

@@ -2,11 +2,14 @@ import stat
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
 from lifelong_core.store import group_hash, load_group_key
-from lifelong_core.store.privacy import group_hashes, load_group_keys, rotate_group_key
+from lifelong_core.store.privacy import group_hashes, load_group_keys, numbered_groups, rotate_group_key
 
 
 def test_a_group_hash_depends_on_key_and_group_and_is_short():
@@ -136,3 +139,17 @@ def test_a_folder_that_cannot_be_made_is_a_configuration_error(tmp_path: Path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ConfigurationError, match="cannot be written"):
         load_group_key(tmp_path / "file" / "group.key", create=True)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.sampled_from(["4711", "12", "a", "Z", ""])))
+def test_numbers_say_which_samples_belong_together_and_nothing_of_their_keys(keys: list[str]):
+    numbers = numbered_groups(np.array(keys, dtype=np.str_))
+    assert numbers is not None
+    assert numbers.dtype == np.int64
+    assert numbers.tolist() == [list(dict.fromkeys(keys)).index(key) for key in keys]
+
+
+def test_samples_without_groups_stay_without():
+    assert numbered_groups(None) is None
+    assert numbered_groups(np.array([7.5, -1.0, 7.5])).tolist() == [0, 1, 0]  # type: ignore[union-attr]
