@@ -38,16 +38,30 @@ def write_npz(arrays: Mapping[str, NDArray[np.generic]], *, compressed: bool = T
 
 
 def read_npz(
-    content: bytes, required: Collection[str], optional: Collection[str] = (), *, field: str
+    content: bytes,
+    required: Collection[str],
+    optional: Collection[str] = (),
+    *,
+    field: str,
+    prefix: str | None = None,
 ) -> dict[str, NDArray[np.generic]]:
     """The required arrays of an npz file, and those of the optional ones that it holds.
+
+    Args:
+        content: of the file.
+        required: names of arrays that it must hold.
+        optional: names of others that are read as well.
+        field: how errors name the file.
+        prefix: every array whose name begins so is optional; None: no others are.
 
     Raises:
         InvalidInputError: not an npz file, one with pickled objects, or one that lacks a required array.
     """
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in (*required, *optional) if name in arrays}
+            known = dict.fromkeys((*required, *optional))
+            more = [name for name in arrays if prefix is not None and name.startswith(prefix)]
+            found = {name: arrays[name] for name in (*known, *more) if name in arrays}
     except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, KeyError, AttributeError) as error:
         raise InvalidInputError("expected an npz file without pickled objects.", field=field) from error
     for name in required:

@@ -31,6 +31,9 @@ class ArrayValue:
 def _same(left: object, right: object) -> bool:
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         return np.array_equal(cast("ArrayLike", left), cast("ArrayLike", right))
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        ours, others = cast("Mapping[str, object]", left), cast("Mapping[str, object]", right)
+        return ours.keys() == others.keys() and all(_same(ours[key], others[key]) for key in ours)
     return left == right
 
 

@@ -1,0 +1,97 @@
+"""A labelled set to validate a model on: labelled logits, and what else is known of each sample."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lifelong_core.arrays import frozen
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.npz import read_npz, write_npz
+from lifelong_core.deploy.values import ArrayValue
+from lifelong_core.errors import InvalidInputError
+
+PREFIX = "metadata_"
+"""Of the names of arrays with metadata in an npz file."""
+
+MOST_KEYS = 100
+_LONGEST_KEY = 100
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledSet(ArrayValue):
+    """Labelled logits with metadata per sample, by which subgroups are reported.
+
+    Examples:
+        >>> labelled = LabeledLogits([[2.0, 0.0], [0.5, 1.0]], [0, 1])
+        >>> data = LabelledSet(labelled, {"scanner": ["A", "B"]})
+        >>> data.metadata["scanner"].tolist()
+        ['A', 'B']
+        >>> LabelledSet.from_bytes(data.to_bytes()) == data
+        True
+    """
+
+    labelled: LabeledLogits
+    metadata: Mapping[str, NDArray[np.generic]] = field(default_factory=dict[str, NDArray[np.generic]])
+    """by key, shape (N,): strings, numbers or truth values; anything of that shape is taken"""
+
+    def __post_init__(self) -> None:
+        """Check and freeze the metadata.
+
+        Raises:
+            InvalidInputError: a key or an array does not fit; the message names it.
+        """
+        if len(self.metadata) > MOST_KEYS:
+            raise InvalidInputError(
+                f"expected at most {MOST_KEYS} keys, got {len(self.metadata)}.", field="metadata"
+            )
+        arrays = {key: _column(key, values, self.labelled.samples) for key, values in self.metadata.items()}
+        object.__setattr__(self, "metadata", MappingProxyType(dict(sorted(arrays.items()))))
+
+    def to_bytes(self) -> bytes:
+        """The arrays as an npz file; equal sets give equal bytes."""
+        labelled = self.labelled
+        arrays: dict[str, NDArray[np.generic]] = {"logits": labelled.logits, "labels": labelled.labels}
+        if labelled.groups is not None:
+            arrays["groups"] = labelled.groups
+        return write_npz(arrays | {f"{PREFIX}{key}": values for key, values in self.metadata.items()})
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Self:
+        """Read what `to_bytes`, or `numpy.savez(logits=..., labels=..., groups=..., metadata_KEY=...)`, wrote.
+
+        Raises:
+            InvalidInputError: not an npz file, an array is missing or has an illegal value.
+        """
+        found = read_npz(content, ("logits", "labels"), ("groups",), prefix=PREFIX, field="labelled_set")
+        rows: dict[str, Any] = {name: found.pop(name, None) for name in ("logits", "labels", "groups")}
+        return cls(
+            LabeledLogits(**rows), {name.removeprefix(PREFIX): values for name, values in found.items()}
+        )
+
+
+def _column(key: str, values: ArrayLike, samples: int) -> NDArray[np.generic]:
+    name = f"metadata.{key[:_LONGEST_KEY]}"
+    if not 0 < len(key) <= _LONGEST_KEY or not key.isprintable():
+        raise InvalidInputError(
+            f"expected a key of 1 to {_LONGEST_KEY} printable characters, got {key[:_LONGEST_KEY]!r}.",
+            field="metadata",
+        )
+    try:
+        array = np.array(values)
+    except ValueError as error:
+        raise InvalidInputError("expected one value per sample.", field=name) from error
+    if array.shape != (samples,):
+        raise InvalidInputError(
+            f"expected one value per sample, shape ({samples},), got {array.shape}.", field=name
+        )
+    if array.dtype.kind not in "biufUS":
+        raise InvalidInputError(
+            f"expected strings, numbers or truth values, got values of type {array.dtype}.",
+            field=name,
+            mend="Convert them, e.g. with astype(str).",
+        )
+    return frozen(array)

@@ -1,0 +1,70 @@
+from io import BytesIO
+
+import numpy as np
+import pytest
+
+from lifelong_core.deploy import LabeledLogits
+from lifelong_core.deploy.labelled_set import MOST_KEYS, LabelledSet
+from lifelong_core.errors import InvalidInputError
+
+LABELLED = LabeledLogits([[2.0, 0.0], [0.5, 1.0], [1.0, 0.0]], [0, 1, 0], ["a", "a", "b"])
+
+
+def test_bytes_hold_everything_and_are_those_of_equal_sets() -> None:
+    data = LabelledSet(
+        LABELLED, {"site": ["x", "y", "x"], "age": [50, 61.5, 70], "first": [True, False, True]}
+    )
+    again = LabelledSet.from_bytes(data.to_bytes())
+    assert again == data
+    assert again.to_bytes() == data.to_bytes()
+    assert [again.metadata[key].dtype.kind for key in ("age", "first", "site")] == ["f", "b", "U"]
+    assert LabelledSet(LABELLED, dict(reversed(data.metadata.items()))).to_bytes() == data.to_bytes()
+
+
+@pytest.mark.parametrize("metadata", [{}, {"site": ["x", "y", "z"]}, {"place": ["x", "y", "x"]}])
+def test_other_metadata_is_another_set(metadata: dict[str, list[str]]) -> None:
+    assert LabelledSet(LABELLED, metadata) != LabelledSet(LABELLED, {"site": ["x", "y", "x"]})
+
+
+def test_a_file_of_numpy_is_read_and_a_calibration_set_is_one() -> None:
+    file = BytesIO()
+    np.savez(file, logits=LABELLED.logits, labels=LABELLED.labels, metadata_site=np.array(["x", "y", "x"]))
+    read = LabelledSet.from_bytes(file.getvalue())
+    assert read.metadata["site"].tolist() == ["x", "y", "x"]
+    assert LabelledSet.from_bytes(LABELLED.to_bytes()) == LabelledSet(LABELLED)
+
+
+def test_nothing_can_be_changed() -> None:
+    values = np.array(["x", "y", "x"])
+    data = LabelledSet(LABELLED, {"site": values})
+    values[0] = "z"
+    assert data.metadata["site"][0] == "x"
+    with pytest.raises(ValueError, match="read-only"):
+        data.metadata["site"][0] = "z"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "field"),
+    [
+        ({"site": ["x", "y"]}, "metadata.site"),
+        ({"site": [["x"], ["y"], ["z"]]}, "metadata.site"),
+        ({"site": [["x"], ["y", "z"], []]}, "metadata.site"),
+        ({"site": [{}, {}, {}]}, "metadata.site"),
+        ({"": ["x", "y", "z"]}, "metadata"),
+        ({"a\nb": ["x", "y", "z"]}, "metadata"),
+        ({"k" * 101: ["x", "y", "z"]}, "metadata"),
+        ({f"key {index}": [1, 2, 3] for index in range(MOST_KEYS + 1)}, "metadata"),
+    ],
+)
+def test_what_does_not_fit_is_named(metadata: dict[str, list[object]], field: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        LabelledSet(LABELLED, metadata)  # type: ignore[arg-type]
+    assert caught.value.field == field
+
+
+def test_pickled_objects_are_refused() -> None:
+    file = BytesIO()
+    objects = np.array([{}, {}, {}], dtype=object)
+    np.savez(file, logits=LABELLED.logits, labels=LABELLED.labels, metadata_site=objects)
+    with pytest.raises(InvalidInputError, match="without pickled objects"):
+        LabelledSet.from_bytes(file.getvalue())
