@@ -1,12 +1,12 @@
 """The problem fingerprint: what has been answered about a classification problem."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
-from pydantic import AliasChoices, Field, StrictBool, StrictInt, StringConstraints, model_validator
+from pydantic import AliasChoices, Field, StrictBool, StrictInt, StringConstraints, field_validator
 
 from lifelong_core.arrays import LARGEST_NUMBER, PREVALENCE_TOLERANCE
 from lifelong_core.design.conditions import Answers
@@ -43,8 +43,8 @@ class ProblemFingerprint(FrozenDocument):
         >>> fingerprint.answered("decision_rule", "majority")
         Traceback (most recent call last):
         ...
-        lifelong_core.errors.InvalidInputError: decision_rule: Input should be 'target_value', 'optimization', \
-'argmax', 'cost_benefit' or 'none'.
+        lifelong_core.errors.InvalidInputError: decision_rule: expected 'target_value', 'optimization', 'argmax', \
+'cost_benefit' or 'none', got 'majority'.
     """
 
     schema_version: Literal[1] = SCHEMA_VERSION
@@ -107,16 +107,26 @@ class ProblemFingerprint(FrozenDocument):
     grouping_variable: Name | None = _item("grouping_variable", "FP4.3.grouping_variable")
     invalid_outputs: YesNo = _item("invalid_outputs", "FP5.3")
 
-    @model_validator(mode="after")
-    def _values_make_sense(self) -> Self:
-        if self.costs is not None and len({len(row) for row in self.costs}) != 1:
-            raise ValueError("every row of the costs needs the same number of columns")
-        if self.class_weights is not None and max(self.class_weights) == 0:
-            raise ValueError("at least one class weight must be positive")
-        shares = self.target_prevalences
+    @field_validator("costs")
+    @classmethod
+    def _rows_alike(cls, costs: tuple[tuple[float, ...], ...] | None) -> tuple[tuple[float, ...], ...] | None:
+        if costs is not None and len({len(row) for row in costs}) != 1:
+            raise ValueError("every row needs the same number of columns")
+        return costs
+
+    @field_validator("class_weights")
+    @classmethod
+    def _some_weight(cls, weights: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if weights is not None and max(weights) == 0:
+            raise ValueError("at least one class must have a weight above 0")
+        return weights
+
+    @field_validator("target_prevalences")
+    @classmethod
+    def _whole_population(cls, shares: tuple[float, ...] | None) -> tuple[float, ...] | None:
         if shares is not None and abs(sum(shares) - 1) > PREVALENCE_TOLERANCE:
-            raise ValueError(f"the target prevalences must sum to 1, got {sum(shares):g}")
-        return self
+            raise ValueError(f"the shares of all classes must sum to 1, these sum to {sum(shares):.7g}")
+        return shares
 
     def answered(self, item: str, value: object) -> Self:
         """The fingerprint with one answer more, another one, or one less.
@@ -145,6 +155,10 @@ class ProblemFingerprint(FrozenDocument):
         count = self.number_of_classes
         values["number_of_classes"] = None if count is None else "binary" if count == 2 else "multiclass"
         return MappingProxyType(values)
+
+    def class_labels(self, names: Sequence[str] | None) -> tuple[str, ...]:
+        """The names of the classes, or without any their numbers; none before it is answered how many there are."""
+        return tuple(names or (f"class {index}" for index in range(self.number_of_classes or 0)))
 
     def given(self) -> tuple[str, ...]:
         """The fields that are answered, in the order of the interview."""

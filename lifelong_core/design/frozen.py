@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.design.input_errors import as_input_error
 
 
 class Frozen(BaseModel):
@@ -47,10 +47,3 @@ class FrozenDocument(Frozen):
             return cls.model_validate_json(text)
         except ValidationError as error:
             raise as_input_error(error) from error
-
-
-def as_input_error(error: ValidationError) -> InvalidInputError:
-    """The first thing that pydantic found wrong, in our words."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    field = str(first["loc"][0]) if first["loc"] else "document"
-    return InvalidInputError(f"{first['msg']}.", field=field)

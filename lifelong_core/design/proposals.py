@@ -7,8 +7,10 @@ from numpy.typing import ArrayLike
 from pydantic import Field
 
 from lifelong_core.arrays import Floats, Integers, as_groups, as_labels, as_prevalence
+from lifelong_core.design.fingerprint import ProblemFingerprint
 from lifelong_core.design.frozen import Frozen
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics.evidence import MOST_CLASSES_GUESSED
 from lifelong_core.metrics.scientific import normal_probability
 
 IMBALANCE = 2.0
@@ -78,6 +80,29 @@ def propose_answers(
     return tuple(found)
 
 
+def proposed_costs(fingerprint: ProblemFingerprint) -> Proposal | None:
+    """The costs that a risk above which one acts stands for (thesis Def. 2.57); None where there is no such risk.
+
+    Examples:
+        >>> proposed_costs(ProblemFingerprint(
+        ...     number_of_classes=2, decision_rule="cost_benefit", threshold_perspective="risk_threshold",
+        ...     risk_threshold=0.1, target_class=1,
+        ... )).value
+        ((0.0, 1.0), (9.0, 0.0))
+    """
+    risk, found = fingerprint.risk_threshold, fingerprint.target_class
+    if risk is None or found not in (0, 1) or fingerprint.number_of_classes != 2:
+        return None
+    if (fingerprint.decision_rule, fingerprint.threshold_perspective) != ("cost_benefit", "risk_threshold"):
+        return None
+    missed = float(f"{(1 - risk) / risk:.6g}")
+    return Proposal(
+        field="costs",
+        value=((0.0, 1.0), (missed, 0.0)) if found == 1 else ((0.0, missed), (1.0, 0.0)),
+        reason=f"To act above a risk of {risk:g} says that one missed case weighs as much as {missed:g} false alarms.",
+    )
+
+
 def _as_scores(probabilities: ArrayLike) -> Floats:
     scores = np.asarray(probabilities, dtype=np.float64)
     if scores.ndim != 2 or scores.shape[1] < 2:
@@ -90,7 +115,7 @@ def _classes(labels: ArrayLike, classes: int | None, scores: Floats | None) -> t
         return classes, "You said so."
     if scores is not None:
         return scores.shape[1], f"Each sample has {scores.shape[1]} scores."
-    largest = int(np.max(np.asarray(labels), initial=0))
+    largest = int(as_labels(labels, classes=MOST_CLASSES_GUESSED).max(initial=0))
     return max(largest + 1, 2), f"The largest label is {largest}."
 
 

@@ -1,13 +1,15 @@
 """From a fingerprint to a recommendation, and the questions that are still open on the way."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from lifelong_core.design.contradictions import contradictions_in
 from lifelong_core.design.explaining import step_of, warnings_among, without_related
 from lifelong_core.design.fingerprint import ProblemFingerprint
 from lifelong_core.design.loading import the_method
 from lifelong_core.design.method_schema import AdviceRule, Method, Question
+from lifelong_core.design.progress import used_answers
 from lifelong_core.design.recommendation import Advice, Recommendation, UnusedAnswer
 from lifelong_core.design.walk import Choices, WalkResult, walk
 from lifelong_core.errors import InvalidInputError
@@ -109,7 +111,7 @@ def checked_choices(method: Method, choices: GivenChoices | None) -> Choices:
     checked: dict[str, tuple[str, ...]] = {}
     known = {guide.id: guide for guide in method.guides}
     for name, given in (choices or {}).items():
-        options = (given,) if isinstance(given, str) else tuple(given)
+        options = tuple(str(option) for option in (given if isinstance(given, list | tuple) else (given,)))
         if name not in known:
             raise InvalidInputError(
                 f"there is no guide {name[:80]!r}.", field="choices", mend=f"Known: {', '.join(known)}."
@@ -136,17 +138,35 @@ def _refuse_contradictions(method: Method, fingerprint: ProblemFingerprint) -> N
         )
 
 
-def _refuse_forced(going: WalkResult, choices: Choices) -> None:
+class ForbiddenChoice(NamedTuple):
+    """A decision of a person for which the answers leave only another option."""
+
+    guide: str
+    option: str
+    """the one that is left"""
+    source: str
+
+
+def forbidden_choices(fingerprint: ProblemFingerprint, choices: Choices) -> tuple[ForbiddenChoice, ...]:
+    """The decisions that `recommend` would refuse for these answers."""
+    return tuple(_forbidden(walk(the_method(), fingerprint, choices), choices))
+
+
+def _forbidden(going: WalkResult, choices: Choices) -> Iterator[ForbiddenChoice]:
     for step in going.steps:
         row = step.rows[-1]
-        if row.forced_option is not None and choices.get(row.guide or "", (row.forced_option,)) != (
-            row.forced_option,
-        ):
-            raise InvalidInputError(
-                f"in {row.guide} only {row.forced_option} is right for these answers ({row.source}).",
-                field="choices",
-                mend=f"Leave {row.guide} out of the choices.",
-            )
+        guide, option = row.guide, row.forced_option
+        if guide is not None and option is not None and choices.get(guide, (option,)) != (option,):
+            yield ForbiddenChoice(guide, option, row.source)
+
+
+def _refuse_forced(going: WalkResult, choices: Choices) -> None:
+    for guide, option, source in _forbidden(going, choices):
+        raise InvalidInputError(
+            f"in {guide} only {option} is right for these answers ({source}).",
+            field="choices",
+            mend=f"Leave {guide} out of the choices.",
+        )
 
 
 def _named(method: Method, fields: Sequence[str]) -> list[str]:
@@ -170,11 +190,8 @@ def _unused(
     method: Method, fingerprint: ProblemFingerprint, choices: Choices, going: WalkResult
 ) -> tuple[UnusedAnswer, ...]:
     """An answer is of use where it would be asked for if it were not there; a choice where its guide was asked."""
-    fields = [
-        field
-        for field in fingerprint.given()
-        if field not in walk(method, fingerprint.answered(field, None), choices).needed
-    ]
+    used = used_answers(method, fingerprint, choices)
+    fields = [field for field in fingerprint.given() if field not in used]
     asked = {guide for step in going.steps for decision in step.decisions for guide in decision.guides()}
     return (
         *(UnusedAnswer(item=field, value=getattr(fingerprint, field)) for field in fields),

@@ -158,10 +158,16 @@ def at_target(
     ranking: Ranking, split: Ranking, *, metric: PerClassMetric, target_metric: PerClassMetric, target: float
 ) -> float:
     """`metric_at_target` of one class, from its rankings."""
-    says_the_same = metric is target_metric or any({metric, target_metric} <= pair for pair in COMPLEMENTS)
-    best = None if says_the_same else metric
-    threshold = cut_off(split, metric=target_metric, target=target, best=best)
+    threshold = target_cut_off(split, metric=metric, target_metric=target_metric, target=target)
     return value_at(ranking, threshold=threshold, metric=metric)
+
+
+def target_cut_off(
+    split: Ranking, *, metric: PerClassMetric, target_metric: PerClassMetric, target: float
+) -> float:
+    """Cut-off for `metric_at_target` of one class; nan if none reaches the target."""
+    says_the_same = metric is target_metric or any({metric, target_metric} <= pair for pair in COMPLEMENTS)
+    return cut_off(split, metric=target_metric, target=target, best=None if says_the_same else metric)
 
 
 def cut_off(

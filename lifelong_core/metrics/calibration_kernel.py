@@ -1,7 +1,7 @@
 """Canonical calibration errors with kernels: nearby predictions instead of bins or exactly equal ones."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal, Self, TypeAlias, get_args
 
 import numpy as np
@@ -116,7 +116,7 @@ def kernel_calibration_error(
         )
     generator = np.random.default_rng(rng)
     samples = reference.size
-    chosen = _draw(samples, as_subsample(subsample, PAIRED_SAMPLES), generator)
+    chosen = draw_subsample(samples, as_subsample(subsample, PAIRED_SAMPLES), generator)
     width = as_bandwidth(bandwidth, smallest=1 / LARGEST_NUMBER)
     if width is None:
         width = median_pairwise_distance(predicted[chosen], rng=generator)
@@ -153,7 +153,7 @@ def median_pairwise_distance(probabilities: ArrayLike, *, rng: int | np.random.G
         0.8485
     """
     predicted = as_probabilities(probabilities)
-    chosen = _draw(len(predicted), PAIRED_SAMPLES, np.random.default_rng(rng))
+    chosen = draw_subsample(len(predicted), PAIRED_SAMPLES, np.random.default_rng(rng))
     return float(np.median(distances_of_pairs(predicted[chosen]))) if chosen.size > 1 else float("nan")
 
 
@@ -202,7 +202,7 @@ def ece_kde(
     power = as_norm(norm)
     samples = reference.size
     default = max(FEWEST_EVALUATED, KERNEL_EVALUATIONS // max(samples, 1))
-    chosen = _draw(samples, as_subsample(subsample, default), np.random.default_rng(rng))
+    chosen = draw_subsample(samples, as_subsample(subsample, default), np.random.default_rng(rng))
     if samples < 2:
         return Estimate(float("nan"), float("nan"), chosen.size)
     nearby = _shares_nearby(reference, predicted, chosen, width)
@@ -239,7 +239,7 @@ def as_bandwidth(bandwidth: float | None, *, smallest: float) -> float | None:
     return bandwidth
 
 
-def _draw(samples: int, count: int, generator: np.random.Generator) -> Integers:
+def draw_subsample(samples: int, count: int, generator: np.random.Generator) -> Integers:
     """Indices of a random subsample without replacement, ascending; all, without a draw, if they suffice."""
     if count >= samples:
         return np.arange(samples)
@@ -280,7 +280,19 @@ def _root(squared: Estimate) -> Estimate:
 
 
 def _shares_nearby(labels: Integers, probabilities: Floats, chosen: Integers, bandwidth: float) -> Floats:
-    """Class shares among all other cases, weighted by Dirichlet kernels, at the chosen ones, shape (n, C).
+    """Class shares among all other cases, weighted by Dirichlet kernels, at the chosen ones, shape (n, C)."""
+    weights_at = dirichlet_kernel(probabilities, bandwidth)
+    members = np.eye(probabilities.shape[1])[labels]
+    shares = np.empty((chosen.size, probabilities.shape[1]))
+    for block in _blocks(chosen.size, labels.size):
+        masses = weights_at(chosen[block]) @ members
+        totals = masses.sum(axis=1, keepdims=True)
+        shares[block] = masses / np.where(totals > 0, totals, np.nan)
+    return shares
+
+
+def dirichlet_kernel(probabilities: Floats, bandwidth: float) -> Callable[[Integers], Floats]:
+    """Weights (n, N) of all cases at n of them, as parts of the largest of each row; none of a case at itself.
 
     In logarithms, so that nothing overflows and no weight underflows that is not negligible.
     """
@@ -288,20 +300,15 @@ def _shares_nearby(labels: Integers, probabilities: Floats, chosen: Integers, ba
     normaliser = log_gamma((exponents + 1).sum(axis=1)) - log_gamma(exponents + 1).sum(axis=1)
     is_zero = probabilities == 0
     is_positive = (~is_zero).T.astype(np.float64)
-    members = np.eye(probabilities.shape[1])[labels]
-    shares = np.empty((chosen.size, probabilities.shape[1]))
-    for block in _blocks(chosen.size, labels.size):
-        rows = chosen[block]
-        points = probabilities[rows]
-        weights = np.log(np.where(is_zero[rows], 1, points)) @ exponents.T
+
+    def weights_at(rows: Integers) -> Floats:
+        weights = np.log(np.where(is_zero[rows], 1, probabilities[rows])) @ exponents.T
         weights += normaliser
         if is_zero[rows].any():  # 0**0 = 1, and 0**x = 0
             weights[is_zero[rows].astype(np.float64) @ is_positive > 0] = -np.inf
         weights[np.arange(rows.size), rows] = -np.inf
         peaks = weights.max(axis=1, keepdims=True)
         weights -= np.where(np.isfinite(peaks), peaks, 0)
-        np.exp(weights, out=weights)
-        masses = weights @ members
-        totals = masses.sum(axis=1, keepdims=True)
-        shares[block] = masses / np.where(totals > 0, totals, np.nan)
-    return shares
+        return np.exp(weights, out=weights)
+
+    return weights_at

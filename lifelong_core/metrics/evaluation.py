@@ -17,7 +17,7 @@ from lifelong_core.metrics.net_benefit import net_benefit_from_probabilities
 from lifelong_core.metrics.scoring_rules import mean_surprise, naive_brier_score, skill
 from lifelong_core.metrics.workbench import Workbench
 
-Value: TypeAlias = float | Floats | Estimate
+Value: TypeAlias = float | Floats
 Evaluator: TypeAlias = Callable[[Workbench], Value]
 
 

@@ -9,7 +9,7 @@ is a miss of its own class and a false alarm for every other; BA, J, EC, NEC, RB
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
 
@@ -22,8 +22,6 @@ from lifelong_core.metrics.evaluation import EVALUATORS, Value
 from lifelong_core.metrics.scoring_rules import skill
 from lifelong_core.metrics.workbench import Workbench
 
-Number: TypeAlias = float | Floats
-
 
 def value_of(acronym: str, work: Workbench) -> Value:
     """Value of a metric over all samples.
@@ -31,7 +29,11 @@ def value_of(acronym: str, work: Workbench) -> Value:
     Raises:
         InvalidInputError: an input is missing, or a parameter does not fit.
     """
-    value = EVALUATORS[acronym](work)
+    return with_invalid(acronym, EVALUATORS[acronym](work), work)
+
+
+def with_invalid(acronym: str, value: Value, work: Workbench) -> Value:
+    """Value of a metric over all samples, from that on the samples with a valid output."""
     if not work.evidence.invalid.any():
         return value
     shares = _Shares.of(work)
@@ -81,14 +83,14 @@ class _Shares:
                 return self.of_all
 
 
-def _mixed(value: Number, share: Floats, worst: Number) -> Floats:
+def _mixed(value: Value, share: Floats, worst: Value) -> Floats:
     of_valid = np.where(
         share < 1, value, 0.0
     )  # without a valid sample it is undefined, which does not matter
     return np.where(share > 0, (1 - share) * of_valid + share * worst, of_valid)
 
 
-def _worst(acronym: str, work: Workbench, shares: _Shares) -> Number:
+def _worst(acronym: str, work: Workbench, shares: _Shares) -> Value:
     if METRICS[acronym].is_bounded:
         return METRICS[acronym].worst
     return _NAIVE[acronym](work, shares)
@@ -151,7 +153,7 @@ def _brier_skill_score(work: Workbench, shares: _Shares) -> float:
     return 0.0 if shares.of_all == 1 else skill(_brier_score(work, shares, naive), naive)
 
 
-_NAIVE: Mapping[str, Callable[[Workbench, _Shares], Number]] = MappingProxyType(
+_NAIVE: Mapping[str, Callable[[Workbench, _Shares], Value]] = MappingProxyType(
     {
         "WCK": _worst_kappa,
         "LR-": lambda _work, _shares: 1.0,
@@ -162,7 +164,7 @@ _NAIVE: Mapping[str, Callable[[Workbench, _Shares], Number]] = MappingProxyType(
 )
 """Values of a classifier that ignores the image, of metrics without a worst one; class shares are calibrated."""
 
-_MADE_OF_MEANS: Mapping[str, Callable[[Workbench, _Shares], Number]] = MappingProxyType(
+_MADE_OF_MEANS: Mapping[str, Callable[[Workbench, _Shares], Value]] = MappingProxyType(
     {
         "BA": lambda work, shares: float(_sensitivity(work, shares).mean()),
         "J": _youden_index,

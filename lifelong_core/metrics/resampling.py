@@ -23,16 +23,6 @@ units, each of so many random blocks, which estimate the same number."""
 
 
 @dataclass(frozen=True, eq=False)
-class DeletedConfusions:
-    """Confusion matrices of the data without each of some parts of one stratum."""
-
-    confusions: Floats
-    """shape (M, C, D)"""
-    multiplicity: Integers
-    """shape (M,), how many equal parts each stands for"""
-
-
-@dataclass(frozen=True, eq=False)
 class ConfusionBootstrap:
     """The confusion matrix of the data, of resampled data, and of the data without parts of them."""
 
@@ -40,8 +30,8 @@ class ConfusionBootstrap:
     """shape (C, D)"""
     replicates: Floats
     """shape (R, C, D)"""
-    left_out: tuple[DeletedConfusions, ...]
-    """one of each stratum"""
+    left_out: tuple[LeftOut, ...]
+    """confusion matrices (M, C, D) without parts of each stratum"""
 
     def of(self, metric: Callable[[Floats], Floats]) -> Bootstrap:
         """What a metric says of them all.
@@ -60,7 +50,7 @@ class ConfusionBootstrap:
         return Bootstrap(
             estimate=np.array(metric(self.observed[np.newaxis])[0], dtype=np.float64),
             replicates=metric(self.replicates),
-            left_out=tuple(LeftOut(metric(part.confusions), part.multiplicity) for part in self.left_out),
+            left_out=tuple(LeftOut(metric(part.values), part.multiplicity) for part in self.left_out),
         )
 
 
@@ -113,7 +103,7 @@ def bootstrap_confusions(
         observed=observed.reshape(classes, columns),
         replicates=drawn.reshape(replicates, classes, columns),
         left_out=tuple(
-            DeletedConfusions((observed - parts).reshape(-1, classes, columns), multiplicity)
+            LeftOut((observed - parts).reshape(-1, classes, columns), multiplicity)
             for parts, multiplicity in deleted
         ),
     )

@@ -12,6 +12,19 @@ from lifelong_core.design.method_schema import Question
 
 Sheet = dict[str, Any]
 
+ALL_ALIKE: Sheet = {
+    "class_scores_available": True,
+    "decision_rule": "argmax",
+    "unequal_severity": False,
+    "unequal_interest": False,
+    "prevalences_representative": False,
+    "class_contribution": "equal",
+    "calibration_assessment": False,
+    "dependent_cases": False,
+    "invalid_outputs": False,
+}
+"""All but the number of classes, of the traversal that thesis section 5.1.3 prints: BA and AUROC fit."""
+
 
 def values(question: Question, classes: int) -> st.SearchStrategy[Any]:
     """Any answer that the question takes, for that many classes."""

@@ -1,144 +1,274 @@
-"""The interview asks what is needed, nothing else, and ends in a complete fingerprint."""
+"""An interview as a value: answers, names, decisions, going back, and how far it has come."""
+
+import json
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifelong_core.design import ProblemFingerprint, contradictions, next_questions, recommend
-from lifelong_core.design.fingerprint import FIELDS
-from tests.unit.design.interviews import interview, sheets
+from lifelong_core.design import Interview, next_questions, propose_answers, recommend, start_interview
+from lifelong_core.design.loading import the_method
+from lifelong_core.design.progress import possible_questions
+from lifelong_core.errors import InvalidInputError
+from tests.unit.design.interviews import sheets
+from tests.unit.design.test_next_questions import SCREENING
+
+NAMES = ("benign", "malignant")
 
 
-def fields(questions):
-    return [question.field for question in questions]
+def conduct(interview: Interview, sheet):
+    """Every state on the way, answered from the sheet in the order in which questions are asked."""
+    states = [interview]
+    while (question := states[-1].question) is not None:
+        states.append(states[-1].answer(question.field, sheet[question.field]))
+    return states
 
 
-@given(sheet=sheets(), data=st.data())
-@settings(max_examples=40)
-def test_any_order_of_answers_asks_the_same_and_nothing_needless(sheet, data):
-    in_order = interview(sheet)
-    shuffled = interview(sheet, pick=lambda count: data.draw(st.integers(0, count - 1)))
-    assert shuffled == in_order
-    for field in in_order.given():
-        assert field in fields(next_questions(in_order.answered(field, None))), f"{field} was needless"
+def screening(**changes):
+    return conduct(start_interview(class_names=NAMES), {**SCREENING, **changes})[-1]
 
 
 @given(sheet=sheets())
-@settings(max_examples=40)
-def test_a_complete_interview_is_recommended_for_or_explained(sheet):
-    fingerprint = interview(sheet)
-    found = contradictions(fingerprint)
-    if not found:
-        assert recommend(fingerprint).unused == ()
-        return
-    with pytest.raises(ValueError, match="contradict each other"):
-        recommend(fingerprint)
+@settings(max_examples=10)
+def test_going_back_undoes_answer_by_answer(sheet):
+    states = conduct(start_interview(), sheet)
+    back = states[-1]
+    for before in reversed(states[:-1]):
+        back = back.back()
+        assert back == before
+        assert Interview.from_json(back.to_json()) == back
+    with pytest.raises(InvalidInputError, match="nothing to go back to"):
+        back.back()
 
 
 @given(sheet=sheets(), data=st.data())
-@settings(max_examples=30)
-def test_every_mend_ends_its_contradiction(sheet, data):
-    fingerprint = ProblemFingerprint(**sheet)
-    for contradiction in contradictions(fingerprint):
-        assert contradiction.explanation.endswith(".")
-        for mend in contradiction.mends:
-            mended = fingerprint.with_answers(mend.answers)
-            assert contradiction.id not in {other.id for other in contradictions(mended)}, mend.text
+@settings(max_examples=10)
+def test_progress_is_honest_and_never_goes_backwards_by_answering(sheet, data):
+    interview, states, asked = start_interview(), [], 0
+    while interview.question is not None:
+        states.append((interview.progress, asked))
+        may_come = sorted(possible_questions(the_method(), interview.fingerprint, {}))
+        certain = [question.field for question in next_questions(interview.fingerprint)]
+        assert set(certain) <= set(may_come)
+        field = data.draw(st.sampled_from(may_come if data.draw(st.integers(0, 3)) == 0 else certain))
+        asked += field in certain
+        interview = interview.answer(field, sheet[field])
+    end = interview.progress
+    assert (end.certain, end.possible, end.share) == (0, 0, 1)
+    for progress, before in states:
+        assert progress.certain <= asked - before <= progress.possible
+        assert progress.share < 1
+    shares = [progress.share for progress, _ in states]
+    assert shares == sorted(shares)
 
 
-def test_the_first_questions_are_few_and_in_order():
-    assert fields(next_questions(ProblemFingerprint())) == [
-        "number_of_classes",
-        "class_scores_available",
-        "dependent_cases",
-        "invalid_outputs",
-    ]
+def test_progress_moves_with_every_question_asked():
+    shares = [state.progress.share for state in conduct(start_interview(), SCREENING)]
+    assert shares == sorted(set(shares))
+    assert shares[0] == 0
+    assert shares[-1] == 1
 
 
-@given(sheet=sheets(), data=st.data())
-@settings(max_examples=40)
-def test_every_question_is_in_the_order_of_the_interview(sheet, data):
-    known = data.draw(st.sets(st.sampled_from(FIELDS)))
-    asked = fields(next_questions(ProblemFingerprint(**{field: sheet[field] for field in known})))
-    assert asked == sorted(asked, key=FIELDS.index)
-    assert not set(asked) & known
+def test_an_answer_that_became_useless_stays_and_counts_for_nothing():
+    changed = screening().answer("decision_rule", "argmax")
+    assert changed.fingerprint.target_value == 0.95
+    assert "target_value" in changed.history
+    used = set(SCREENING) - {"target_class", "target_metric", "target_value"}
+    assert changed.progress.answered == len(used)
 
 
-SCREENING = {
-    "number_of_classes": 2,
-    "class_scores_available": True,
-    "decision_rule": "target_value",
-    "target_class": 1,
-    "target_metric": "TPR",
-    "target_value": 0.95,
-    "unequal_severity": True,
-    "costs_available": True,
-    "costs": ((0.0, 1.0), (20.0, 0.0)),
-    "prevalences_representative": True,
-    "predictive_values": "important",
-    "calibration_assessment": False,
-    "dependent_cases": True,
-    "grouping_variable": "patient",
-    "invalid_outputs": False,
+def test_names_answer_how_many_classes_there_are():
+    interview = start_interview(class_names=NAMES)
+    assert interview.fingerprint.number_of_classes == 2
+    assert interview.question.field == "class_scores_available"
+    assert interview.history == ()
+    assert interview.progress.answered == 1
+
+
+def test_names_can_be_given_later():
+    interview = start_interview(answers={"N_CLASSES": 3, "FP5.1": True}).named(NAMES)
+    assert interview.fingerprint.number_of_classes == 2
+    assert interview.history == ("class_scores_available",)
+
+
+def test_another_number_of_classes_drops_the_names():
+    named = start_interview(class_names=["a", "b", "c", "d", "e"])
+    assert named.answer("number_of_classes", 5) == named
+    other = named.answer("number_of_classes", 2)
+    assert other.class_names is None
+    assert other.history == ("number_of_classes",)
+    assert named.answer("number_of_classes", None).question.field == "number_of_classes"
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "a"], ["a", "b\x1b[2J"], ["a", ""], ["a", 1], "ab"])
+def test_names_that_are_none_are_refused(names):
+    with pytest.raises(InvalidInputError) as caught:
+        start_interview(class_names=names)
+    assert caught.value.field == "class_names"
+
+
+def test_what_is_answered_again_moves_to_the_end():
+    interview = start_interview(answers={"FP5.1": True, "FP4.3": False, "FP5.3": False})
+    again = interview.answer("FP5.1", False)
+    assert again.history == ("dependent_cases", "invalid_outputs", "class_scores_available")
+    assert interview.answer("FP4.3", None).history == ("class_scores_available", "invalid_outputs")
+
+
+def test_what_data_says_can_be_taken_over():
+    proposals = propose_answers([0, 0, 0, 1], groups=["a", "a", "b", "c"])
+    interview = start_interview(class_names=NAMES).with_answers(
+        {item.field: item.value for item in proposals}
+    )
+    assert interview.class_names == NAMES
+    assert interview.history == ("class_imbalance", "dependent_cases")
+
+
+def test_contradictions_come_after_the_questions_and_are_mended_by_one_call():
+    interview = screening().answer("costs", [[0, 1], [1, 0]])
+    assert interview.stage == "contradictions"
+    assert interview.open_choices == ()
+    (found,) = interview.contradictions
+    asked = interview.with_answers(found.mends[1].answers)
+    assert (asked.contradictions, asked.question.field) == ((), "costs")
+    assert "costs" not in asked.history
+    assert asked.answer("costs", [[0, 1], [9, 0]]).stage == "complete"
+
+
+LEFT_OPEN = {
+    **SCREENING,
+    "decision_rule": "argmax",
+    "unequal_severity": False,
+    "unequal_interest": False,
+    "class_imbalance": True,
+    "imbalance_compensation": True,
+    "predictive_values": "unclear",
 }
 
 
-def test_a_screening_task_needs_fifteen_answers():
-    assert interview(SCREENING).given() == tuple(SCREENING)
+def test_what_no_source_decides_is_left_to_the_person():
+    interview = screening(**LEFT_OPEN)
+    assert interview.stage == "choices"
+    guides = {guide.guide: guide for guide in interview.open_choices}
+    assert list(guides) == ["DG2.3", "DG3.4"]
+    assert all(guide.arguments for guide in guides.values())
+    decided = interview.choose("DG2.3", "MCC").choose("DG3.4", "F_beta")
+    assert decided.stage == "complete"
+    assert decided.history[-2:] == ("DG2.3", "DG3.4")
+    assert [guide.guide for guide in decided.back().open_choices] == ["DG3.4"]
+    assert decided.recommendation().choices == {"DG2.3": ("MCC",), "DG3.4": ("F_beta",)}
 
 
-def test_going_back_drops_nothing():
-    complete = interview(SCREENING)
-    back = complete.answered("decision_rule", None)
-    assert fields(next_questions(back)) == ["decision_rule"]
-    assert back.target_value == 0.95
-    assert next_questions(back.answered("decision_rule", "target_value")) == ()
-
-
-def test_what_another_answer_made_useless_is_kept_and_named():
-    changed = interview(SCREENING).answered("decision_rule", "cost_benefit")
-    sheet = {**SCREENING, "threshold_perspective": "explicit_costs"}
-    complete = interview(sheet, start=changed)
-    unused = {answer.item: answer.value for answer in recommend(complete).unused}
-    assert unused == {"target_metric": "TPR", "target_value": 0.95, "target_class": 1}
-
-
-def test_without_scores_nobody_is_asked_how_decisions_are_made():
-    asked = fields(next_questions(ProblemFingerprint(number_of_classes=3, class_scores_available=False)))
-    assert "decision_rule" not in asked
-    assert {"unequal_severity", "prevalences_representative"} <= set(asked)
-    assert not [field for field in asked if field.startswith("calibration")]
-
-
-def test_a_choice_of_a_person_saves_the_questions_of_its_guide():
-    known = {**SCREENING, "predictive_values": None}
-    fingerprint = ProblemFingerprint(**known)
-    assert fields(next_questions(fingerprint)) == ["predictive_values"]
-    assert next_questions(fingerprint, choices={"DG4.1": "AUROC"}) == ()
-
-
-def test_target_prevalences_are_asked_for_only_where_they_are_known():
-    known = {
-        "number_of_classes": 2,
-        "class_scores_available": True,
-        "decision_rule": "argmax",
-        "unequal_severity": False,
-        "unequal_interest": False,
+def test_a_decision_may_ask_for_more():
+    sheet = {
+        **LEFT_OPEN,
         "prevalences_representative": False,
-        "class_contribution": "target_prevalences",
+        "class_contribution": "equal",
+        "target_prevalences_known": True,
+        "target_prevalences": (0.9, 0.1),
     }
-    fingerprint = ProblemFingerprint(**known)
-    assert fields(next_questions(fingerprint))[0] == "target_prevalences_known"
-    assert (
-        fields(next_questions(fingerprint.answered("target_prevalences_known", True)))[0]
-        == "target_prevalences"
-    )
-    assert "target_prevalences" not in fields(
-        next_questions(fingerprint.answered("target_prevalences_known", False))
-    )
+    settled = screening(**sheet)
+    assert settled.stage == "complete"
+    asked = settled.choose("DG2.2", "EC")
+    assert (asked.stage, asked.question.field) == ("questions", "target_prevalences_known")
+    (metric, *_) = conduct(asked, sheet)[-1].recommendation().metrics
+    assert (metric.metric, metric.parameters["prevalence"]) == ("EC", (0.9, 0.1))
+    assert asked.choose("DG2.2", None).stage == "complete"
 
 
-def test_a_question_is_a_document_for_other_programs():
-    document = next_questions(ProblemFingerprint())[0].model_dump(mode="json")
-    assert document["id"] == "N_CLASSES"
-    assert "applies" not in document
+def test_a_decision_against_the_only_right_option_is_a_contradiction_with_a_mend():
+    answers = {
+        "number_of_classes": 3,
+        "class_scores_available": False,
+        "unequal_severity": False,
+        "unequal_interest": True,
+        "importance_mismatch": False,
+        "prevalences_representative": True,
+        "class_imbalance": True,
+        "imbalance_compensation": True,
+        "class_weights": [1, 1, 5],
+        "predictive_values": "unimportant",
+        "dependent_cases": False,
+        "invalid_outputs": False,
+    }
+    interview = start_interview(answers={"DG2.3": "BA", **answers})
+    assert interview.stage == "contradictions"
+    (found,) = interview.contradictions
+    assert "only NEC is right" in found.explanation
+    mended = interview.with_answers(found.mends[0].answers)
+    assert mended.stage == "complete"
+    assert "NEC" in {metric.metric for metric in mended.recommendation().metrics}
+
+
+@pytest.mark.parametrize(
+    ("guide", "options"),
+    [("DG9", "BA"), ("DG9", None), ("DG2.3", "AC"), ("DG2.3", ["BA", "MCC"]), ("DG2.3", []), ("DG2.3", [1])],
+)
+def test_what_no_guide_offers_is_refused(guide, options):
+    with pytest.raises(InvalidInputError):
+        start_interview().choose(guide, options)
+
+
+def test_an_incomplete_interview_says_what_is_missing():
+    with pytest.raises(InvalidInputError, match=r"answers are missing: FP2\.6"):
+        start_interview(answers={"N_CLASSES": 2, "FP5.1": True}).recommendation()
+
+
+def test_its_recommendation_is_that_of_its_fingerprint():
+    assert screening().recommendation() == recommend(screening().fingerprint)
+
+
+def test_equal_interviews_are_equal_documents():
+    one = start_interview(answers={"DG2.3": "BA", "DG3.1": ["TNR"]})
+    other = start_interview(answers={"DG3.1": "TNR", "DG2.3": "BA"})
+    assert json.loads(one.to_json())["choices"] == {"DG2.3": ["BA"], "DG3.1": ["TNR"]}
+    assert one.to_document()["choices"] == other.to_document()["choices"]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"history": ["decision_rule"]}, "history"),
+        ({"history": ["FP5.1"]}, "history"),
+        ({"history": ["class_scores_available"] * 2}, "history"),
+        ({"class_names": ["a", "b", "c"]}, "class_names"),
+        ({"choices": {"DG2.3": ["AC"]}}, "choices"),
+        ({"choices": {"DG9": ["AC"]}}, "choices"),
+        ({"fingerprint": {"decision_rule": "dice"}}, "fingerprint.decision_rule"),
+        ({"surprise": 1}, "surprise"),
+        ({"schema_version": 2}, "schema_version"),
+    ],
+)
+def test_a_damaged_document_is_refused_by_name(change, field):
+    document = start_interview(answers={"N_CLASSES": 2, "FP5.1": True}).to_document()
+    with pytest.raises(InvalidInputError) as caught:
+        Interview.from_document(document | change)
+    assert caught.value.field == field
+
+
+def test_every_guide_can_be_chosen_and_withdrawn():
+    for guide in the_method().guides:
+        chosen = start_interview().choose(guide.id, guide.options[-1].id)
+        assert chosen.history == (guide.id,)
+        assert chosen.back() == start_interview()
+
+
+@pytest.mark.parametrize(("found", "costs"), [(1, ((0, 1), (9, 0))), (0, ((0, 9), (1, 0)))])
+def test_a_risk_proposes_the_costs_that_it_stands_for(found, costs):
+    sheet = {
+        **SCREENING,
+        "decision_rule": "cost_benefit",
+        "threshold_perspective": "risk_threshold",
+        "risk_threshold": 0.1,
+        "threshold_range": False,
+        "target_class": found,
+        "costs": costs,
+    }
+    states = conduct(start_interview(), sheet)
+    proposals = {state.question.field: state.proposal for state in states[:-1] if state.proposal is not None}
+    assert {field: item.value for field, item in proposals.items()} == {"costs": costs}
+    assert "weighs as much as 9 false alarms" in proposals["costs"].reason
+    assert states[-1].contradictions == ()
+
+
+def test_without_a_risk_no_costs_are_proposed():
+    assert [state.proposal for state in conduct(start_interview(), SCREENING)] == [None] * 16

@@ -90,6 +90,7 @@ def test_a_person_confirms_them():
     [
         ({"labels": []}, "labels"),
         ({"labels": [0.5]}, "labels"),
+        ({"labels": ["benign", "malignant"]}, "labels"),
         ({"labels": [0, 5], "classes": 2}, "labels"),
         ({"labels": [0, 1], "probabilities": [0.5, 0.5]}, "probabilities"),
         ({"labels": [0, 1], "probabilities": [[0.5, 0.5]]}, "probabilities"),

@@ -8,20 +8,9 @@ from hypothesis import given, settings
 from lifelong_core.design import ProblemFingerprint, Recommendation, contradictions, recommend
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS
-from tests.unit.design.interviews import interview, sheets
+from tests.unit.design.interviews import ALL_ALIKE, interview, sheets
 
-TRAVERSAL = {
-    "number_of_classes": 8,
-    "class_scores_available": True,
-    "decision_rule": "argmax",
-    "unequal_severity": False,
-    "unequal_interest": False,
-    "prevalences_representative": False,
-    "class_contribution": "equal",
-    "calibration_assessment": False,
-    "dependent_cases": False,
-    "invalid_outputs": False,
-}
+TRAVERSAL = {"number_of_classes": 8, **ALL_ALIKE}
 """Thesis section 5.1.3."""
 
 

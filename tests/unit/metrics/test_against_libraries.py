@@ -1,7 +1,7 @@
-"""The pool beside scikit-learn and torchmetrics: the same where they are right, and each case known where they are not.
+"""The pool beside scikit-learn, torchmetrics and netcal: the same where they are right, and each case known where not.
 
-More of the latter, of scores: `test_scoring_rules`. MetricsReloaded and netcal are not installed here; where they
-differ is in the reference file of the golden test.
+More of the latter, of scores: `test_scoring_rules`. MetricsReloaded is not installed here; where it differs is in the
+reference file of the golden test.
 """
 
 import importlib
@@ -14,7 +14,7 @@ from sklearn import metrics as sklearn_metrics
 from sklearn.exceptions import UndefinedMetricWarning
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics import compute_metrics, linear_costs
+from lifelong_core.metrics import compute_metrics, linear_costs, reliability_diagram
 from tests.unit.metrics.labelled_cases import simulated
 
 CLASSES = 4
@@ -209,3 +209,30 @@ def test_torchmetrics_takes_logits_for_probabilities(torch, torchmetrics):
     assert float(theirs) == pytest.approx(1 - 1 / (1 + math.exp(-3)), abs=1e-5)
     with pytest.raises(InvalidInputError, match="sum to 1"):
         compute_metrics(["ECE"], labels=[0], probabilities=scores)
+
+
+@pytest.fixture(scope="module")
+def netcal():
+    """Only here: it takes seconds to import."""
+    return importlib.import_module("netcal.metrics")
+
+
+@pytest.mark.parametrize("bins", [1, 7, 15])
+def test_agrees_with_netcal(netcal, bins):
+    assert found("ECE", bins=bins) == pytest.approx(netcal.ECE(bins).measure(PROBABILITIES, LABELS))
+
+
+def test_netcal_takes_two_classes_for_one(netcal):
+    labels, probabilities = simulated(400, classes=2, sharpness=2.0)
+    theirs = netcal.ECE(5).measure(probabilities, labels)
+    ours = compute_metrics(["ECE", "CWCE"], labels=labels, probabilities=probabilities, bins=5)
+    # The scores of the second class are binned, whichever class is the likelier: that is a class-wise error.
+    assert theirs == pytest.approx(ours["CWCE"])
+    assert theirs != pytest.approx(ours["ECE"], rel=0.01)
+
+
+def test_what_netcal_calls_mce_is_the_largest_gap_of_any_bin(netcal):
+    diagram = reliability_diagram(LABELS, PROBABILITIES, bins=10)
+    gaps = np.abs(diagram.confidence - diagram.frequency)
+    assert netcal.MCE(10).measure(PROBABILITIES, LABELS) == pytest.approx(np.nanmax(gaps))
+    assert found("MCE", bins=10) != pytest.approx(np.nanmax(gaps))  # the marginal error of each class

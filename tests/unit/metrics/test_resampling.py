@@ -52,9 +52,9 @@ def test_groups_are_drawn_together():
         assert (found == confusion_matrix(labels[rows], decisions[rows], classes=3)).all()
     (part,) = resampled.left_out
     expected = [confusion_matrix(labels[groups != key], decisions[groups != key], classes=3) for key in keys]
-    order = np.lexsort(part.confusions.reshape(len(keys), -1).T)
+    order = np.lexsort(part.values.reshape(len(keys), -1).T)
     sorted_expected = np.array(expected)[np.lexsort(np.array(expected).reshape(len(keys), -1).T)]
-    assert (part.confusions[order] == sorted_expected).all()
+    assert (part.values[order] == sorted_expected).all()
 
 
 def test_groups_may_be_drawn_within_classes():
@@ -63,7 +63,7 @@ def test_groups_may_be_drawn_within_classes():
     groups = np.arange(90) // 3
     resampled = bootstrap_confusions(labels, decisions, classes=2, groups=groups, stratified=True)
     assert (resampled.replicates.sum(axis=2) == [30, 60]).all()
-    assert [len(part.confusions) for part in resampled.left_out] == [10, 20]
+    assert [len(part.values) for part in resampled.left_out] == [10, 20]
 
 
 def test_two_models_are_judged_on_the_same_draws():
@@ -117,8 +117,8 @@ def test_blocks_estimate_the_same_acceleration():
     labels, decisions = simulated(6000, classes=2, right=0.98)
     counted = bootstrap_confusions(labels, decisions, classes=2, replicates=1)
     in_blocks = bootstrap_confusions(labels, decisions, classes=2, replicates=1, groups=np.arange(6000))
-    assert len(in_blocks.left_out[0].confusions) == DELETIONS
-    assert in_blocks.left_out[0].confusions.sum(axis=(1, 2)).tolist() == [5970] * DELETIONS
+    assert len(in_blocks.left_out[0].values) == DELETIONS
+    assert in_blocks.left_out[0].values.sum(axis=(1, 2)).tolist() == [5970] * DELETIONS
     expected, found = (data.of(accuracies).acceleration() for data in (counted, in_blocks))
     assert -0.03 < expected < -0.01
     assert found == pytest.approx(expected, abs=0.006)
@@ -128,7 +128,7 @@ def test_many_classes_are_left_out_in_blocks_too():
     rng = np.random.default_rng(0)
     labels, decisions = rng.integers(30, size=(2, 3000))
     resampled = bootstrap_confusions(labels, decisions, classes=30, replicates=5)
-    assert len(resampled.left_out[0].confusions) == DELETIONS
+    assert len(resampled.left_out[0].values) == DELETIONS
     assert resampled.of(sensitivity).replicates.shape == (5, 30)
 
 

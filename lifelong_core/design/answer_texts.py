@@ -1,0 +1,285 @@
+"""Answers as a person types and reads them: yes, the number of an option, 10 %, a class by its name, rows of costs."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+from lifelong_core.design.fingerprint import ProblemFingerprint
+from lifelong_core.design.input_errors import shown
+from lifelong_core.design.method_schema import Question
+from lifelong_core.errors import InvalidInputError
+
+YES_NO: Mapping[str, bool] = MappingProxyType(
+    {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+)
+
+NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,3})?")
+PERCENT = re.compile(r"\s+%")
+NAMED_NUMBER = re.compile(
+    r"(?P<name>.+?)\s*[:=]\s*(?P<number>[-+.\deE]+(?:,\d+(?=[\s,;]|$))?(?:\s*%)?)(?:[\s,;]+|$)"
+)
+DECIMAL_COMMA = re.compile(r"\d,\d")
+
+
+def parse_answer(question: Question, text: str, *, class_names: Sequence[str] | None = None) -> object:
+    """The answer that a person typed, as `Interview.answer` takes it.
+
+    What is understood: yes and no; an option by its number, its label or its value, or by the beginning of one where
+    that is clear; numbers, also as '10 %'; a class by its name or its number, from 0; a value for each class as '0.9,
+    0.1' or 'benign: 0.9, malignant: 0.1'; a matrix as rows, '0, 1; 9, 0', on lines of their own or as JSON.
+
+    Raises:
+        InvalidInputError: it is no answer to this question; the message says what would be one.
+
+    Examples:
+        >>> from lifelong_core.design import next_questions
+        >>> classes, scores, *_ = next_questions(ProblemFingerprint())
+        >>> parse_answer(classes, "2"), parse_answer(scores, "y")
+        (2, True)
+        >>> parse_answer(scores, "perhaps")
+        Traceback (most recent call last):
+        ...
+        lifelong_core.errors.InvalidInputError: class_scores_available: expected yes or no, got 'perhaps'. \
+Type y (yes, scores) or n (no, decisions only).
+    """
+    given = " ".join(text.split()) if question.kind != "matrix" else text.strip()
+    if not given:
+        raise _refusal(question, "expected an answer, got nothing.")
+    match question.kind:
+        case "choice" | "yes_no":
+            return _option(question, given)
+        case "class":
+            value: object = _class(question, given, class_names or ())
+        case "class_values":
+            value = _class_values(question, given, class_names or ())
+        case "matrix":
+            value = _matrix(question, given)
+        case "count":
+            value = _whole_number(question, given)
+        case "number":
+            value = _number(question, given)
+        case "text":
+            value = given
+    _check(question, value)
+    return value
+
+
+def parse_number(text: str) -> float | None:
+    """A number, or a percentage, that stands alone; None where it is neither.
+
+    Examples:
+        >>> parse_number("10 %"), parse_number("1e-3"), parse_number("0,1")
+        (0.1, 0.001, None)
+    """
+    joined = PERCENT.sub("%", text.strip())
+    digits = joined.removesuffix("%")
+    if not NUMBER.fullmatch(digits):
+        return None
+    return float(Decimal(digits) / 100 if joined.endswith("%") else Decimal(digits))
+
+
+def format_answer(question: Question, value: object, *, class_names: Sequence[str] | None = None) -> str:
+    """An answer as a person reads it; `parse_answer` reads it back.
+
+    Examples:
+        >>> from lifelong_core.design.loading import the_method
+        >>> shares = the_method().question("target_prevalences")
+        >>> format_answer(shares, (0.9, 0.1), class_names=["benign", "malignant"])
+        'benign: 0.9, malignant: 0.1'
+        >>> format_answer(the_method().question("costs"), ((0.0, 1.0), (9.0, 0.0)))
+        '0, 1; 9, 0'
+    """
+    entries: Any = value
+    match question.kind:
+        case "choice" | "yes_no":
+            return question.describe(value)
+        case "class" if class_names and 0 <= entries < len(class_names):
+            return str(class_names[entries])
+        case "class_values":
+            numbers = [_plain(entry) for entry in entries]
+            if not class_names or len(class_names) != len(numbers) or not _can_be_listed(class_names):
+                return ", ".join(numbers)
+            return ", ".join(f"{name}: {number}" for name, number in zip(class_names, numbers, strict=True))
+        case "matrix":
+            return "; ".join(", ".join(_plain(entry) for entry in row) for row in entries)
+        case "number":
+            return _plain(entries)
+        case _:
+            return str(value)
+
+
+def _refusal(question: Question, message: str, mend: str | None = None) -> InvalidInputError:
+    return InvalidInputError(message, field=question.field, mend=mend or f"For example: {question.example}")
+
+
+def _check(question: Question, value: object) -> None:
+    """Bounds and sums, as the fingerprint knows them, with an example."""
+    try:
+        ProblemFingerprint().answered(question.field, value)
+    except InvalidInputError as error:
+        raise _refusal(question, error.message) from error
+
+
+def _option(question: Question, text: str) -> object:
+    typed = text.casefold()
+    if question.kind == "yes_no" and typed in YES_NO:
+        return YES_NO[typed]
+    if text.isdecimal() and 1 <= int(text[:4]) <= len(question.answers):
+        return question.answers[int(text[:4]) - 1].value
+    names = [(name.casefold(), option.value) for option in question.answers for name in _names(option)]
+    for fits in (str.__eq__, str.startswith):
+        found = {value for name, value in names if fits(name, typed)}
+        if len(found) == 1:
+            return found.pop()
+        if len(found) > 1:
+            which = " or ".join(option.label for option in question.answers if option.value in found)
+            raise _refusal(question, f"{shown(text)} may be {which}.", "Type more of it, or its number.")
+    if question.kind == "yes_no":
+        labels = {option.value: option.label for option in question.answers}
+        raise _refusal(
+            question,
+            f"expected yes or no, got {shown(text)}.",
+            f"Type y ({labels[True]}) or n ({labels[False]}).",
+        )
+    numbered = ", ".join(
+        f"{number} {option.label}" for number, option in enumerate(question.answers, start=1)
+    )
+    raise _refusal(question, f"{shown(text)} is none of the answers.", f"Type a number: {numbered}.")
+
+
+def _names(option: Any) -> tuple[str, str]:
+    return option.label, str(option.value)
+
+
+def _class(question: Question, text: str, names: Sequence[str]) -> int:
+    typed = text.casefold()
+    folded = [name.casefold() for name in names]
+    if folded.count(typed) == 1:
+        return folded.index(typed)
+    if text in names:
+        return list(names).index(text)
+    are_numbers = any(name.isdecimal() for name in names)
+    if text.isdecimal() and not are_numbers and (not names or int(text[:9]) < len(names)):
+        return int(text[:9])
+    found = [k for k, name in enumerate(folded) if name.startswith(typed)]
+    if len(found) == 1:
+        return found[0]
+    if not names:
+        raise _refusal(
+            question,
+            f"expected the number of a class, got {shown(text)}.",
+            "The classes have no names here. The first one is 0, the second 1.",
+        )
+    known = ", ".join(name if are_numbers else f"{k} {name}" for k, name in enumerate(names))
+    raise _refusal(
+        question, f"{shown(text)} is none of the classes.", f"Type a name or a number: {known}."[:1000]
+    )
+
+
+def _number(question: Question, text: str) -> float:
+    """A number, or a percentage."""
+    if DECIMAL_COMMA.search(text):
+        raise _refusal(
+            question,
+            f"{shown(text)} may be one number or two.",
+            f"Write decimals with a point: {text.replace(',', '.')}.",
+        )
+    value = parse_number(text)
+    if value is None:
+        raise _refusal(question, f"expected a number, got {shown(text)}.")
+    return value
+
+
+def _whole_number(question: Question, text: str) -> int:
+    if not text.isdecimal() or len(text) > 9:
+        raise _refusal(question, f"expected a whole number, got {shown(text)}.")
+    return int(text)
+
+
+def _class_values(question: Question, text: str, names: Sequence[str]) -> tuple[float, ...]:
+    if text.startswith("["):
+        values = _json_rows(question, f"[{text}]")[0]
+    elif ":" in text or "=" in text:
+        values = _named_values(question, text, names)
+    else:
+        values = _numbers(question, text)
+    if names and len(values) != len(names):
+        raise _refusal(
+            question,
+            f"expected {len(names)} numbers, one for each class, got {len(values)}.",
+            f"In this order: {', '.join(names)}. Write decimals with a point.",
+        )
+    return values
+
+
+def _numbers(question: Question, text: str) -> tuple[float, ...]:
+    """Numbers separated by commas, blanks, or both."""
+    parts = PERCENT.sub("%", text).replace(";", " ").split()
+    if len(parts) > 1 and any(DECIMAL_COMMA.search(part) for part in parts):
+        raise _refusal(
+            question,
+            f"{shown(text)} may be read in several ways.",
+            "Write decimals with a point, and a blank between the numbers: 0.9 0.1.",
+        )
+    return tuple(_number(question, part) for part in " ".join(parts).replace(",", " ").split())
+
+
+def _named_values(question: Question, text: str, names: Sequence[str]) -> tuple[float, ...]:
+    given: dict[int, float] = {}
+    position = 0
+    while position < len(text):
+        entry = NAMED_NUMBER.match(text, position)
+        if entry is None:
+            raise _refusal(question, f"expected a class and its number, got {shown(text[position:])}.")
+        index = _class(question, entry["name"], names)
+        if index in given:
+            raise _refusal(question, f"there are two numbers for the class {shown(entry['name'])}.")
+        given[index] = _number(question, entry["number"])
+        position = entry.end()
+    missing = [name for k, name in enumerate(names) if k not in given]
+    if missing or sorted(given) != list(range(len(given))):
+        raise _refusal(
+            question, f"expected a number for each class; missing: {', '.join(missing) or 'some'}."
+        )
+    return tuple(given[k] for k in range(len(given)))
+
+
+def _matrix(question: Question, text: str) -> tuple[tuple[float, ...], ...]:
+    if text.startswith("["):
+        return _json_rows(question, text)
+    lines = [line for line in re.split(r"[;\n]", text) if line.strip()]
+    rows = tuple(_numbers(question, line) for line in lines)
+    if len(rows) < 2:
+        raise _refusal(
+            question,
+            "expected one row of numbers for each true class.",
+            "Put a semicolon between the rows: 0, 1; 9, 0 - a row for each true class, a column for each decision.",
+        )
+    return rows
+
+
+def _json_rows(question: Question, text: str) -> tuple[tuple[float, ...], ...]:
+    try:
+        rows: Any = json.loads(text)
+        return tuple(tuple(float(entry) for entry in row) for row in rows)
+    except (ValueError, TypeError, RecursionError, OverflowError) as error:
+        raise _refusal(question, f"expected numbers in brackets, got {shown(text)}.") from error
+
+
+def _can_be_listed(names: Sequence[str]) -> bool:
+    """Whether names can stand before their values without being torn apart."""
+    folded = {name.casefold() for name in names}
+    return len(folded) == len(names) and not any(re.search(r"[,;:=]|\s\s|^\[", name) for name in names)
+
+
+def _plain(number: float) -> str:
+    """As short as it can be without being another number.
+
+    Examples:
+        >>> _plain(9.0), _plain(0.05)
+        ('9', '0.05')
+    """
+    return repr(float(number)).removesuffix(".0")

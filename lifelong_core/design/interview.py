@@ -1,0 +1,255 @@
+"""Where an interview stands: what was answered and decided, what comes next, and how to go back."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Self, TypeAlias, cast
+
+from pydantic import field_validator, model_validator
+
+from lifelong_core.design.contradictions import Contradiction, contradictions
+from lifelong_core.design.fingerprint import Name, ProblemFingerprint, field_of
+from lifelong_core.design.frozen import FrozenDocument
+from lifelong_core.design.input_errors import shown
+from lifelong_core.design.loading import the_method
+from lifelong_core.design.method_schema import Mend, Question
+from lifelong_core.design.progress import Progress, progress_of
+from lifelong_core.design.proposals import Proposal, proposed_costs
+from lifelong_core.design.recommendation import GuideOutcome, Recommendation
+from lifelong_core.design.recommending import checked_choices, forbidden_choices, next_questions, recommend
+from lifelong_core.errors import InvalidInputError
+
+SCHEMA_VERSION = 1
+
+Stage: TypeAlias = Literal["questions", "contradictions", "choices", "complete"]
+"""What is to be done next: answer, mend what cannot all be meant, decide where several metrics fit, or nothing."""
+
+
+class Interview(FrozenDocument):
+    """Where an interview stands; every change gives a new value, and it is kept as JSON.
+
+    Answers that a later change made unneeded stay, and count for nothing.
+
+    Examples:
+        >>> interview = start_interview(class_names=["benign", "malignant"])
+        >>> interview.question.question
+        'Does the algorithm give a score for every class, or only its decision?'
+        >>> interview = interview.answer("FP5.1", True).answer("FP2.6", "argmax")
+        >>> interview.history, interview.stage
+        (('class_scores_available', 'decision_rule'), 'questions')
+        >>> interview.back().question.field
+        'decision_rule'
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    fingerprint: ProblemFingerprint = ProblemFingerprint()
+    choices: Mapping[str, tuple[str, ...]] = {}
+    """guide -> options that a person decided for, in the order of the method"""
+    history: tuple[str, ...] = ()
+    """fields and guides, each once, in the order in which they were answered last"""
+    class_names: tuple[Name, ...] | None = None
+    """one for each class: they answer how many there are"""
+
+    @field_validator("choices")
+    @classmethod
+    def _offered(cls, choices: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+        checked = checked_choices(the_method(), choices)
+        return {guide.id: checked[guide.id] for guide in the_method().guides if guide.id in checked}
+
+    @field_validator("class_names")
+    @classmethod
+    def _different(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if names is None else _checked_names(names)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        known = {*self.fingerprint.given(), *self.choices}
+        if len(set(self.history)) < len(self.history) or not set(self.history) <= known:
+            raise InvalidInputError("it must name what was answered or decided, each once.", field="history")
+        names, count = self.class_names, self.fingerprint.number_of_classes
+        if names is not None and len(names) != count:
+            raise InvalidInputError(f"{len(names)} names for {count} classes.", field="class_names")
+        return self
+
+    def answer(self, item: str, value: object) -> Self:
+        """One answer more, another one, or one less.
+
+        Args:
+            item: the field, the item of the source (FP2.6), or a guide (DG2.1).
+            value: the answer; None withdraws it, and leaves all others as they are.
+
+        Raises:
+            InvalidInputError: no such item, or a value that it cannot have.
+        """
+        return self.with_answers({item: value})
+
+    def with_answers(self, answers: Mapping[str, object]) -> Self:
+        """Several answers at once, those of a `Mend` for instance; see `answer`.
+
+        Another number of classes than there are names drops the names.
+
+        Raises:
+            InvalidInputError: no such item, or a value that it cannot have.
+        """
+        guides = _guides()
+        given = {item if item in guides else field_of(item): value for item, value in answers.items()}
+        fields = {name: value for name, value in given.items() if name not in guides}
+        fingerprint = self.fingerprint.with_answers(fields)
+        decided = {name: value for name, value in given.items() if name in guides}
+        choices = {name: value for name, value in {**self.choices, **decided}.items() if value is not None}
+        names = self.class_names
+        if names is not None and len(names) == fingerprint.number_of_classes:
+            given.pop("number_of_classes", None)  # the names say it
+        else:
+            names = None
+        return self._changed(
+            fingerprint,
+            checked_choices(the_method(), cast("Any", choices)),
+            (*(name for name in self.history if name not in given), *given),
+            names,
+        )
+
+    def named(self, class_names: Sequence[str]) -> Self:
+        """With names for the classes, which say how many there are.
+
+        Raises:
+            InvalidInputError: fewer than two, two alike, or characters that cannot be printed.
+        """
+        names = _checked_names(class_names)
+        fingerprint = self.fingerprint.answered("number_of_classes", len(names))
+        history = tuple(name for name in self.history if name != "number_of_classes")
+        return self._changed(fingerprint, self.choices, history, names)
+
+    def choose(self, guide: str, options: str | Sequence[str] | None) -> Self:
+        """Decide for one option of a guide, or for several where it allows that; None leaves it to the answers.
+
+        Raises:
+            InvalidInputError: no such guide or option, or several where only one is possible.
+        """
+        if options is not None or guide not in _guides():
+            checked_choices(the_method(), {guide: options or ()})
+        return self.with_answers({guide: options})
+
+    def back(self) -> Self:
+        """Without what was answered or decided last.
+
+        Raises:
+            InvalidInputError: nothing was.
+        """
+        if not self.history:
+            raise InvalidInputError("there is nothing to go back to.", field="history")
+        return self.answer(self.history[-1], None)
+
+    @property
+    def question(self) -> Question | None:
+        """The next question; None when nothing is asked any more."""
+        return next(iter(next_questions(self.fingerprint, choices=self.choices)), None)
+
+    @property
+    def proposal(self) -> Proposal | None:
+        """An answer to the next question that other answers suggest, for a person to confirm; mostly None."""
+        question = self.question
+        return (
+            proposed_costs(self.fingerprint) if question is not None and question.field == "costs" else None
+        )
+
+    @property
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """All answers and decisions that cannot all be meant; `with_answers(mend.answers)` ends one."""
+        return (*contradictions(self.fingerprint), *self._forbidden())
+
+    @property
+    def open_choices(self) -> tuple[GuideOutcome, ...]:
+        """The guides that a person has to decide; none before all questions and contradictions are done with."""
+        if self.question is not None or self.contradictions:
+            return ()
+        return self.recommendation().open_choices
+
+    @property
+    def progress(self) -> Progress:
+        """How many questions are answered, how many are certain to come, and how many are possible."""
+        return progress_of(the_method(), self.fingerprint, checked_choices(the_method(), self.choices))
+
+    @property
+    def class_labels(self) -> tuple[str, ...]:
+        """The names of the classes, or their numbers; none before anybody has said how many there are."""
+        return self.fingerprint.class_labels(self.class_names)
+
+    @property
+    def stage(self) -> Stage:
+        """What is to be done next."""
+        if self.question is not None:
+            return "questions"
+        if self.contradictions:
+            return "contradictions"
+        return "choices" if self.recommendation().open_choices else "complete"
+
+    def recommendation(self) -> Recommendation:
+        """The metrics for these answers and decisions; guides that are open leave theirs out.
+
+        Raises:
+            InvalidInputError: an answer is missing, or answers contradict each other.
+        """
+        return recommend(self.fingerprint, choices=self.choices)
+
+    def _changed(
+        self,
+        fingerprint: ProblemFingerprint,
+        choices: Mapping[str, tuple[str, ...]],
+        history: Iterable[str],
+        names: tuple[str, ...] | None,
+    ) -> Self:
+        known = {*fingerprint.given(), *choices}
+        return self.from_document(
+            {
+                "fingerprint": fingerprint,
+                "choices": choices,
+                "history": tuple(name for name in history if name in known),
+                "class_names": names,
+            }
+        )
+
+    def _forbidden(self) -> tuple[Contradiction, ...]:
+        """Decisions for which the answers leave only one option, another one."""
+        found = forbidden_choices(self.fingerprint, self.choices)
+        return tuple(
+            Contradiction(
+                id=f"{item.guide}_against_answers",
+                answers={item.guide: self.choices[item.guide]},
+                explanation=f"You decided for {', '.join(self.choices[item.guide])} in {item.guide}, but for these "
+                f"answers only {item.option} is right ({item.source}).",
+                mends=(Mend(text=f"Take {item.option}.", answers={item.guide: None}),),
+            )
+            for item in found
+        )
+
+
+def start_interview(
+    *, class_names: Sequence[str] | None = None, answers: Mapping[str, object] | None = None
+) -> Interview:
+    """A new interview, perhaps with answers that are known already, those of `propose_answers` for instance.
+
+    Args:
+        class_names: names of the classes, in the order of the scores; the number of classes need not be asked then.
+        answers: field, item of the source or guide -> answer.
+
+    Raises:
+        InvalidInputError: names that are no names, no such item, or a value that it cannot have.
+    """
+    interview = Interview() if class_names is None else Interview().named(class_names)
+    return interview.with_answers(answers or {})
+
+
+def _guides() -> frozenset[str]:
+    return frozenset(guide.id for guide in the_method().guides)
+
+
+def _checked_names(names: Sequence[object]) -> tuple[str, ...]:
+    """At least two different names that can be printed."""
+    given = (names,) if isinstance(names, str) else tuple(names)
+    checked = tuple(name for name in given if isinstance(name, str) and name.strip() and name.isprintable())
+    if len(checked) < len(given) or len(checked) < 2 or len(set(checked)) < len(checked):
+        raise InvalidInputError(
+            f"expected at least two different names of printable characters, got {shown(list(given))}.",
+            field="class_names",
+            mend="Name every class once, in the order of the scores: benign, malignant.",
+        )
+    return checked

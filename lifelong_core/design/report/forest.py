@@ -1,0 +1,156 @@
+"""Forest plots: estimates with their intervals below each other, on an axis for each kind of range."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lifelong_core.design.report.plots import Axis, Dot, Scale, padded
+from lifelong_core.design.report.words import interval_in_words, of, shortened
+from lifelong_core.design.validation.acceptance import AcceptanceOutcome
+from lifelong_core.design.validation.metric_value import MetricValue
+
+LABELS, PLOT, TEXTS, ROW, HEAD = 280.0, 380.0, 190.0, 24.0, 8.0
+"""widths of the three columns, height of a row and of the space above the first"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A value that gets a row."""
+
+    label: str
+    value: MetricValue
+    threshold: float | None = None
+    """what it has to reach"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a forest plot."""
+
+    label: str
+    short_label: str
+    text: str
+    middle: float
+    """pixels"""
+    dot: Dot | None
+    """None: the value is not defined"""
+    threshold: float | None
+    naive: float | None
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Values that share an axis."""
+
+    title: str
+    description: str
+    width: float
+    height: float
+    plot: tuple[float, float]
+    """left and right edge of the part with the axis"""
+    texts: float
+    """where the values in words begin"""
+    x: Axis
+    rows: tuple[Row, ...]
+
+
+def entries_of(
+    values: Iterable[MetricValue], class_names: Sequence[str], acceptance: Iterable[AcceptanceOutcome] = ()
+) -> list[Entry]:
+    """A row for each value, with the threshold that it has to reach."""
+    wanted = thresholds_of(acceptance)
+    found: list[Entry] = []
+    summed: set[str] = set()
+    for value in values:
+        key = (value.label, value.class_index)
+        threshold = wanted.get(key)
+        if threshold is None and value.label not in summed:
+            threshold = wanted.get((value.label, None))
+        summed.add(value.label)
+        is_one = value.value_of == "all_classes"
+        label = value.label if is_one else f"{value.label} · {of(value, class_names)}"
+        found.append(Entry(label, value, threshold))
+    return found
+
+
+def thresholds_of(acceptance: Iterable[AcceptanceOutcome]) -> Mapping[tuple[str, int | None], float]:
+    """Thresholds by metric and class; None is that of what sums the metric up."""
+    asked = (outcome.threshold for outcome in acceptance)
+    return {(threshold.metric, threshold.class_index): threshold.value for threshold in asked}
+
+
+def forests(entries: Sequence[Entry]) -> list[Forest]:
+    """Forest plots: values between 0 and 1 share an axis where the same direction is better, others have their own."""
+    beyond = {
+        entry.value.label for entry in entries if not all(0 <= number <= 1 for number in _numbers([entry]))
+    }
+    groups: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        value = entry.value
+        own = value.label if value.label in beyond else ""
+        groups.setdefault((value.orientation, own), []).append(entry)
+    shared = {"up": "Higher is better", "down": "Lower is better"}
+    return [
+        forest(group, f"{own}: {shared[orientation].lower()}" if own else shared[orientation])
+        for (orientation, own), group in sorted(groups.items(), key=lambda item: item[0][1] != "")
+    ]
+
+
+def forest(entries: Sequence[Entry], title: str) -> Forest:
+    """One plot of values that share an axis."""
+    numbers = list(_numbers(entries))
+    is_share = all(0 <= number <= 1 for number in numbers)
+    within = (0.0, 1.0) if is_share else (-math.inf, math.inf)
+    scale = Scale(padded(numbers, within=within), (LABELS, LABELS + PLOT))
+    ticks = scale.ticks(7)
+    rows = tuple(_row(entry, scale, HEAD + ROW * (index + 0.5)) for index, entry in enumerate(entries))
+    words = "; ".join(f"{row.label}: {row.text}" for row in rows)
+    return Forest(
+        title=title,
+        description=f"Estimates with intervals. {title}. {words}.",
+        width=LABELS + PLOT + TEXTS,
+        height=HEAD + ROW * len(rows) + 24,
+        plot=scale.pixels,
+        texts=LABELS + PLOT + 12,
+        x=Axis("", ticks),
+        rows=rows,
+    )
+
+
+def _numbers(entries: Iterable[Entry]) -> Iterable[float]:
+    """The finite numbers that have to be seen."""
+    for entry in entries:
+        value = entry.value
+        found = (value.estimate, value.low, value.high, entry.threshold)
+        yield from (number for number in found if number is not None)
+
+
+def _row(entry: Entry, scale: Scale, middle: float) -> Row:
+    value = entry.value
+    estimate = value.number("estimate")
+    dot = None
+    if not math.isnan(estimate):
+        low, high = value.number("low"), value.number("high")
+        ends = (None, None) if math.isnan(low) or math.isnan(high) else (_on(scale, low), _on(scale, high))
+        dot = Dot(_on(scale, estimate), middle, *ends)
+    return Row(
+        label=entry.label,
+        short_label=shortened(entry.label, 36),
+        text=interval_in_words(value),
+        middle=middle,
+        dot=dot,
+        threshold=None if entry.threshold is None else scale(entry.threshold),
+        naive=_if_on(scale, value.naive),
+    )
+
+
+def _if_on(scale: Scale, value: float | None) -> float | None:
+    """The pixel of a value; None where it lies beyond the axis, which is not stretched for it."""
+    low, high = scale.values
+    return None if value is None or not low <= value <= high else scale(value)
+
+
+def _on(scale: Scale, value: float) -> float:
+    """The pixel of a value; an infinite one lies on the edge."""
+    low, high = scale.values
+    return scale(min(max(value, low), high))

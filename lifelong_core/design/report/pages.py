@@ -1,0 +1,145 @@
+"""Reports as HTML pages that need nothing beside themselves."""
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from lifelong_core.design.frozen import FrozenDocument
+from lifelong_core.design.loading import the_method
+from lifelong_core.design.report import figures, tables, words
+from lifelong_core.design.report.forest import Entry, Forest, entries_of, forest, forests, thresholds_of
+from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking
+from lifelong_core.design.validation.result import ValidationResult
+from lifelong_core.metrics import METRICS
+
+LARGEST_DOCUMENT = 1_000_000
+"""characters of a document that is still put into its page"""
+FILTERS = (
+    words.asked,
+    words.better,
+    words.counted,
+    words.decided_by,
+    words.definition,
+    words.exact,
+    words.number,
+    words.of,
+    words.percent,
+    words.range_of,
+    words.shortened,
+)
+
+
+def validation_html(result: ValidationResult) -> str:
+    """The report of a validation: a page of HTML without scripts, that loads nothing and prints well.
+
+    The verdict of the acceptance thresholds comes first, then the recommended metrics with intervals and why they were
+    recommended, the confusion matrix, curves, subgroups, advice, what was asked, and where the numbers come from. Of
+    more than 12 classes, the worst 12 are drawn and the page says so. The result itself lies in the page as JSON,
+    unless it is very large. Equal results give equal pages.
+
+    Args:
+        result: what `validate` found.
+    """
+    shown = tables.to_look_at(result.values)
+    return _render(
+        "validation.html.jinja",
+        result,
+        result=result,
+        advised=result.recommendation,
+        names=result.class_names,
+        forests=forests(entries_of(shown, result.class_names, result.acceptance)),
+        steps=tables.step_tables(result),
+        show_confusion=result.recommendation.fingerprint.decision_rule != "none",
+        roc=figures.roc_panels(result),
+        precision_recall=figures.precision_recall_panels(result),
+        reliability=figures.reliability_panels(result),
+        decision=figures.decision_panels(result),
+    )
+
+
+def comparison_html(comparison: ModelComparison) -> str:
+    """The report of a comparison of models: a page as `validation_html` makes it.
+
+    Who comes first stands first, then the order by all metrics together and by each metric, with the probability of
+    being best and the places that each model takes when the data are resampled. Of more than 12 models, the places are
+    left out.
+
+    Args:
+        comparison: what `compare` found.
+    """
+    first = next(iter(comparison.results.values()))
+    overall = (comparison.rank_then_mean, comparison.mean_then_rank)
+    leaders = sorted(
+        {model.model for one in overall for model in one.models if model.rank == one.models[0].rank}
+    )
+    return _render(
+        "comparison.html.jinja",
+        comparison,
+        comparison=comparison,
+        first=first,
+        advised=first.recommendation,
+        names=first.class_names,
+        results=list(comparison.results.items()),
+        rankings=list(comparison.rankings),
+        overall=[
+            (overall[0], "By the mean of places", "Mean of places"),
+            (overall[1], "By the mean of values", "Mean of values"),
+        ],
+        leaders=leaders,
+        chances=[
+            (way, one.models[0].best)
+            for way, one in zip(("the mean of places", "the mean of values"), overall, strict=True)
+            if one.models
+        ],
+        judged=any(result.acceptance for result in comparison.results.values()),
+        details=[_detail(comparison, ranking) for ranking in comparison.rankings],
+        chance=_chance,
+    )
+
+
+def _detail(comparison: ModelComparison, ranking: MetricRanking) -> tuple[MetricRanking, Forest, Any, str]:
+    """A ranking with the plot of its values, the card of its metric and what it is of."""
+    values = {
+        name: result.value(ranking.label, ranking.class_index) for name, result in comparison.results.items()
+    }
+    order = [model.model for model in ranking.models] or list(values)
+    any_result = comparison.results[order[0]]
+    wanted = thresholds_of(any_result.acceptance)
+    threshold = wanted.get((ranking.label, ranking.class_index), wanted.get((ranking.label, None)))
+    entries = [Entry(name, values[name], threshold) for name in order]
+    plot = forest(entries, f"{ranking.label} of each model")
+    return ranking, plot, METRICS[ranking.metric], words.of(values[order[0]], any_result.class_names)
+
+
+def _chance(ranking: MetricRanking | OverallRanking, name: str) -> float | None:
+    """The probability that a model is best; None without an order."""
+    return next((model.best for model in ranking.models if model.model == name), None)
+
+
+def _render(template: str, document: FrozenDocument, **values: Any) -> str:
+    text = document.to_json()
+    embedded = words.embedded(text) if len(text) <= LARGEST_DOCUMENT else None
+    meanings = the_method().meta.confidence
+    return environment().get_template(template).render(document=embedded, confidence=meanings, **values)
+
+
+@cache
+def environment() -> Environment:
+    """Templates and their filters; everything that is put into a page is escaped."""
+    made = Environment(
+        loader=PackageLoader("lifelong_core.design.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    own: Any = made
+    own.filters |= {one.__name__: one for one in FILTERS}
+    own.globals |= {
+        "tables": tables,
+        "figures": figures,
+        "answer_rows": tables.answer_rows,
+        "advice_rows": tables.advice_rows,
+    }
+    return made

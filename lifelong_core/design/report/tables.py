@@ -1,0 +1,237 @@
+"""What the tables of a page hold: rows of answers, values, confusions and subgroups."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lifelong_core.design.answer_texts import format_answer
+from lifelong_core.design.loading import the_method
+from lifelong_core.design.recommendation import Advice, Recommendation, Step
+from lifelong_core.design.report.words import counted, number, percent
+from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
+from lifelong_core.design.validation.metric_value import MetricValue
+from lifelong_core.design.validation.result import ValidationResult
+from lifelong_core.metrics import METRICS
+from lifelong_core.metrics.card import Metric
+
+MOST_CLASSES = 12
+"""classes whose values stand in a table at first sight; of more, the worst do, and the rest can be unfolded"""
+MOST_CONFUSED = 20
+"""classes whose confusion matrix can be read as a table"""
+MOST_COPIED = 200
+"""classes whose counts are put into the page to be copied"""
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """An answer of the interview in words."""
+
+    question: str
+    text: str
+    columns: tuple[str, ...] = ()
+    matrix: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    """class and numbers of each row, where the answer is a matrix that can be looked at"""
+
+
+@dataclass(frozen=True)
+class ValueRow:
+    """A value with what is to be said about it."""
+
+    value: MetricValue
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StepTable:
+    """The values that a subprocess recommends."""
+
+    step: Step
+    rows: tuple[ValueRow, ...]
+    """those to look at first"""
+    every_row: tuple[ValueRow, ...]
+    """all of them; empty where `rows` holds them already"""
+    cards: tuple[Metric, ...]
+
+
+@dataclass(frozen=True)
+class AdviceRow:
+    """An advice with the answers that it is about."""
+
+    advice: Advice
+    values: str
+
+
+@dataclass(frozen=True)
+class Confused:
+    """How often one class is taken for another."""
+
+    reference: str
+    decision: str
+    count: int
+    share: float | None
+
+
+def answer_rows(recommendation: Recommendation, class_names: Sequence[str]) -> list[AnswerRow]:
+    """The answers that a recommendation rests on, in the order of the interview."""
+    method, fingerprint = the_method(), recommendation.fingerprint
+    unused = {answer.item for answer in recommendation.unused}
+    rows: list[AnswerRow] = []
+    for field in fingerprint.given():
+        if field in unused:
+            continue
+        question, value = method.question(field), getattr(fingerprint, field)
+        if question.kind != "matrix":
+            rows.append(AnswerRow(question.question, format_answer(question, value, class_names=class_names)))
+        elif len(value) > MOST_CLASSES:
+            rows.append(AnswerRow(question.question, f"a matrix of {len(value)} by {len(value[0])} numbers"))
+        else:
+            columns = decision_names(class_names, len(value[0]))
+            matrix = tuple(zip(class_names, value, strict=False))
+            rows.append(AnswerRow(question.question, "", columns, matrix))
+    return rows
+
+
+def decision_names(class_names: Sequence[str], decisions: int) -> tuple[str, ...]:
+    """The classes, and what it is called to decide for none."""
+    extra = ("abstain",) if decisions > len(class_names) else ()
+    return (*class_names, *extra)
+
+
+def step_tables(result: ValidationResult) -> list[StepTable]:
+    """A table for each subprocess that recommends something."""
+    return [step_table(result, step) for step in result.recommendation.steps]
+
+
+def step_table(result: ValidationResult, step: Step) -> StepTable:
+    """The values of one subprocess."""
+    values = [value for value in result.values if step.subprocess in value.subprocesses]
+    shown = to_look_at(values)
+    return StepTable(
+        step=step,
+        rows=tuple(_value_row(result, value) for value in shown),
+        every_row=tuple(_value_row(result, value) for value in values) if len(shown) < len(values) else (),
+        cards=tuple(METRICS[acronym] for acronym in dict.fromkeys(value.metric for value in values)),
+    )
+
+
+def to_look_at(values: Iterable[MetricValue]) -> list[MetricValue]:
+    """All that sums a metric up, and of the classes of each metric the worst, in their order."""
+    by_label: dict[str, list[MetricValue]] = {}
+    for value in values:
+        by_label.setdefault(value.label, []).append(value)
+    shown: list[MetricValue] = []
+    for own in by_label.values():
+        of_classes = [value for value in own if value.class_index is not None]
+        kept = {id(value) for value in sorted(of_classes, key=_badness)[:MOST_CLASSES]}
+        shown += [value for value in own if value.class_index is None or id(value) in kept]
+    return shown
+
+
+def _badness(value: MetricValue) -> float:
+    """Undefined values first, then from bad to good."""
+    estimate = value.number("estimate")
+    if math.isnan(estimate):
+        return -math.inf
+    return estimate if value.orientation == "up" else -estimate
+
+
+def _value_row(result: ValidationResult, value: MetricValue) -> ValueRow:
+    remarks = [] if value.reason is None else [value.reason]
+    for outcome in result.acceptance:
+        threshold = outcome.threshold
+        is_summed = threshold.class_index is None and value is result.value(value.label)
+        if threshold.metric == value.label and (threshold.class_index == value.class_index or is_summed):
+            verdict = {True: "✓ reaches", False: "✗ misses", None: "? undecided against"}[outcome.passed]
+            remarks.append(f"{verdict} the threshold {threshold.value:g} by the {threshold.by}")
+    if value.cut_off is not None and value.cut_off.threshold is not None:
+        cut = value.cut_off
+        remarks.append(
+            f"cut-off {number(cut.threshold)} for {cut.target_metric} = {cut.target_value:g}; "
+            f"on these {counted(cut.samples, 'sample')} it reaches {number(cut.reached)}"
+        )
+    if value.standard_error is not None:
+        remarks.append(f"of a random part of the samples: standard error {number(value.standard_error)}")
+    return ValueRow(value, (*remarks, *value.notes))
+
+
+def advice_rows(recommendation: Recommendation, class_names: Sequence[str]) -> list[AdviceRow]:
+    """How to apply the metrics, with the answers that this is about in words."""
+    method = the_method()
+    rows: list[AdviceRow] = []
+    for advice in recommendation.advice:
+        words = [
+            f"{method.question(field).name}: "
+            + format_answer(method.question(field), value, class_names=class_names)
+            for field, value in advice.values.items()
+        ]
+        rows.append(AdviceRow(advice, "; ".join(words)))
+    return rows
+
+
+def most_confused(result: ValidationResult, most: int = 30) -> list[Confused]:
+    """The errors that are made most often."""
+    names = result.class_names
+    decisions = decision_names(names, len(result.confusion.counts[0]))
+    errors = [
+        Confused(names[i], decisions[j], count, result.confusion.shares[i][j])
+        for i, row in enumerate(result.confusion.counts)
+        for j, count in enumerate(row)
+        if i != j and count
+    ]
+    return sorted(errors, key=lambda error: -error.count)[:most]
+
+
+def confusion_text(result: ValidationResult) -> str:
+    """The counts with tabs between them, as spreadsheets take them."""
+    names = [_one_line(name) for name in result.class_names]
+    counts = result.confusion.counts
+    lines = ["\t".join(["true \\ decided", *decision_names(names, len(counts[0]))])]
+    lines += ["\t".join([name, *map(str, row)]) for name, row in zip(names, counts, strict=True)]
+    return "\n".join(lines)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def confusion_cells(result: ValidationResult, levels: int = 5) -> list[str]:
+    """Squares of a heat map by level of the row's share, each level as one path; empty cells are left out."""
+    paths = [""] * levels
+    for i, row in enumerate(result.confusion.shares):
+        for j, share in enumerate(row):
+            if share:
+                paths[min(math.ceil(share * levels), levels) - 1] += f"M{j} {i}h1v1h-1z"
+    return paths
+
+
+def class_rows(result: ValidationResult) -> list[tuple[str, int, str, str | None]]:
+    """Name, samples, share in the data and share in use of each class."""
+    targets = result.target_prevalences
+    return [
+        (
+            name,
+            sum(result.confusion.counts[k]) + result.confusion.invalid[k],
+            percent(result.prevalence[k]),
+            None if targets is None else percent(targets[k]),
+        )
+        for k, name in enumerate(result.class_names)
+    ]
+
+
+def subgroup_columns(result: ValidationResult) -> list[SubgroupMetric]:
+    """The values of a subgroup that stand in its row: those of classes only where nothing sums the metric up."""
+    found = result.subgroups[0].values
+    summed = {value.label for value in found if value.class_index is None}
+    return [value for value in found if value.class_index is None or value.label not in summed][:MOST_CLASSES]
+
+
+def of_subgroup(group: SubgroupResult, column: SubgroupMetric) -> SubgroupMetric:
+    """The value of a column."""
+    wanted = (column.label, column.class_index)
+    return next(value for value in group.values if (value.label, value.class_index) == wanted)
+
+
+def reasons(group: SubgroupResult, columns: Iterable[SubgroupMetric]) -> list[str]:
+    """Why values of a subgroup are not defined."""
+    found = [of_subgroup(group, column) for column in columns]
+    return [f"{value.label} is not defined: {value.reason}" for value in found if value.estimate is None]

@@ -1,0 +1,1 @@
+"""From a recommendation and labelled data to what a model is worth: values, intervals, thresholds, rankings."""

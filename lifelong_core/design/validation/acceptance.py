@@ -1,0 +1,149 @@
+"""Acceptance thresholds: what a model has to reach, metric by metric."""
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from lifelong_core.arrays import LARGEST_NUMBER
+from lifelong_core.design.frozen import Frozen
+from lifelong_core.design.recommendation import Recommendation, RecommendedMetric
+from lifelong_core.design.validation.metric_labels import labelled_metrics
+from lifelong_core.design.validation.metric_value import MetricValue
+from lifelong_core.errors import InvalidInputError
+
+
+class AcceptanceThreshold(Frozen):
+    """The value that one recommended metric has to reach: at least, or at most where lower values are better."""
+
+    metric: str = Field(description="Its label, such as TNR@(TPR=0.95).")
+    value: Annotated[float, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
+    class_index: Annotated[int, Field(ge=0)] | None = Field(
+        default=None,
+        description="Of a metric per class; None: the class that it is reported for, or the mean over the classes.",
+    )
+    by: Literal["estimate", "interval"] = Field(
+        default="interval",
+        description="What has to reach it: the estimate, or the worse end of its interval.",
+    )
+
+
+class AcceptanceOutcome(Frozen):
+    """Whether a threshold was reached."""
+
+    threshold: AcceptanceThreshold
+    value: float | None = Field(
+        description="The number that was compared; None where it is undefined or infinite."
+    )
+    passed: bool | None = Field(description="None: nobody can say, which is no pass.")
+    why: str
+
+
+def check_thresholds(recommendation: Recommendation, thresholds: Iterable[AcceptanceThreshold]) -> None:
+    """Whether thresholds fit the recommended metrics.
+
+    Raises:
+        InvalidInputError: a metric is not recommended, or has no value for such a class; or two thresholds are for the
+            same value.
+    """
+    metrics = dict(labelled_metrics(recommendation))
+    classes = recommendation.fingerprint.number_of_classes or 0
+    seen: set[tuple[str, int | None, str]] = set()
+    for threshold in thresholds:
+        if threshold.metric not in metrics:
+            raise InvalidInputError(
+                f"{threshold.metric[:80]!r} is not recommended.",
+                field="thresholds",
+                mend=_suggestion(threshold.metric, list(metrics)),
+            )
+        _check_class(threshold, metrics[threshold.metric], classes)
+        key = (threshold.metric, threshold.class_index, threshold.by)
+        if key in seen:
+            raise InvalidInputError(
+                f"there are two thresholds for {threshold.metric}.", field="thresholds", mend="Give one."
+            )
+        seen.add(key)
+
+
+def judged(
+    thresholds: Sequence[AcceptanceThreshold], values: Sequence[MetricValue]
+) -> tuple[AcceptanceOutcome, ...]:
+    """Whether values reach the thresholds, which fit them: `check_thresholds`.
+
+    Examples:
+        >>> value = MetricValue(
+        ...     metric="BA", label="BA", value_of="all_classes", estimate=0.9, low=0.8, high=0.95, reason=None,
+        ...     level=0.95, method="bca", replicates=1000, orientation="up", range=(0.0, 1.0),
+        ... )
+        >>> asked = [AcceptanceThreshold(metric="BA", value=0.85, by=by) for by in ("estimate", "interval")]
+        >>> [outcome.passed for outcome in judged(asked, [value])]
+        [True, False]
+    """
+    return tuple(_outcome(threshold, _value_for(threshold, values)) for threshold in thresholds)
+
+
+def all_passed(outcomes: Sequence[AcceptanceOutcome]) -> bool | None:
+    """False where one failed; None where none did but one is undecided, or there is none.
+
+    Examples:
+        >>> all_passed([]) is None
+        True
+    """
+    verdicts = [outcome.passed for outcome in outcomes]
+    if False in verdicts:
+        return False
+    return None if None in verdicts or not verdicts else True
+
+
+def _value_for(threshold: AcceptanceThreshold, values: Sequence[MetricValue]) -> MetricValue:
+    """That of the class, or else the first of the metric, which is the one that sums it up."""
+    own = [value for value in values if value.label == threshold.metric]
+    wanted = threshold.class_index
+    return next(value for value in own if wanted is None or value.class_index == wanted)
+
+
+def _outcome(threshold: AcceptanceThreshold, value: MetricValue) -> AcceptanceOutcome:
+    bound = "estimate" if threshold.by == "estimate" else value.worse_end
+    number = value.number(bound)
+    shown = number if math.isfinite(number) else None
+    what = (
+        "the estimate" if threshold.by == "estimate" else f"the {'lower' if bound == 'low' else 'upper'} end"
+    )
+    if math.isnan(value.number("estimate")):
+        return AcceptanceOutcome(
+            threshold=threshold, value=None, passed=None, why=f"{value.label} is undefined: {value.reason}."
+        )
+    if math.isnan(number):
+        why = f"{what} of the interval is undefined: {'; '.join(value.notes) or 'no resample has a value'}"
+        return AcceptanceOutcome(threshold=threshold, value=None, passed=None, why=f"{why.rstrip('.')}.")
+    is_up = value.orientation == "up"
+    passed = number >= threshold.value if is_up else number <= threshold.value
+    relation = ("reaches" if passed else "is below") if is_up else ("stays within" if passed else "is above")
+    of = "" if threshold.by == "estimate" else f" of the {100 * value.level:g} % interval"
+    why = f"{what}{of}, {number:.4g}, {relation} {threshold.value:g}."
+    return AcceptanceOutcome(threshold=threshold, value=shown, passed=passed, why=why[0].upper() + why[1:])
+
+
+def _check_class(threshold: AcceptanceThreshold, metric: RecommendedMetric, classes: int) -> None:
+    wanted = threshold.class_index
+    if wanted is None:
+        return
+    reported = () if not metric.per_class else range(classes)
+    if metric.per_class and metric.target_class is not None:
+        reported = (metric.target_class,)
+    if wanted not in reported:
+        among = f"its classes are {', '.join(map(str, reported))}" if reported else "it is one number for all"
+        raise InvalidInputError(
+            f"{threshold.metric} has no value for class {wanted}: {among}.",
+            field="thresholds",
+            mend="Name another class, or none.",
+        )
+
+
+def _suggestion(label: str, labels: list[str]) -> str:
+    close = difflib.get_close_matches(label, labels, n=3, cutoff=0.4)
+    if not labels:
+        return "Nothing is recommended."
+    return f"Did you mean {' or '.join(close)}?" if close else f"Recommended: {', '.join(labels)}."

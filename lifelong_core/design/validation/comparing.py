@@ -1,0 +1,263 @@
+"""Comparison: several models on the same samples, and how sure their order is."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats
+from lifelong_core.design.recommendation import Recommendation
+from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking, Scheme
+from lifelong_core.design.validation.metric_value import MetricValue
+from lifelong_core.design.validation.outputs import ModelOutputs
+from lifelong_core.design.validation.ranking_models import Places, ranked
+from lifelong_core.design.validation.validating import Setting, Validated, validated
+from lifelong_core.errors import InvalidInputError
+
+
+def compare(
+    recommendation: Recommendation,
+    labels: ArrayLike,
+    models: Mapping[str, ModelOutputs],
+    *,
+    groups: ArrayLike | None = None,
+    metadata: Mapping[str, ArrayLike] | None = None,
+    class_names: Sequence[str] | None = None,
+    thresholds: Sequence[AcceptanceThreshold] = (),
+    replicates: int = 1000,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> ModelComparison:
+    """Validate several models on the same samples, and rank them by each metric and by all together.
+
+    Every model is judged on the same resampled data sets, and ranked in each of them. By one metric, models are ranked
+    by what sums it up: for a metric per class the mean over the classes. By all metrics together they are ranked in two
+    ways (thesis Def. 5.21, with the metrics as its nodes):
+
+    - rank then mean: by the mean of a model's ranks. Every metric counts the same, differences in size do not matter.
+    - mean then rank: by the mean of a model's values, each brought to 0 at the metric's worst value and 1 at its best.
+      A metric without both bounds has no such scale and does not count.
+
+    Models that are equally good share their places. A model for which a metric is undefined shares the last places;
+    resampled data sets in which it is undefined for all say nothing about this metric, and are left out there.
+
+    Args:
+        recommendation: which metrics to compare by.
+        labels: shape (N,), true classes 0..C-1.
+        models: at least two, by name.
+        groups: as for `validate`, and so are all that follow.
+        metadata: of each attribute, its value for each sample.
+        class_names: C names.
+        thresholds: what each model has to reach.
+        replicates: how many data sets to resample.
+        level: nominal coverage of the intervals, those of ranks among them.
+        rng: seed or generator.
+
+    Raises:
+        InvalidInputError: there are fewer than two models, or as for `validate`.
+
+    Examples:
+        >>> from lifelong_core.design import ProblemFingerprint, recommend
+        >>> answers = {
+        ...     "number_of_classes": 2, "class_scores_available": False, "unequal_severity": False,
+        ...     "unequal_interest": False, "prevalences_representative": False, "class_contribution": "equal",
+        ...     "dependent_cases": False, "invalid_outputs": False,
+        ... }
+        >>> models = {
+        ...     "old": ModelOutputs(decisions=[0] * 40 + [1] * 60),
+        ...     "new": ModelOutputs(decisions=[0] * 48 + [1] * 52),
+        ... }
+        >>> found = compare(recommend(ProblemFingerprint(**answers)), [0] * 50 + [1] * 50, models)
+        >>> best = found.rank_then_mean.models[0]
+        >>> best.model, best.best > 0.95
+        ('new', True)
+    """
+    if len(models) < 2:
+        raise InvalidInputError(f"expected at least two models, got {len(models)}.", field="models")
+    if len({outputs.cut_off_data is None for outputs in models.values()}) > 1:
+        raise InvalidInputError(
+            "cut-off data were given for some of the models only, which would be judged on other samples.",
+            field="models",
+            mend="Give them for all or for none.",
+        )
+    setting = Setting.of(
+        recommendation,
+        labels,
+        groups=groups,
+        metadata=metadata,
+        class_names=class_names,
+        thresholds=thresholds,
+        replicates=replicates,
+        level=level,
+        rng=rng,
+    )
+    found = {name: _named(setting, outputs, name) for name, outputs in models.items()}
+    measures = _measures(found)
+    return ModelComparison(
+        results={name: one.result for name, one in found.items()},
+        level=level,
+        replicates=replicates,
+        seed=setting.seed,
+        rankings=tuple(_ranking(measure, list(models), level) for measure in measures),
+        rank_then_mean=_rank_then_mean(measures, list(models), level),
+        mean_then_rank=_mean_then_rank(measures, list(models), level),
+        warnings=tuple(_warnings(recommendation, found)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """One metric of all models."""
+
+    value: MetricValue
+    """of the first model: label, orientation and range, which are the same for all"""
+    observed: Floats
+    """shape (M,)"""
+    resampled: Floats
+    """shape (R, M)"""
+
+    @property
+    def sign(self) -> float:
+        """1 where more is better, -1 where less is."""
+        return 1.0 if self.value.orientation == "up" else -1.0
+
+    @property
+    def reason(self) -> str | None:
+        """Why it ranks nobody; None where it is defined for some model, on the data and on resampled data."""
+        if np.isnan(self.observed).all():
+            return f"undefined for every model: {self.value.reason}"
+        return "undefined in every resampled data set" if np.isnan(self.resampled).all() else None
+
+    def ranks(self, values: Floats) -> Floats:
+        """The place of each model, shape (..., M), 1 the best; nan where all of them are undefined."""
+        places = Places.of(self.sign * values).ranks
+        return np.where(np.isnan(values).all(axis=-1, keepdims=True), np.nan, places)
+
+    def rescaled(self, values: Floats) -> Floats:
+        """Values as numbers from 0, the worst, to 1, the best, where the range has both ends."""
+        low, high = (math.nan if end is None else end for end in self.value.range)
+        share = (values - low) / (high - low)
+        return share if self.value.orientation == "up" else 1 - share
+
+
+def _named(setting: Setting, outputs: ModelOutputs, name: str) -> Validated:
+    try:
+        return validated(setting, outputs, name=name)
+    except InvalidInputError as error:
+        raise InvalidInputError(
+            error.message, field=f"models.{name}.{error.field}", mend=error.mend
+        ) from error
+
+
+def _measures(found: Mapping[str, Validated]) -> list[Measure]:
+    first = next(iter(found.values()))
+    measures: list[Measure] = []
+    for label in first.result.labels:
+        summaries = [one.summaries[label] for one in found.values()]
+        measures.append(
+            Measure(
+                value=first.result.value(label),
+                observed=np.array([float(summary.estimate) for summary in summaries]),
+                resampled=np.stack([summary.replicates for summary in summaries], axis=1),
+            )
+        )
+    return measures
+
+
+def _ranking(measure: Measure, models: list[str], level: float) -> MetricRanking:
+    value = measure.value
+    resampled = measure.resampled[~np.isnan(measure.resampled).all(axis=1)]
+    scores = [number if math.isfinite(number) else None for number in measure.observed.tolist()]
+    return MetricRanking(
+        label=value.label,
+        metric=value.metric,
+        class_index=value.class_index,
+        orientation=value.orientation,
+        replicates=len(resampled),
+        models=ranked(models, scores, measure.sign * measure.observed, measure.sign * resampled, level=level)
+        if measure.reason is None
+        else (),
+        reason=measure.reason,
+    )
+
+
+def _rank_then_mean(measures: Sequence[Measure], models: list[str], level: float) -> OverallRanking:
+    left_out = {
+        measure.value.label: f"it is {measure.reason}" for measure in measures if measure.reason is not None
+    }
+    counted = [measure for measure in measures if measure.reason is None]
+    observed = [measure.ranks(measure.observed) for measure in counted]
+    resampled = [measure.ranks(measure.resampled) for measure in counted]
+    return _overall("rank_then_mean", counted, left_out, models, observed, resampled, level)
+
+
+def _mean_then_rank(measures: Sequence[Measure], models: list[str], level: float) -> OverallRanking:
+    left_out: dict[str, str] = {}
+    counted: list[Measure] = []
+    for measure in measures:
+        low, high = measure.value.range
+        if measure.reason is not None:
+            left_out[measure.value.label] = f"it is {measure.reason}"
+        elif low is None or high is None or low == high:
+            left_out[measure.value.label] = (
+                "it has no worst or no best value, so that no scale fits the others"
+            )
+        else:
+            counted.append(measure)
+    observed = [measure.rescaled(measure.observed) for measure in counted]
+    resampled = [measure.rescaled(measure.resampled) for measure in counted]
+    return _overall("mean_then_rank", counted, left_out, models, observed, resampled, level)
+
+
+def _overall(
+    scheme: Scheme,
+    counted: Sequence[Measure],
+    left_out: Mapping[str, str],
+    models: list[str],
+    observed: Sequence[Floats],
+    resampled: Sequence[Floats],
+    level: float,
+) -> OverallRanking:
+    """By the mean over the metrics of numbers (M,), on the data, and (R, M), on the resampled data that all have."""
+    resampled_means = _means(resampled)
+    found = OverallRanking(
+        scheme=scheme,
+        labels=tuple(measure.value.label for measure in counted),
+        left_out=left_out,
+        replicates=len(resampled_means),
+        models=(),
+    )
+    if not len(resampled_means):
+        return found
+    means = np.mean(observed, axis=0)
+    sign = -1.0 if scheme == "rank_then_mean" else 1.0
+    scores = [number if math.isfinite(number) else None for number in means.tolist()]
+    order = ranked(models, scores, sign * means, sign * resampled_means, level=level)
+    return found.model_copy(update={"models": order})
+
+
+def _means(resampled: Sequence[Floats]) -> Floats:
+    """Over the metrics that are defined for some model, of each data set (R, M) that says something of any of them."""
+    if not resampled:
+        return np.empty((0, 0))
+    replicates = min(map(len, resampled))
+    values = np.array([of_metric[:replicates] for of_metric in resampled])
+    is_undefined = np.isnan(values).all(axis=2, keepdims=True)
+    counts = (~is_undefined).sum(axis=0)
+    says_something = counts[:, 0] > 0
+    sums = np.where(is_undefined, 0.0, values).sum(axis=0)
+    return sums[says_something] / counts[says_something]
+
+
+def _warnings(recommendation: Recommendation, found: Mapping[str, Validated]) -> Iterator[str]:
+    """Of the metrics that say much the same, and of the models: once where all have it."""
+    for warning in recommendation.warnings:
+        first, second = warning.metrics
+        yield f"{first} and {second} say much the same ({warning.statement}), and count twice in the overall ranks."
+    results = [one.result for one in found.values()]
+    for text in dict.fromkeys(text for result in results for text in result.warnings):
+        having = [result.name for result in results if text in result.warnings]
+        yield text if len(having) == len(results) else f"{', '.join(having)}: {text}"

@@ -1,0 +1,196 @@
+"""A recommended metric of labelled samples, with its parameters checked and its cut-offs chosen."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Integers
+from lifelong_core.design.recommendation import RecommendedMetric
+from lifelong_core.design.validation.outputs import Samples
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics import METRICS, compute_metrics, counting_metric, marginal_calibration_error
+from lifelong_core.metrics.at_target import PerClassMetric, target_cut_off
+from lifelong_core.metrics.parameters import Parameters
+from lifelong_core.metrics.ranking import class_rankings
+from lifelong_core.metrics.reasons import Reason
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The samples that metrics at a target are computed on, and those on which their cut-offs are chosen."""
+
+    rows: Integers
+    """shape (n,), of the data"""
+    chosen_on: Samples
+    is_half: bool
+    """whether these are the rest of the data, for want of others"""
+
+    @property
+    def labelled(self) -> tuple[Integers, Floats]:
+        """Labels and probabilities for the cut-offs, of samples with a valid output."""
+        valid = self.chosen_on.part(self.chosen_on.is_valid)
+        return valid.labels, valid.scores
+
+    @classmethod
+    def halves(cls, samples: Samples, *, seed: int) -> Self:
+        """Two random halves of the cases; the same ones for every model.
+
+        Raises:
+            InvalidInputError: there is only one case.
+        """
+        units = int(samples.unit.max()) + 1
+        if units < 2:
+            raise InvalidInputError(
+                "one case is too few to choose a cut-off on some and judge it on others.",
+                field="cut_off_data",
+                mend="Give other data to choose the cut-off on.",
+            )
+        is_first = np.random.default_rng([seed, 1]).permutation(units) < units // 2
+        chooses = is_first[samples.unit]
+        return cls(np.flatnonzero(~chooses), samples.part(chooses), is_half=True)
+
+    @classmethod
+    def other(cls, samples: Samples, chosen_on: Samples) -> Self:
+        """All samples, and other ones for the cut-offs."""
+        return cls(np.arange(samples.size), chosen_on, is_half=False)
+
+
+@dataclass(frozen=True, eq=False)
+class CutOffs:
+    """Those of a metric at a target."""
+
+    split: Split
+    target_metric: str
+    target_value: float
+    thresholds: Floats
+    """shape (C,), of each class's probability; nan where none reaches the target"""
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """How a recommended metric is computed."""
+
+    label: str
+    metric: RecommendedMetric
+    weights: Floats | None
+    """shape (C,), how much each class matters in a mean over classes; None: all alike"""
+    costs: Any
+    prevalence: Any
+    parameters: Parameters
+    seed: int
+    cut_offs: CutOffs | None = None
+    """of a metric at a target"""
+
+    @classmethod
+    def of(
+        cls,
+        label: str,
+        metric: RecommendedMetric,
+        *,
+        weights: tuple[float, ...] | None,
+        split: Split | None,
+        seed: int,
+    ) -> Self:
+        """Check the parameters and choose the cut-offs.
+
+        Raises:
+            InvalidInputError: there is no such parameter, or a value does not fit.
+        """
+        given: dict[str, Any] = dict(metric.parameters)
+        costs, prevalence = given.pop("costs", None), given.pop("prevalence", None)
+        found = cls(
+            label=label,
+            metric=metric,
+            weights=None if weights is None else np.array(weights),
+            costs=costs,
+            prevalence=prevalence,
+            parameters=Parameters.of(given),
+            seed=seed,
+        )
+        target = found.parameters.target
+        if target is None or split is None:
+            return found
+        return replace(found, cut_offs=CutOffs(split, *target, found._thresholds(split, *target)))
+
+    @property
+    def acronym(self) -> str:
+        """Of the metric."""
+        return self.metric.metric
+
+    def rows(self, samples: Samples) -> Integers:
+        """The samples of the data that it is computed on."""
+        return np.arange(samples.size) if self.cut_offs is None else self.cut_offs.split.rows
+
+    def counting(self, acronym: str) -> PerClassMetric:
+        """A metric that counts, with the parameters of this one."""
+        return counting_metric(
+            acronym,
+            costs=self.costs,
+            prevalence=self.prevalence,
+            beta=self.parameters.beta,
+            threshold=self.parameters.threshold,
+        )
+
+    def _thresholds(self, split: Split, target_metric: str, target_value: float) -> Floats:
+        metric, wanted = self.counting(self.acronym), self.counting(target_metric)
+        return np.array(
+            [
+                target_cut_off(ranking, metric=metric, target_metric=wanted, target=target_value)
+                for ranking in class_rankings(*split.labelled)
+            ]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """A metric of some samples."""
+
+    values: Floats
+    """shape (), or (C,) for a metric per class"""
+    reasons: Reason | None
+    standard_error: float | None
+
+
+def estimated(recipe: Recipe, samples: Samples) -> Estimated:
+    """The metric of all of these samples, on none of which its cut-offs were chosen.
+
+    Raises:
+        InvalidInputError: the metric needs probabilities and there are none, or a parameter does not fit.
+    """
+    given: dict[str, Any] = dict(recipe.metric.parameters)
+    if recipe.cut_offs is not None:
+        given["target_split"] = recipe.cut_offs.split.labelled
+    found = compute_metrics([recipe.acronym], **samples.inputs(), rng=recipe.seed, **given)
+    values = np.asarray(found[recipe.acronym], dtype=np.float64)
+    if recipe.acronym == "CWCE" and recipe.weights is not None:
+        values = _weighted_error(recipe, samples)
+    return Estimated(values, found.reasons.get(recipe.acronym), found.standard_errors.get(recipe.acronym))
+
+
+def mean_over_classes(values: Floats, weights: Floats | None) -> Floats:
+    """Mean of values (..., C) over the classes that matter, shape (...); nan where one of these is undefined.
+
+    Examples:
+        >>> float(mean_over_classes(np.array([0.5, 1.0, np.nan]), np.array([1.0, 3.0, 0.0])))
+        0.875
+    """
+    if weights is None:
+        return values.mean(axis=-1)
+    matters = weights > 0
+    return values[..., matters] @ weights[matters] / weights.sum()
+
+
+def _weighted_error(recipe: Recipe, samples: Samples) -> Floats:
+    """CWCE with weights, where a sample without a valid output counts as the worst."""
+    valid, chosen = samples.part(samples.is_valid), recipe.parameters
+    errors = marginal_calibration_error(
+        valid.labels,
+        valid.scores,
+        bins=chosen.bins_or_default,
+        norm=chosen.norm,
+        right_closed=chosen.right_closed,
+    )
+    share = valid.size / samples.size
+    mean = mean_over_classes(errors, recipe.weights) if valid.size else 0.0
+    return np.asarray(share * mean + (1 - share) * METRICS["CWCE"].worst)

@@ -1,0 +1,198 @@
+"""What a model said about labelled samples: checked once, before anything is computed from it."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats, Integers, Mask, as_groups, as_labels, as_logits, as_probabilities
+from lifelong_core.errors import InvalidInputError
+
+INVALID = -1
+"""The decision on a sample for which the model gave no valid output."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModelOutputs:
+    """What one of several models said about the same samples."""
+
+    probabilities: ArrayLike | None = None
+    """shape (N, C)"""
+    logits: ArrayLike | None = None
+    """shape (N, C), in place of probabilities, which are their softmax"""
+    decisions: ArrayLike | None = None
+    """shape (N,): classes, C to abstain, -1 for no valid output; None: the likeliest class (ties: the lowest index)"""
+    cut_off_data: tuple[ArrayLike, ArrayLike] | None = None
+    """labels (M,) and this model's probabilities (M, C) of other samples, on which cut-offs are chosen"""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Samples:
+    """Labelled samples with the outputs of a model that fit them."""
+
+    labels: Integers
+    """shape (N,), true classes"""
+    probabilities: Floats | None
+    """shape (N, C); a sample without a valid output has equal ones, which count nowhere"""
+    decisions: Integers
+    """shape (N,): classes, C to abstain, -1 for no valid output"""
+    unit: Integers
+    """shape (N,), 0..U-1: which samples belong together"""
+    classes: int
+    is_decided: bool
+    """whether decisions were given, rather than taken from the probabilities"""
+
+    @classmethod
+    def of(
+        cls, labels: ArrayLike, outputs: ModelOutputs, *, classes: int, groups: ArrayLike | None = None
+    ) -> Self:
+        """Check labels and outputs.
+
+        Raises:
+            InvalidInputError: a shape or a value does not fit, there is no sample, or nothing was given to judge.
+        """
+        reference = as_labels(labels, classes=classes)
+        if reference.size == 0:
+            raise InvalidInputError("expected at least one sample.", field="labels")
+        decisions = None if outputs.decisions is None else _as_decisions(outputs.decisions, classes)
+        is_valid = np.ones(reference.size, np.bool_) if decisions is None else decisions != INVALID
+        _check_size(is_valid.size, reference.size, "decisions")
+        probabilities = _probabilities(outputs, is_valid, classes)
+        if decisions is None and probabilities is None:
+            raise InvalidInputError(
+                "nothing was given to validate.",
+                field="probabilities",
+                mend="Give probabilities, logits or decisions.",
+            )
+        return cls(
+            labels=reference,
+            probabilities=probabilities,
+            decisions=_likeliest(probabilities) if decisions is None else decisions,
+            unit=units_of(groups, samples=reference.size),
+            classes=classes,
+            is_decided=decisions is not None,
+        )
+
+    @property
+    def size(self) -> int:
+        """How many samples there are."""
+        return self.labels.size
+
+    @property
+    def is_valid(self) -> Mask:
+        """Shape (N,): the model gave a valid output."""
+        return self.decisions != INVALID
+
+    @property
+    def can_abstain(self) -> bool:
+        """Whether the decision to abstain occurs."""
+        return bool((self.decisions == self.classes).any())
+
+    @property
+    def cases(self) -> int:
+        """Independent ones: groups, or else samples."""
+        return np.unique(self.unit).size
+
+    @property
+    def scores(self) -> Floats:
+        """The probabilities.
+
+        Raises:
+            InvalidInputError: there are none.
+        """
+        if self.probabilities is None:
+            raise InvalidInputError(
+                "a recommended metric needs probabilities.",
+                field="probabilities",
+                mend="Give probabilities or logits, or a fingerprint without class scores.",
+            )
+        return self.probabilities
+
+    def part(self, rows: Integers | Mask) -> "Samples":
+        """Some of the samples."""
+        return Samples(
+            labels=self.labels[rows],
+            probabilities=None if self.probabilities is None else self.probabilities[rows],
+            decisions=self.decisions[rows],
+            unit=self.unit[rows],
+            classes=self.classes,
+            is_decided=self.is_decided,
+        )
+
+    def inputs(self) -> dict[str, Any]:
+        """As `compute_metrics` takes them."""
+        given = {"labels": self.labels, "decisions": self.decisions, "classes": self.classes}
+        return given if self.probabilities is None else {**given, "probabilities": self.probabilities}
+
+
+def units_of(groups: ArrayLike | None, *, samples: int) -> Integers:
+    """Which samples belong together, shape (N,), 0..U-1; without groups each is a unit of its own.
+
+    Raises:
+        InvalidInputError: the groups do not fit.
+    """
+    keys = as_groups(groups, samples=samples)
+    if keys is None:
+        return np.arange(samples)
+    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
+
+
+def _as_decisions(given: ArrayLike, classes: int) -> Integers:
+    """-1 for no valid output, and C to abstain."""
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise InvalidInputError("expected shape (N,).", field="decisions") from error
+    is_invalid = array == INVALID if array.dtype.kind in "biuf" else np.zeros(array.shape, np.bool_)
+    decided = as_labels(np.where(is_invalid, 0, array), classes=classes + 1, field="decisions")
+    return np.where(is_invalid, INVALID, decided)
+
+
+def _probabilities(outputs: ModelOutputs, is_valid: Mask, classes: int) -> Floats | None:
+    if outputs.probabilities is not None and outputs.logits is not None:
+        raise InvalidInputError(
+            "probabilities and logits were both given.", field="logits", mend="Give one of them."
+        )
+    given = outputs.logits if outputs.probabilities is None else outputs.probabilities
+    if given is None:
+        return None
+    field = "logits" if outputs.probabilities is None else "probabilities"
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise InvalidInputError("expected rows of equal length.", field=field) from error
+    _check_size(len(array) if array.ndim else 0, is_valid.size, field)
+    if array.dtype.kind == "f" and not np.isfinite(array[is_valid]).all():
+        raise InvalidInputError(
+            "a sample has an output that is not finite.",
+            field=field,
+            mend="Give decisions, with -1 for samples on which the model gave no valid output.",
+        )
+    valid = array if is_valid.all() else array[is_valid]
+    scores = np.full((is_valid.size, classes), 1 / classes)
+    if field == "logits":
+        scores[is_valid] = softmax(as_logits(valid, classes=classes).astype(np.float64))
+    else:
+        scores[is_valid] = as_probabilities(valid, classes=classes)
+    return scores
+
+
+def softmax(logits: Floats) -> Floats:
+    """Of each row, shape (N, C).
+
+    Examples:
+        >>> softmax(np.array([[0.0, 0.0], [1000.0, 0.0]])).tolist()
+        [[0.5, 0.5], [1.0, 0.0]]
+    """
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def _likeliest(probabilities: Floats | None) -> Integers:
+    return np.empty(0, np.int64) if probabilities is None else probabilities.argmax(axis=1).astype(np.int64)
+
+
+def _check_size(found: int, expected: int, field: str) -> None:
+    if found != expected:
+        raise InvalidInputError(f"expected one per label ({expected}), got {found}.", field=field)

@@ -1,0 +1,84 @@
+"""What a validation found: a document that can be kept, sent and printed."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from lifelong_core.design.frozen import FrozenDocument
+from lifelong_core.design.recommendation import Recommendation
+from lifelong_core.design.validation.acceptance import AcceptanceOutcome, all_passed
+from lifelong_core.design.validation.displays import (
+    AdjustedCost,
+    ConfusionTable,
+    DecisionCurvePoints,
+    PrecisionRecallPoints,
+    ReliabilityBins,
+    RocPoints,
+    SubgroupResult,
+)
+from lifelong_core.design.validation.metric_value import MetricValue, Number
+from lifelong_core.errors import InvalidInputError
+
+SCHEMA_VERSION = 1
+
+
+class ValidationResult(FrozenDocument):
+    """The recommended metrics of one model on one labelled set, and what to show beside them."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    name: str = Field(description="Of the model.")
+    recommendation: Recommendation
+    class_names: tuple[str, ...]
+    samples: int
+    invalid_samples: int = Field(description="Without a valid output: they count as the worst value.")
+    cases: int = Field(description="Independent ones: groups, such as patients, or else samples.")
+    groups: bool = Field(description="Whether groups were given; whole groups were then resampled.")
+    level: float = Field(description="Nominal coverage of the intervals.")
+    replicates: int = Field(description="How many data sets were resampled.")
+    seed: int
+    prevalence: tuple[float, ...] = Field(description="Share of each class in the data.")
+    target_prevalences: tuple[float, ...] | None = Field(description="Those of use, where they were stated.")
+    values: tuple[MetricValue, ...] = Field(
+        description="In the order of the recommendation; what sums a metric up comes first, then its classes."
+    )
+    confusion: ConfusionTable
+    roc_curves: tuple[RocPoints, ...] = Field(description="Of each class that is present but not alone.")
+    precision_recall_curves: tuple[PrecisionRecallPoints, ...] = Field(description="Of each class present.")
+    reliability: tuple[ReliabilityBins, ...] = Field(
+        description="First that of the likeliest class, then each class; none without valid probabilities."
+    )
+    decision_curves: tuple[DecisionCurvePoints, ...]
+    adjusted_expected_cost: AdjustedCost | None = Field(description="None without stated target prevalences.")
+    subgroups: tuple[SubgroupResult, ...]
+    warnings: tuple[str, ...] = Field(description="What speaks against trusting the numbers, in sentences.")
+    acceptance: tuple[AcceptanceOutcome, ...] = Field(description="In the order of the thresholds.")
+
+    @property
+    def accepted(self) -> bool | None:
+        """Whether every threshold was reached; None where that is undecided, or there is none."""
+        return all_passed(self.acceptance)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Of the recommended metrics, in their order."""
+        return tuple(dict.fromkeys(value.label for value in self.values))
+
+    def value(self, label: str, class_index: int | None = None) -> MetricValue:
+        """The value of a metric: of one class, or (None) what sums it up.
+
+        Raises:
+            InvalidInputError: there is no such value.
+        """
+        own = [value for value in self.values if value.label == label]
+        found = next((value for value in own if class_index in (None, value.class_index)), None)
+        if found is None:
+            raise InvalidInputError(
+                f"there is no value {label[:80]!r}" + (f" of class {class_index}." if own else "."),
+                field="class_index" if own else "label",
+                mend=f"Metrics: {', '.join(self.labels)}.",
+            )
+        return found
+
+    def estimate(self, label: str, class_index: int | None = None) -> Number:
+        """The estimate of `value`."""
+        return self.value(label, class_index).estimate

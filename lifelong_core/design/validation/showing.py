@@ -1,0 +1,139 @@
+"""What to show beside the numbers: confusion matrix, curves and reliability diagrams."""
+
+import math
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Integers
+from lifelong_core.design.recommendation import Recommendation
+from lifelong_core.design.validation.displays import (
+    ConfusionTable,
+    DecisionCurvePoints,
+    PrecisionRecallPoints,
+    ReliabilityBins,
+    RocPoints,
+)
+from lifelong_core.design.validation.metric_value import Number
+from lifelong_core.design.validation.outputs import Samples
+from lifelong_core.metrics import decision_curve, precision_recall_curve, reliability_diagram, roc_curve
+from lifelong_core.metrics.confusion import confusion_matrix, ratio
+
+MOST_POINTS = 500
+"""Of a curve"""
+FEWEST_POINTS = 50
+ALL_POINTS = 10_000
+"""About so many of all classes together, so that a result of many classes stays small"""
+
+
+def confusion_table(samples: Samples) -> ConfusionTable:
+    """How often each class was decided as each."""
+    valid = samples.part(samples.is_valid)
+    columns = samples.classes + samples.can_abstain
+    counts = confusion_matrix(valid.labels, valid.decisions, classes=samples.classes, decisions_count=columns)
+    shares = ratio(counts.astype(np.float64), counts.sum(axis=1, keepdims=True))
+    invalid = np.bincount(samples.labels[~samples.is_valid], minlength=samples.classes)
+    return ConfusionTable(
+        counts=tuple(map(tuple, counts.tolist())),
+        shares=tuple(numbers(row) for row in shares),
+        invalid=tuple(invalid.tolist()),
+    )
+
+
+def roc_points(valid: Samples) -> tuple[RocPoints, ...]:
+    """Of each class that is there, and is not all there is."""
+    found: list[RocPoints] = []
+    for k, size in enumerate(np.bincount(valid.labels, minlength=valid.classes)):
+        if 0 < size < valid.size:
+            curve = roc_curve(valid.labels, valid.scores, positive=k)
+            kept = thinned(curve.false_positive_rate, curve.true_positive_rate, points=_points(valid))
+            found.append(
+                RocPoints(
+                    class_index=k,
+                    thresholds=numbers(curve.thresholds[kept]),
+                    false_positive_rate=tuple(curve.false_positive_rate[kept].tolist()),
+                    true_positive_rate=tuple(curve.true_positive_rate[kept].tolist()),
+                    area=curve.area,
+                )
+            )
+    return tuple(found)
+
+
+def precision_recall_points(valid: Samples) -> tuple[PrecisionRecallPoints, ...]:
+    """Of each class that is there."""
+    found: list[PrecisionRecallPoints] = []
+    for k, size in enumerate(np.bincount(valid.labels, minlength=valid.classes)):
+        if size > 0:
+            curve = precision_recall_curve(valid.labels, valid.scores, positive=k)
+            kept = thinned(curve.recall, curve.precision, points=_points(valid))
+            found.append(
+                PrecisionRecallPoints(
+                    class_index=k,
+                    thresholds=tuple(curve.thresholds[kept].tolist()),
+                    recall=tuple(curve.recall[kept].tolist()),
+                    precision=tuple(curve.precision[kept].tolist()),
+                    average_precision=curve.average_precision,
+                    prevalence=float(size / valid.size),
+                )
+            )
+    return tuple(found)
+
+
+def reliability_bins(valid: Samples) -> tuple[ReliabilityBins, ...]:
+    """Of the likeliest class, and of each class."""
+    found: list[ReliabilityBins] = []
+    for k in (None, *range(valid.classes)):
+        diagram = reliability_diagram(valid.labels, valid.scores, positive=k)
+        found.append(
+            ReliabilityBins(
+                class_index=k,
+                edges=() if diagram.edges is None else tuple(diagram.edges.tolist()),
+                counts=tuple(diagram.counts.tolist()),
+                confidence=numbers(diagram.confidence),
+                frequency=numbers(diagram.frequency),
+            )
+        )
+    return tuple(found)
+
+
+def decision_curve_points(valid: Samples, recommendation: Recommendation) -> tuple[DecisionCurvePoints, ...]:
+    """Where net benefit is recommended or a risk threshold was named: of the target class, or of each."""
+    fingerprint = recommendation.fingerprint
+    wanted = any(metric.metric == "NB" for metric in recommendation.metrics)
+    if not wanted and fingerprint.risk_threshold is None:
+        return ()
+    target = fingerprint.target_class
+    found: list[DecisionCurvePoints] = []
+    for k in range(valid.classes) if target is None else [target]:
+        curve = decision_curve(valid.labels, valid.scores, positive=k)
+        found.append(
+            DecisionCurvePoints(
+                class_index=k,
+                thresholds=tuple(curve.thresholds.tolist()),
+                net_benefit=tuple(curve.net_benefit.tolist()),
+                treat_all=tuple(curve.treat_all.tolist()),
+            )
+        )
+    return tuple(found)
+
+
+def thinned(x: Floats, y: Floats, *, points: int) -> Integers:
+    """So many of the points of a curve at most: first, last, and those that are about evenly spaced along it.
+
+    Examples:
+        >>> thinned(np.linspace(0, 1, 5), np.zeros(5), points=3).tolist()
+        [0, 2, 4]
+    """
+    if x.size <= points:
+        return np.arange(x.size)
+    length: Floats = np.cumsum(np.abs(np.diff(x, prepend=x[0])) + np.abs(np.diff(y, prepend=y[0])))
+    places: Integers = np.searchsorted(length, np.linspace(0, float(length[-1]), points)[:-1])
+    return np.unique(np.append(places, x.size - 1))
+
+
+def numbers(values: Floats) -> tuple[Number, ...]:
+    """None for what is not finite."""
+    return tuple(value if math.isfinite(value) else None for value in values.tolist())
+
+
+def _points(valid: Samples) -> int:
+    return max(FEWEST_POINTS, min(MOST_POINTS, ALL_POINTS // valid.classes))

@@ -1,0 +1,302 @@
+"""Validation: the recommended metrics of a model on labelled samples, and what to show beside them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Integers, as_labels
+from lifelong_core.design.parameters import zero_one_costs
+from lifelong_core.design.recommendation import Recommendation, RecommendedMetric
+from lifelong_core.design.validation.acceptance import AcceptanceThreshold, check_thresholds, judged
+from lifelong_core.design.validation.displays import AdjustedCost
+from lifelong_core.design.validation.evaluating import Recipe, Split
+from lifelong_core.design.validation.metric_labels import labelled_metrics
+from lifelong_core.design.validation.metric_value import MetricValue
+from lifelong_core.design.validation.metric_values import valued
+from lifelong_core.design.validation.outputs import ModelOutputs, Samples, units_of
+from lifelong_core.design.validation.resamples import Resamples
+from lifelong_core.design.validation.result import ValidationResult
+from lifelong_core.design.validation.showing import (
+    confusion_table,
+    decision_curve_points,
+    precision_recall_points,
+    reliability_bins,
+    roc_points,
+)
+from lifelong_core.design.validation.subgroup_results import subgroup_results
+from lifelong_core.design.validation.warnings import warnings_about
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics import Bootstrap
+
+FEWEST_REPLICATES = 10
+MOST_REPLICATES = 100_000
+
+
+def validate(
+    recommendation: Recommendation,
+    labels: ArrayLike,
+    *,
+    probabilities: ArrayLike | None = None,
+    logits: ArrayLike | None = None,
+    decisions: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    metadata: Mapping[str, ArrayLike] | None = None,
+    class_names: Sequence[str] | None = None,
+    thresholds: Sequence[AcceptanceThreshold] = (),
+    cut_off_data: tuple[ArrayLike, ArrayLike] | None = None,
+    name: str = "model",
+    replicates: int = 1000,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> ValidationResult:
+    """The recommended metrics of a model, with intervals, what to show beside them, and whether it is good enough.
+
+    Args:
+        recommendation: which metrics to compute; those of guides that nobody has decided are missing, with a warning.
+        labels: shape (N,), true classes 0..C-1.
+        probabilities: shape (N, C).
+        logits: shape (N, C), in place of probabilities, which are their softmax.
+        decisions: shape (N,): classes, C to abstain, -1 where the model gave no valid output; such a sample counts as
+            the worst value (FP5.3), and its probabilities may be anything. None: the likeliest class (ties: the lowest
+            index).
+        groups: shape (N,), what samples belong to, such as patients; whole groups are resampled (FP4.3).
+        metadata: of each attribute, its value for each sample, shape (N,), for values per subgroup.
+        class_names: C names; None: class 0, class 1, ...
+        thresholds: what the model has to reach.
+        cut_off_data: labels (M,) and the model's probabilities (M, C) of other samples, on which the cut-offs of
+            metrics at a target are chosen; None: a random half of the cases, and these metrics are those of the other
+            half.
+        name: of the model.
+        replicates: how many data sets to resample for the intervals.
+        level: nominal coverage of the intervals.
+        rng: seed or generator.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit, a metric needs what was not given, or a threshold is for a
+            metric that is not recommended.
+
+    Examples:
+        >>> from lifelong_core.design import ProblemFingerprint, recommend
+        >>> answers = {
+        ...     "number_of_classes": 2, "class_scores_available": False, "unequal_severity": False,
+        ...     "unequal_interest": False, "prevalences_representative": False, "class_contribution": "equal",
+        ...     "dependent_cases": False, "invalid_outputs": False,
+        ... }
+        >>> found = recommend(ProblemFingerprint(**answers))
+        >>> result = validate(
+        ...     found, [0] * 50 + [1] * 50, decisions=[0] * 45 + [1] * 55,
+        ...     thresholds=[AcceptanceThreshold(metric="BA", value=0.85)],
+        ... )
+        >>> value = result.value("BA")
+        >>> value.estimate, 0.85 < value.low < 0.95 < value.high <= 1, result.accepted
+        (0.95, True, True)
+    """
+    setting = Setting.of(
+        recommendation,
+        labels,
+        groups=groups,
+        metadata=metadata,
+        class_names=class_names,
+        thresholds=thresholds,
+        replicates=replicates,
+        level=level,
+        rng=rng,
+    )
+    outputs = ModelOutputs(
+        probabilities=probabilities, logits=logits, decisions=decisions, cut_off_data=cut_off_data
+    )
+    return validated(setting, outputs, name=name).result
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Setting:
+    """What all models that are validated together have in common."""
+
+    recommendation: Recommendation
+    labels: Integers
+    """shape (N,)"""
+    groups: ArrayLike | None
+    metadata: Mapping[str, ArrayLike]
+    class_names: tuple[str, ...]
+    thresholds: tuple[AcceptanceThreshold, ...]
+    replicates: int
+    level: float
+    seed: int
+    resamples: Resamples
+
+    @classmethod
+    def of(
+        cls,
+        recommendation: Recommendation,
+        labels: ArrayLike,
+        *,
+        groups: ArrayLike | None,
+        metadata: Mapping[str, ArrayLike] | None,
+        class_names: Sequence[str] | None,
+        thresholds: Sequence[AcceptanceThreshold],
+        replicates: int,
+        level: float,
+        rng: int | np.random.Generator,
+    ) -> Self:
+        """Check what was given, and draw the resamples.
+
+        Raises:
+            InvalidInputError: a shape or a value does not fit.
+        """
+        classes = recommendation.fingerprint.number_of_classes or 2
+        reference = as_labels(labels, classes=classes)
+        if reference.size == 0:
+            raise InvalidInputError("expected at least one sample.", field="labels")
+        if not FEWEST_REPLICATES <= replicates <= MOST_REPLICATES:
+            raise InvalidInputError(
+                f"expected {FEWEST_REPLICATES}..{MOST_REPLICATES}, got {replicates}.", field="replicates"
+            )
+        if not 0 < level < 1:
+            raise InvalidInputError(f"expected a number between 0 and 1, got {level}.", field="level")
+        check_thresholds(recommendation, thresholds)
+        seed = int(rng.integers(2**32)) if isinstance(rng, np.random.Generator) else int(rng)
+        if seed < 0:
+            raise InvalidInputError(f"expected a seed of 0 or more, got {seed}.", field="rng")
+        return cls(
+            recommendation=recommendation,
+            labels=reference,
+            groups=groups,
+            metadata=metadata or {},
+            class_names=_class_names(class_names, classes),
+            thresholds=tuple(thresholds),
+            replicates=replicates,
+            level=level,
+            seed=seed,
+            resamples=Resamples.draw(
+                units_of(groups, samples=reference.size), replicates=replicates, seed=seed
+            ),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Validated:
+    """The result, and the resampled values from which models are compared."""
+
+    result: ValidationResult
+    summaries: Mapping[str, Bootstrap]
+    """by label, of what sums the metric up"""
+
+
+def validated(setting: Setting, outputs: ModelOutputs, *, name: str) -> Validated:
+    """Validate one model.
+
+    Raises:
+        InvalidInputError: as for `validate`.
+    """
+    recommendation, fingerprint = setting.recommendation, setting.recommendation.fingerprint
+    samples = Samples.of(setting.labels, outputs, classes=len(setting.class_names), groups=setting.groups)
+    recipes = _recipes(setting, samples, outputs)
+    found = {
+        recipe.label: valued(
+            recipe,
+            samples,
+            setting.resamples,
+            level=setting.level,
+            subprocesses=tuple(
+                step.subprocess for step in recommendation.steps if recipe.metric in step.metrics
+            ),
+        )
+        for recipe in recipes
+    }
+    values = tuple(value for one in found.values() for value in one.values)
+    has_scores = samples.probabilities is not None and bool(samples.is_valid.any())
+    scored = samples.part(samples.is_valid) if has_scores else None
+    result = ValidationResult(
+        name=name,
+        recommendation=recommendation,
+        class_names=setting.class_names,
+        samples=samples.size,
+        invalid_samples=int((~samples.is_valid).sum()),
+        cases=samples.cases,
+        groups=setting.groups is not None,
+        level=setting.level,
+        replicates=setting.replicates,
+        seed=setting.seed,
+        prevalence=tuple((np.bincount(samples.labels, minlength=samples.classes) / samples.size).tolist()),
+        target_prevalences=fingerprint.target_prevalences,
+        values=values,
+        confusion=confusion_table(samples),
+        roc_curves=() if scored is None else roc_points(scored),
+        precision_recall_curves=() if scored is None else precision_recall_points(scored),
+        reliability=() if scored is None else reliability_bins(scored),
+        decision_curves=() if scored is None else decision_curve_points(scored, recommendation),
+        adjusted_expected_cost=_adjusted_cost(setting, samples),
+        subgroups=subgroup_results(recipes, samples, setting.metadata),
+        warnings=warnings_about(recommendation, samples, recipes, has_groups=setting.groups is not None),
+        acceptance=judged(setting.thresholds, values),
+    )
+    return Validated(result, {label: one.summary for label, one in found.items()})
+
+
+def _recipes(setting: Setting, samples: Samples, outputs: ModelOutputs) -> list[Recipe]:
+    metrics = labelled_metrics(setting.recommendation)
+    fingerprint = setting.recommendation.fingerprint
+    split = None
+    if any("target" in metric.parameters for _, metric in metrics):
+        split = _split(samples, outputs.cut_off_data, setting.seed)
+    weights = fingerprint.class_weights if fingerprint.unequal_interest else None
+    return [
+        Recipe.of(
+            label,
+            metric,
+            weights=metric.class_weights or (weights if metric.per_class else None),
+            split=split,
+            seed=setting.seed,
+        )
+        for label, metric in metrics
+    ]
+
+
+def _split(samples: Samples, cut_off_data: tuple[ArrayLike, ArrayLike] | None, seed: int) -> Split:
+    if cut_off_data is None:
+        return Split.halves(samples, seed=seed)
+    labels, probabilities = cut_off_data
+    try:
+        chosen_on = Samples.of(labels, ModelOutputs(probabilities=probabilities), classes=samples.classes)
+    except InvalidInputError as error:
+        raise InvalidInputError(
+            error.message, field=f"cut_off_data.{error.field}", mend=error.mend
+        ) from error
+    return Split.other(samples, chosen_on)
+
+
+def _adjusted_cost(setting: Setting, samples: Samples) -> AdjustedCost | None:
+    """EC where the classes are as frequent as stated; 0-1 costs where no others are agreed on."""
+    fingerprint = setting.recommendation.fingerprint
+    prevalence = fingerprint.target_prevalences
+    if prevalence is None:
+        return None
+    abstaining = (1.0,) if samples.can_abstain else ()
+    costs = fingerprint.costs or tuple((*row, *abstaining) for row in zero_one_costs(samples.classes))
+
+    def value(parameters: dict[str, Any]) -> MetricValue:
+        metric = RecommendedMetric(metric="EC", per_class=False, parameters=parameters)
+        recipe = Recipe.of("EC", metric, weights=None, split=None, seed=setting.seed)
+        return valued(recipe, samples, setting.resamples, level=setting.level, subprocesses=()).values[0]
+
+    return AdjustedCost(
+        prevalence=prevalence,
+        costs=costs,
+        adjusted=value({"costs": costs, "prevalence": prevalence}),
+        observed=value({"costs": costs}),
+    )
+
+
+def _class_names(given: Sequence[str] | None, classes: int) -> tuple[str, ...]:
+    if given is None:
+        return tuple(f"class {k}" for k in range(classes))
+    names = tuple(given)
+    if len(names) != classes or len(set(names)) != classes:
+        raise InvalidInputError(
+            f"expected {classes} different names, as many as the fingerprint has classes, got {len(set(names))}.",
+            field="class_names",
+        )
+    return names

@@ -1,0 +1,99 @@
+"""How sure a value is: intervals that also make sense where the bootstrap has nothing to say."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.design.validation.metric_value import ValueInterval
+from lifelong_core.metrics.intervals import Bootstrap
+from lifelong_core.metrics.scientific import normal_quantile
+
+LARGEST_BIAS = 1.0
+"""In standard errors: how much larger or smaller a metric may be on resampled data for its interval to be corrected"""
+
+
+@dataclass(frozen=True)
+class ValueBounds:
+    """The interval of one value."""
+
+    low: float
+    high: float
+    method: ValueInterval
+    replicates: int
+    """resampled data sets in which the metric is defined"""
+    notes: tuple[str, ...]
+
+
+def value_bounds(values: Bootstrap, *, level: float, limits: tuple[float, float], cases: int) -> ValueBounds:
+    """The interval of a metric that is one number.
+
+    Args:
+        values: the metric of the data, and resampled.
+        level: nominal coverage.
+        limits: the least and the largest value that the metric can have.
+        cases: independent cases that the value rests on.
+
+    Examples:
+        >>> always_right = Bootstrap(np.array(1.0), np.ones(100), ())
+        >>> found = value_bounds(always_right, level=0.9, limits=(0.0, 1.0), cases=59)
+        >>> round(found.low, 3), found.high, found.method
+        (0.95, 1.0, 'unseen')
+    """
+    estimate = float(values.estimate)
+    defined: Floats = values.replicates[~np.isnan(values.replicates)]
+    missing = len(values.replicates) - defined.size
+    notes = (f"Undefined in {missing} of {len(values.replicates)} resampled data sets.",) if missing else ()
+    if math.isnan(estimate) or defined.size == 0:
+        return ValueBounds(math.nan, math.nan, "bca", defined.size, notes)
+    if (defined == defined[0]).all() or _is_constant(defined, estimate):
+        return _unseen(estimate, level, limits, cases, defined.size, notes)
+    # From there on, a narrower interval would not hold the estimate.
+    if abs(_bias(estimate, defined)) > min(LARGEST_BIAS, float(normal_quantile((1 + level) / 2))):
+        return _reflected(values, estimate, level, limits, notes)
+    found = values.interval(level=level)
+    return ValueBounds(found.low, found.high, "bca", defined.size, notes)
+
+
+def _reflected(
+    values: Bootstrap, estimate: float, level: float, limits: tuple[float, float], notes: tuple[str, ...]
+) -> ValueBounds:
+    """The estimate is as far off the truth as resampled values are off the estimate (basic bootstrap)."""
+    found = values.interval(level=level, method="percentile")
+    low, high = (max(limits[0], min(2 * estimate - end, limits[1])) for end in (found.high, found.low))
+    direction = "large" if found.high - estimate > estimate - found.low else "small"
+    why = f"On so few samples the metric is systematically too {direction}, which the interval makes up for."
+    return ValueBounds(min(low, estimate), max(high, estimate), "basic", found.replicates, (*notes, why))
+
+
+def _is_constant(defined: Floats, estimate: float) -> bool:
+    """Whether nothing but rounding varies."""
+    return bool(np.isfinite(defined).all() and np.ptp(defined) <= 1e-12 * max(1.0, abs(estimate)))
+
+
+def _bias(estimate: float, defined: Floats) -> float:
+    """By how many standard errors the middle of the replicates is off."""
+    below = ((defined < estimate).mean() + (defined <= estimate).mean()) / 2
+    half = 0.5 / defined.size
+    return float(normal_quantile(np.clip(below, half, 1 - half)))
+
+
+def _unseen(
+    estimate: float,
+    level: float,
+    limits: tuple[float, float],
+    cases: int,
+    replicates: int,
+    notes: tuple[str, ...],
+) -> ValueBounds:
+    """Of n cases, all alike, up to 1 - (alpha / 2)**(1 / n) of others may have been missed (Clopper and Pearson)."""
+    varied = "Nothing varied in the resampled data sets"
+    if not math.isfinite(estimate) or not all(map(math.isfinite, limits)):
+        why = f"{varied}, and the metric has no bound: more samples are needed for an interval."
+        return ValueBounds(math.nan, math.nan, "unseen", replicates, (*notes, why))
+    share = 1 - ((1 - level) / 2) ** (1 / max(cases, 1))
+    low, high = (estimate + (limit - estimate) * share for limit in limits)
+    number = f"{cases} independent cases that all turned out alike" if cases > 1 else "a single case"
+    why = f"{varied}; the interval is that of {number}."
+    return ValueBounds(low, high, "unseen", replicates, (*notes, why))

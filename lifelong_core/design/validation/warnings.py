@@ -1,0 +1,95 @@
+"""What speaks against trusting the numbers of a validation, in sentences."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from lifelong_core.design.recommendation import Recommendation
+from lifelong_core.design.validation.evaluating import Recipe
+from lifelong_core.design.validation.outputs import Samples
+from lifelong_core.design.validation.subgroup_results import subgroups_of
+from lifelong_core.metrics import METRICS
+
+
+def warnings_about(
+    recommendation: Recommendation, samples: Samples, recipes: Sequence[Recipe], *, has_groups: bool
+) -> tuple[str, ...]:
+    """What is missing, provisional, too little, or not what the answers say."""
+    return (
+        *_of_the_recommendation(recommendation),
+        *_of_the_cases(recommendation, samples, has_groups=has_groups),
+        *_of_the_decisions(recommendation, samples, recipes),
+        *_of_the_class_mix(recommendation, recipes),
+    )
+
+
+def _of_the_recommendation(recommendation: Recommendation) -> Iterator[str]:
+    for guide in recommendation.open_choices:
+        yield (
+            f"{guide.guide} ({guide.title}) is still open, so its metrics are missing: "
+            f"choose among {', '.join(guide.options)}."
+        )
+    for step in recommendation.steps:
+        if step.action == "elicit_costs":
+            names = ", ".join(metric.label for metric in step.metrics) or "its metrics"
+            yield f"{step.subprocess}: {names} stands in until the costs of errors are agreed on."
+
+
+def _of_the_cases(recommendation: Recommendation, samples: Samples, *, has_groups: bool) -> Iterator[str]:
+    fingerprint = recommendation.fingerprint
+    if fingerprint.dependent_cases and not has_groups:
+        name = fingerprint.grouping_variable or "group"
+        yield (
+            "The samples depend on each other (FP4.3), but no groups were given, so the intervals are too narrow: "
+            f"give the {name} of each."
+        )
+    if not fingerprint.dependent_cases and samples.cases < samples.size:
+        yield (
+            "The fingerprint says that samples are independent (FP4.3), but "
+            f"{samples.size} of them belong to {samples.cases} groups."
+        )
+    (everything,) = subgroups_of(samples, {"all": np.zeros(samples.size, np.int64)})
+    for warning in everything.warnings:
+        yield warning[0].upper() + warning[1:]
+    invalid = int((~samples.is_valid).sum())
+    if invalid:
+        yield (
+            f"{invalid} of {samples.size} samples have no valid output: they count as the worst value, and are in "
+            "no curve."
+        )
+    if invalid and fingerprint.invalid_outputs is False:
+        yield "The fingerprint says that every sample gets a valid output (FP5.3)."
+
+
+def _of_the_decisions(
+    recommendation: Recommendation, samples: Samples, recipes: Sequence[Recipe]
+) -> Iterator[str]:
+    rule = recommendation.fingerprint.decision_rule
+    counted = [
+        recipe.label
+        for recipe in recipes
+        if METRICS[recipe.acronym].family == "counting" and recipe.acronym != "NB" and not recipe.cut_offs
+    ]
+    if counted and not samples.is_decided and rule not in ("argmax", None):
+        yield (
+            f"No decisions were given, so the likeliest class counts as the decision in {', '.join(counted)}, and not "
+            f"that of the fingerprint's rule (FP2.6: {rule})."
+        )
+    halves = [recipe.label for recipe in recipes if recipe.cut_offs and recipe.cut_offs.split.is_half]
+    if halves:
+        yield (
+            f"The cut-offs of {', '.join(halves)} were chosen on a random half of the cases, for want of other data, "
+            "and judged on the other half."
+        )
+
+
+def _of_the_class_mix(recommendation: Recommendation, recipes: Sequence[Recipe]) -> Iterator[str]:
+    if recommendation.fingerprint.prevalences_representative is not False:
+        return
+    dependent = [
+        recipe.label
+        for recipe in recipes
+        if METRICS[recipe.acronym].prevalence_dependent and recipe.prevalence is None
+    ]
+    if dependent:
+        yield f"The class mix is not that of use (FP4.2), on which {', '.join(dependent)} depend."

@@ -1,0 +1,98 @@
+"""Kernel calibration errors for many weightings of the same samples at once: each kernel is evaluated once.
+
+A sample that was drawn twice is not two samples that happen to agree: pairs of its copies count nowhere, nor do pairs
+of copies of a group. Otherwise the resampled errors would all be too large.
+"""
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Integers
+from lifelong_core.design.validation.weighted_scores import Counts, Weighted
+from lifelong_core.metrics.calibration_binned import as_norm
+from lifelong_core.metrics.calibration_kernel import (
+    FEWEST_EVALUATED,
+    KERNEL_EVALUATIONS,
+    PAIRED_SAMPLES,
+    as_subsample,
+    dirichlet_kernel,
+    draw_subsample,
+    median_pairwise_distance,
+)
+from lifelong_core.metrics.confusion import ratio
+from lifelong_core.metrics.parameters import Parameters
+from lifelong_core.metrics.scientific import distances
+from lifelong_core.metrics.scoring_rules import truth_gaps
+
+
+def weighted_kernel_error(
+    labels: Integers, probabilities: Floats, unit: Integers, chosen: Parameters, *, seed: int
+) -> Weighted:
+    """Unbiased `kernel_calibration_error`, on the subsample that it draws from the same seed.
+
+    Args:
+        labels: shape (n,).
+        probabilities: shape (n, C).
+        unit: shape (n,), which samples belong together.
+        chosen: bandwidth and subsample.
+        seed: of the subsample.
+    """
+    generator = np.random.default_rng(seed)
+    rows = draw_subsample(labels.size, as_subsample(chosen.subsample, PAIRED_SAMPLES), generator)
+    points = probabilities[rows]
+    width = chosen.bandwidth
+    if width is None:
+        width = median_pairwise_distance(points, rng=generator)
+    if rows.size < 2 or not width > 0:
+        return lambda weights: np.full(len(weights), np.nan)
+    gaps = truth_gaps(labels[rows], points)
+    pairs = np.exp(distances(points, points) / -width) * (gaps @ gaps.T)
+    np.fill_diagonal(pairs, 0)
+    _, first, member = np.unique(unit[rows], return_index=True, return_inverse=True)
+    if first.size < rows.size:
+        belongs = np.eye(first.size)[member]
+        pairs = belongs.T @ pairs @ belongs
+    sizes = np.bincount(member).astype(np.float64)
+    within = np.diagonal(pairs).copy()
+    np.fill_diagonal(pairs, 0)
+
+    def evaluate(weights: Counts) -> Floats:
+        times = weights[:, rows[first]].astype(np.float64)
+        sums = ((times @ pairs) * times).sum(axis=1) + times @ within
+        drawn = times @ sizes
+        counted = drawn**2 - times**2 @ sizes**2 + times @ (sizes * (sizes - 1))
+        return ratio(sums, counted)
+
+    return evaluate
+
+
+def weighted_ece_kde(
+    labels: Integers, probabilities: Floats, unit: Integers, chosen: Parameters, *, seed: int
+) -> Weighted:
+    """`ece_kde` at the cases that it draws from the same seed; its arguments are those of `weighted_kernel_error`."""
+    default = max(FEWEST_EVALUATED, KERNEL_EVALUATIONS // max(labels.size, 1))
+    wanted = as_subsample(chosen.subsample, default)
+    rows = draw_subsample(labels.size, wanted, np.random.default_rng(seed))
+    if labels.size < 2:
+        return lambda weights: np.full(len(weights), np.nan)
+    power, points = as_norm(chosen.norm), probabilities[rows]
+    kernel = dirichlet_kernel(probabilities, chosen.dirichlet_bandwidth)(rows)
+    is_class = [np.flatnonzero(labels == k) for k in range(probabilities.shape[1])]
+    by_class = [np.ascontiguousarray(kernel[:, members].T, dtype=np.float32) for members in is_class]
+    is_own = unit[rows][:, np.newaxis] == unit
+    own = [(kernel[:, members] * is_own[:, members]).sum(axis=1) for members in is_class]
+
+    def evaluate(weights: Counts) -> Floats:
+        times = weights[:, rows].astype(np.float64)
+        copies = np.maximum(times - 1, 0)
+        masses = np.stack(
+            [
+                weights[:, members].astype(np.float32) @ weights_of - copies * of_own
+                for members, weights_of, of_own in zip(is_class, by_class, own, strict=True)
+            ],
+            axis=-1,
+        )
+        shares = ratio(masses, masses.sum(axis=-1, keepdims=True))
+        terms = (np.abs(shares - points) ** power).sum(axis=-1)
+        return ratio(np.where(times > 0, times * terms, 0).sum(axis=1), times.sum(axis=1))
+
+    return evaluate

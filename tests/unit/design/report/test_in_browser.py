@@ -1,0 +1,137 @@
+"""What a browser makes of a report: nothing loaded, nothing run, readable on paper, on a phone and in the dark."""
+
+import base64
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lifelong_core.design.report import comparison_html, validation_html
+from tests.integration.browser import Browser, running_browser
+from tests.unit.design.report.results import hundred_classes, ten_classes, three_models, two_classes
+from tests.unit.design.report.test_pages import HOSTILE, hostile
+
+PAPER = 695
+"""width of A4 less its margins, in pixels"""
+
+
+def long_names() -> str:
+    """As long as names may be, and in one word."""
+    result = ten_classes()
+    names = tuple(f"{k}{'x' * 199}" for k in range(len(result.class_names)))
+    return validation_html(result.model_copy(update={"name": "m" * 200, "class_names": names}))
+
+
+PAGES: dict[str, Any] = {
+    "two": lambda: validation_html(two_classes()),
+    "ten": lambda: validation_html(ten_classes()),
+    "hundred": lambda: validation_html(hundred_classes()),
+    "models": lambda: comparison_html(three_models()),
+    "hostile": lambda: validation_html(hostile()),
+    "long_names": long_names,
+}
+
+UNNAMED = """[...document.querySelectorAll('svg')].filter(drawing => !drawing.parentElement.closest('svg')
+    && drawing.getAttribute('aria-hidden') !== 'true'
+    && !(drawing.getAttribute('role') === 'img' && drawing.getAttribute('aria-label'))).length"""
+UNSCOPED = "document.querySelectorAll('th:not([scope])').length"
+REPEATED = """(() => { const ids = [...document.querySelectorAll('[id]')].map(one => one.id);
+    return ids.length - new Set(ids).size })()"""
+BROKEN_LINKS = """[...document.querySelectorAll('[href]')].map(one => one.getAttribute('href'))
+    .filter(link => !link.startsWith('#') || !document.getElementById(link.slice(1)))"""
+LEVELS = "[...document.querySelectorAll('h1, h2, h3, h4')].map(one => Number(one.tagName[1]))"
+INVISIBLE = """[...document.querySelectorAll('details > :not(summary)')]
+    .filter(one => !one.checkVisibility({contentVisibilityAuto: true})).length"""
+BRIGHTNESS = """(() => { const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\\d+/g);
+    return (Number(r) + Number(g) + Number(b)) / 3 })()"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running_browser() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every page as a file."""
+    made = tmp_path_factory.mktemp("reports")
+    for name, page in PAGES.items():
+        (made / f"{name}.html").write_text(page(), encoding="utf-8")
+    return made
+
+
+def look_at(browser: Browser, folder: Path, name: str, width: int = 1200, **taste: str) -> None:
+    browser.events.clear()
+    browser.size(width, **taste)
+    browser.open((folder / f"{name}.html").as_uri())
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_else_is_loaded_and_nothing_is_wrong(browser: Browser, folder: Path, name: str) -> None:
+    look_at(browser, folder, name)
+    asked = [
+        event["params"]["request"]["url"]
+        for event in browser.events
+        if event["method"] == "Network.requestWillBeSent"
+    ]
+    assert asked == [(folder / f"{name}.html").as_uri()]
+    assert browser.complaints() == []
+    assert browser.evaluate(BROKEN_LINKS) == []
+
+
+def test_hostile_names_do_nothing(browser: Browser, folder: Path) -> None:
+    look_at(browser, folder, "hostile")
+    assert browser.evaluate("window.isHit") is None
+    assert browser.evaluate("document.querySelectorAll('img').length") == 0
+    assert HOSTILE in browser.evaluate("document.querySelector('h1').textContent")
+    assert browser.evaluate("JSON.parse(document.getElementById('document').textContent).name") == HOSTILE
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_accessible(browser: Browser, folder: Path, name: str) -> None:
+    look_at(browser, folder, name)
+    assert browser.evaluate("document.documentElement.lang") == "en"
+    assert browser.evaluate(UNNAMED) == browser.evaluate(UNSCOPED) == browser.evaluate(REPEATED) == 0
+    levels = browser.evaluate(LEVELS)
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+@pytest.mark.parametrize("name", ["two", "hundred", "models", "long_names"])
+def test_it_prints_with_everything_unfolded(browser: Browser, folder: Path, name: str) -> None:
+    look_at(browser, folder, name, PAPER, media="print", scheme="dark")
+    assert browser.evaluate(INVISIBLE) == 0
+    assert browser.evaluate("document.documentElement.scrollWidth") <= PAPER
+    assert browser.evaluate(BRIGHTNESS) == 255
+
+
+def test_a_figure_is_never_cut_by_a_page(browser: Browser, folder: Path) -> None:
+    look_at(browser, folder, "two", PAPER, media="print")
+    rules = browser.evaluate(
+        "[...document.querySelectorAll('figure')].map(one => getComputedStyle(one).breakInside)"
+    )
+    assert rules
+    assert set(rules) == {"avoid"}
+    paper = base64.b64decode(browser.call("Page.printToPDF", preferCSSPageSize=True)["data"])
+    assert paper.startswith(b"%PDF")
+
+
+def test_what_is_folded_on_the_screen_is_seen_to_be(browser: Browser, folder: Path) -> None:
+    look_at(browser, folder, "two")
+    assert browser.evaluate(INVISIBLE) > 0
+
+
+@pytest.mark.parametrize("name", ["ten", "models"])
+def test_it_fits_a_phone(browser: Browser, folder: Path, name: str) -> None:
+    look_at(browser, folder, name, 390)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_it_is_dark_where_that_is_wanted(browser: Browser, folder: Path) -> None:
+    look_at(browser, folder, "two", scheme="dark")
+    assert browser.evaluate(BRIGHTNESS) < 50
+    look_at(browser, folder, "two")
+    assert browser.evaluate(BRIGHTNESS) == 255

@@ -1,0 +1,292 @@
+"""What a report says: numbers of the result, reasons for what is not defined, verdicts, and nothing but text."""
+
+import html
+import json
+import re
+from html.parser import HTMLParser
+
+import markupsafe
+import numpy as np
+import pytest
+
+from lifelong_core.design import ProblemFingerprint, recommend
+from lifelong_core.design.report import comparison_html, validation_html
+from lifelong_core.design.report.pages import LARGEST_DOCUMENT
+from lifelong_core.design.report.words import exact, of
+from lifelong_core.design.validation.acceptance import AcceptanceOutcome, AcceptanceThreshold
+from lifelong_core.design.validation.result import ValidationResult
+from lifelong_core.design.validation.validating import validate
+from tests.unit.design.interviews import ALL_ALIKE
+from tests.unit.design.report.results import (
+    absent_class,
+    advised,
+    decisions_only,
+    hundred_classes,
+    ten_classes,
+    three_models,
+    two_classes,
+)
+
+HOSTILE = (
+    """</script><script>window.isHit = 1</script>"><img src=x onerror="window.isHit=1">{{ 7 * 7 }}&lt;'"""
+)
+Row = list[str]
+
+
+class Tables(HTMLParser):
+    """The rows of all tables by their captions; a cell is its exact number, or else its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.rows: dict[str, list[Row]] = {}
+        self._caption: str | None = None
+        self._is_exact = False
+        self._rows: list[Row] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "table":
+            self._rows = []
+        if tag == "caption":
+            self._caption = ""
+        if tag == "tr":
+            self._rows.append([])
+        if tag in ("td", "th"):
+            self._rows[-1].append("")
+        if tag == "data":
+            self._is_exact = True
+            self._rows[-1][-1] += dict(attrs)["value"] or ""
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "caption" and self._caption is not None:
+            self.rows.setdefault(" ".join(self._caption.split()), []).extend([])
+            self._rows = self.rows[" ".join(self._caption.split())]
+            self._caption = None
+        if tag == "data":
+            self._is_exact = False
+        if tag == "table":
+            self._rows = []
+
+    def handle_data(self, data: str) -> None:
+        if self._caption is not None:
+            self._caption += data
+        elif self._rows and self._rows[-1] and not self._is_exact:
+            self._rows[-1][-1] += data.strip()
+
+
+def plain(page: str) -> str:
+    """The text of a page, without tags."""
+    return " ".join(html.unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL)).split())
+
+
+def judged(result: ValidationResult, *passed: bool | None) -> ValidationResult:
+    """The result with a verdict on its first metric, again and again."""
+    threshold = AcceptanceThreshold(metric=result.labels[0], value=0.5)
+    outcomes = [AcceptanceOutcome(threshold=threshold, value=0.5, passed=one, why="So.") for one in passed]
+    return result.model_copy(update={"acceptance": tuple(outcomes)})
+
+
+@pytest.mark.parametrize("make", [two_classes, ten_classes])
+def test_the_tables_hold_the_numbers_of_the_result(make) -> None:
+    result = make()
+    rows = Tables(validation_html(result)).rows["Values"]
+    for value in result.values:
+        numbers = [exact(value.number(bound)) for bound in ("estimate", "low", "high")]
+        assert [value.label, of(value, result.class_names), *numbers] in [row[:5] for row in rows]
+
+
+def test_the_confusion_matrix_can_be_copied() -> None:
+    result = ten_classes()
+    found = Tables(validation_html(result)).rows
+    for name, counts in zip(result.class_names, result.confusion.counts, strict=True):
+        assert [name, *map(str, counts), str(sum(counts))] in found["Samples"]
+    for name, shares in zip(result.class_names, result.confusion.shares, strict=True):
+        wanted = [name, *(f"{100 * share:.1f}" for share in shares if share is not None)]
+        assert wanted in found["Share of the row, in per cent"]
+
+
+def test_what_is_not_defined_says_why() -> None:
+    result = absent_class()
+    rows = Tables(validation_html(result)).rows["Values"]
+    undefined = [value for value in result.values if value.estimate is None]
+    assert undefined
+    for value in undefined:
+        own = [row for row in rows if row[:2] == [value.label, of(value, result.class_names)]]
+        assert own
+        assert own[0][2:5] == ["not defined", "\N{EN DASH}", "\N{EN DASH}"]
+        assert value.reason is not None
+        assert value.reason in own[0][-1]
+    assert "nan" not in plain(validation_html(result)).lower().split()
+
+
+def test_what_is_infinite_is_no_number_that_is_missing() -> None:
+    answers = ALL_ALIKE | {"number_of_classes": 2, "decision_rule": "optimization", "optimised_metric": "LR+"}
+    fingerprint = ProblemFingerprint(**answers, class_imbalance=False, equal_class_contribution=True)
+    advised = recommend(fingerprint, choices={"DG3.3": "LR+"})
+    result = validate(advised, [0, 1] * 10, probabilities=np.eye(2)[[0, 1] * 10], replicates=10)
+    assert any(value.infinite for value in result.values)
+    assert "∞" in plain(validation_html(result))
+
+
+def test_decisions_without_scores_have_no_curves() -> None:
+    page = validation_html(decisions_only())
+    assert "ROC curves" not in page
+    assert ["class 0", "10", "10", "20"] in Tables(page).rows["Samples"]
+
+
+def test_to_abstain_is_a_decision() -> None:
+    result = validate(
+        advised(ALL_ALIKE | {"class_scores_available": False, "decision_rule": None}, 2),
+        [0, 1, 0, 1] * 5,
+        decisions=[0, 1, 2, -1] * 5,
+        replicates=10,
+    )
+    rows = Tables(validation_html(result)).rows["Samples"]
+    assert rows[0][1:] == ["class 0", "class 1", "abstain", "no valid output", "all"]
+    assert rows[1:] == [["class 0", "5", "0", "5", "0", "10"], ["class 1", "0", "5", "0", "5", "10"]]
+
+
+def hostile() -> ValidationResult:
+    """A result with names that people with bad intentions chose."""
+    result = two_classes()
+    groups = tuple(
+        group.model_copy(update={"attribute": HOSTILE, "key": HOSTILE}) for group in result.subgroups
+    )
+    return result.model_copy(
+        update={
+            "name": HOSTILE,
+            "class_names": (HOSTILE, "other"),
+            "subgroups": groups,
+            "warnings": (HOSTILE,),
+        }
+    )
+
+
+def test_hostile_names_are_text() -> None:
+    page = validation_html(hostile())
+    assert "<img" not in page
+    assert page.count("<script") == page.count("</script>") == 1
+    assert f"<title>Validation of {markupsafe.escape(HOSTILE)}</title>" in page
+    assert HOSTILE in Tables(page).rows["Samples"][1]
+
+
+def test_hostile_models_are_text() -> None:
+    page = comparison_html(three_models((HOSTILE, "b", "c")))
+    assert "<img" not in page
+    assert page.count("<script") == page.count("</script>") == 1
+
+
+@pytest.mark.parametrize("make", [hostile, three_models])
+def test_the_document_lies_in_the_page(make) -> None:
+    given = make()
+    page = (comparison_html if make is three_models else validation_html)(given)
+    found = re.search(r'<script type="application/json" id="document">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    assert json.loads(found[1]) == given.to_document()
+
+
+def test_equal_results_give_equal_pages() -> None:
+    result = two_classes()
+    again = ValidationResult.from_json(result.to_json())
+    assert validation_html(again) == validation_html(result)
+
+
+@pytest.mark.parametrize(
+    ("passed", "verdict"),
+    [
+        ((), "No verdict"),
+        ((True, True), "✓ Accepted"),
+        ((True, False, None), "✗ Not accepted"),
+        ((True, None), "? Undecided"),
+    ],
+)
+def test_the_verdict_stands_first(passed: tuple[bool | None, ...], verdict: str) -> None:
+    text = plain(validation_html(judged(ten_classes(), *passed)))
+    assert verdict in text
+    assert text.index(verdict) < text.index("At a glance")
+
+
+def test_what_is_still_open_is_said() -> None:
+    result = decisions_only()
+    assert result.recommendation.open_choices
+    assert "Still to be decided by a person" in plain(validation_html(result))
+
+
+def test_the_answers_stand_there_in_words() -> None:
+    page = plain(validation_html(two_classes()))
+    for words in (
+        "Above which risk does one act? 0.1",
+        "weigh costs and benefits",
+        "dyed lifted polyp: 0.95",
+    ):
+        assert words in page
+
+
+def test_many_classes_stay_small_and_the_page_says_so() -> None:
+    result = hundred_classes()
+    page = validation_html(result)
+    assert len(result.to_json()) < LARGEST_DOCUMENT or 'id="document"' not in page
+    assert len(page) < 500_000 + (len(result.to_json()) if 'id="document"' in page else 0)
+    assert "Of 100 classes, the 12 with the smallest areas are shown." in plain(page)
+    assert page.count('aria-label="ROC curve of') == 12
+    worst = sorted(result.roc_curves, key=lambda curve: curve.area)[:12]
+    for curve in worst:
+        assert f'aria-label="ROC curve of {result.class_names[curve.class_index]}:' in page
+
+
+def test_all_counts_of_many_classes_can_be_copied() -> None:
+    result = hundred_classes()
+    found = re.search(r"<pre>(.*?)</pre>", validation_html(result), re.DOTALL)
+    assert found is not None
+    rows = [line.split("\t")[1:] for line in found[1].split("\n")[1:]]
+    assert [[int(count) for count in row] for row in rows] == [list(row) for row in result.confusion.counts]
+
+
+def test_a_large_document_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lifelong_core.design.report.pages.LARGEST_DOCUMENT", 100)
+    page = validation_html(two_classes())
+    assert "application/json" not in page
+    assert "too large to be put into this page" in page
+
+
+def test_a_comparison_holds_the_ranks() -> None:
+    comparison = three_models()
+    found = Tables(comparison_html(comparison)).rows
+    for ranking in comparison.rankings:
+        rows = found[f"Order of the models by {ranking.label}"]
+        for model in ranking.models:
+            assert [repr(model.rank), model.model, exact(model.score), repr(model.mean_rank)] in [
+                row[:4] for row in rows
+            ]
+    chances = found["Probability of being best, in per cent of the resamples"]
+    for name in comparison.results:
+        shares = [next(m.best for m in r.models if m.model == name) for r in comparison.rankings]
+        assert [name, *map(repr, shares)] in [row[: 1 + len(shares)] for row in chances]
+
+
+def test_a_comparison_names_who_comes_first() -> None:
+    assert "as trained comes first" in plain(comparison_html(three_models()))
+
+
+def test_equal_models_have_no_leader() -> None:
+    comparison = three_models()
+    tied = comparison.mean_then_rank.model_copy(
+        update={"models": tuple(reversed(comparison.mean_then_rank.models))}
+    )
+    assert "No clear leader" in plain(comparison_html(comparison.model_copy(update={"mean_then_rank": tied})))
+
+
+def test_a_leader_by_the_only_way_there_is_is_named() -> None:
+    comparison = three_models()
+    alone = comparison.mean_then_rank.model_copy(update={"models": (), "labels": ()})
+    page = plain(comparison_html(comparison.model_copy(update={"mean_then_rank": alone})))
+    assert "as trained comes first By the one way" in page
+    assert "of the resampled data sets by the mean of places." in page
+
+
+def test_a_threshold_of_the_one_class_of_a_metric_is_drawn_for_each_model() -> None:
+    comparison = three_models()
+    (wanted,) = {outcome.threshold.class_index for outcome in comparison.results["noisy"].acceptance}
+    ranking = next(one for one in comparison.rankings if one.label == "NB@0.1")
+    assert (wanted, ranking.class_index) == (None, 1)
+    assert comparison_html(comparison).count("<title>threshold</title>") == 3
