@@ -142,8 +142,8 @@ class Settings(BaseSettings):
     )
     retention_days: Positive | None = Field(
         default=None,
-        description="Predictions, their labels and request ids are deleted this many days after they were made;"
-        " None: they are kept.",
+        description="Predictions with their labels and request ids are deleted this many days after they were made,"
+        " jobs after they ended; None: they are kept.",
     )
     environment_retention_days: dict[EnvironmentName, Positive] = Field(
         default_factory=dict[str, int],
@@ -231,7 +231,17 @@ class Settings(BaseSettings):
         default=30,
         ge=1,
         le=3600,
-        description="After this time without a sign of life from the monitor that runs a cycle, another takes over.",
+        description="After this time without a sign of life from the monitor that runs a cycle or a job, another takes"
+        " over.",
+    )
+    job_poll_seconds: float = Field(
+        default=1,
+        gt=0,
+        le=60,
+        description="How often a monitor looks for jobs, such as the validation of a model.",
+    )
+    job_time_limit_seconds: float = Field(
+        default=3600, ge=1, description="A job that takes longer is ended and has failed."
     )
     policy: PolicySettings = Field(default_factory=PolicySettings, description="When a cycle swaps the head.")
     environment_policies: dict[EnvironmentName, PolicySettings] = Field(

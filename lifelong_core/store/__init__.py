@@ -3,6 +3,7 @@
 Nothing outside this package speaks SQL or knows the name of a table.
 """
 
+from lifelong_core.store.design_records import AttachedRecommendation, InterviewRecord, Job, JobState
 from lifelong_core.store.identifiers import logged_at, logged_on, new_prediction_id
 from lifelong_core.store.privacy import group_hash, load_group_key
 from lifelong_core.store.records import (
@@ -33,6 +34,7 @@ from lifelong_core.store.records import (
     Window,
     check_name,
 )
+from lifelong_core.store.refitting import attach_and_refit
 from lifelong_core.store.registration import register_calibration
 from lifelong_core.store.store import Store
 
@@ -40,11 +42,15 @@ __all__ = [
     "DEFAULT_ENVIRONMENT",
     "NAME_PATTERN",
     "Activation",
+    "AttachedRecommendation",
     "AuditEntry",
     "CalibrationSet",
     "Cycle",
     "HeadPin",
     "HeadRecord",
+    "InterviewRecord",
+    "Job",
+    "JobState",
     "LabelOutcome",
     "LabelledPredictions",
     "LogEntry",
@@ -63,6 +69,7 @@ __all__ = [
     "Task",
     "Token",
     "Window",
+    "attach_and_refit",
     "check_name",
     "group_hash",
     "load_group_key",

@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -90,6 +91,20 @@ class Artifacts:
                 f"the artifact storage {self._root} cannot be read: {error}.", field=_FIELD
             ) from error
         return _verified(content, digest, place)
+
+    def remove(self, digest: str) -> None:
+        """Delete the bytes of that digest, if there are any. Nobody may need them: the same bytes are kept once.
+
+        Raises:
+            UnavailableError: the storage cannot be written.
+        """
+        try:
+            with suppress(FileNotFoundError):
+                self._files.rm_file(self._place(digest))
+        except OSError as error:
+            raise UnavailableError(
+                f"the artifact storage {self._root} cannot be written: {error}.", field=_FIELD
+            ) from error
 
     def path(self, digest: str) -> Path:
         """A local file with the bytes of that digest; remote ones are downloaded once.

@@ -5,19 +5,11 @@ import selectors
 import threading
 from typing import Any
 
-from lifelong_core.store.engine import Database
+from lifelong_core.store.engine import NETWORK, Database, prepare_session
 from lifelong_core.store.registry import CHANNEL
 
 REOPEN_SECONDS = 1.0
 """A listener that has lost its connection tries again after this time."""
-_OPTIONS = {
-    "application_name": "lifelong listener",
-    "connect_timeout": 5,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-}
-"""A server that is gone without a word is noticed after 25 s; until then the caller's own questions find changes."""
 
 
 class Changes:
@@ -77,8 +69,11 @@ class NotifiedChanges(Changes):
     def _listen(self) -> None:
         import psycopg
 
-        options: dict[str, Any] = {**_OPTIONS, **self._options}
+        # A server that is gone without a word is noticed; until then the caller's own questions find changes.
+        usual = {"application_name": "lifelong listener", "connect_timeout": 5, **NETWORK}
+        options: dict[str, Any] = {**usual, **self._options}
         with psycopg.connect(autocommit=True, **options) as connection:
+            prepare_session(connection)
             connection.execute(f"LISTEN {CHANNEL}")
             # Whatever was changed before this moment was notified to nobody.
             self._changed.set()

@@ -187,8 +187,8 @@ class Registry:
             f"there is no model {reference[:80]!r}.", field=field, mend="List them: `lifelong models list`."
         )
 
-    def head_for(self, model: Model, environment: str) -> HeadRecord:
-        """The environment's own head, else the model's default head.
+    def head_for(self, model: Model, environment: str | None) -> HeadRecord:
+        """The environment's own head, else (or for None) the model's default head.
 
         Raises:
             NotFoundError: the model has no head yet, because it has no calibration set.
@@ -310,6 +310,8 @@ class LabelledPredictions(ArrayValue):
     decisions: Integers
     head_versions: Integers
     logits: Logits
+    groups: NDArray[np.generic] | None = None
+    """as those of a `Window`"""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """From a calibration set to a model that serves: set, first head and promotion in one transaction."""
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.deploy import LabeledLogits, fit_head
-from lifelong_core.errors import UnidentifiableError
+from lifelong_core.errors import ConflictError, UnidentifiableError
 from lifelong_core.store.calibration_sets import check_classes, insert_calibration_set
 from lifelong_core.store.heads import publish_head
 from lifelong_core.store.models import model_referenced, promote_model
@@ -37,6 +38,7 @@ def register_calibration(
         NotFoundError: there is no such model.
         InvalidInputError: logits or prevalence do not fit the task.
         UnidentifiableError: a class has no sample.
+        ConflictError: the costs of the task changed meanwhile.
     """
     with store.database.read() as connection:
         model = model_referenced(connection, reference)
@@ -49,7 +51,7 @@ def register_calibration(
             field="labels",
             mend="Add labelled cases of every class, 50 or more of each.",
         )
-    # Fitted before the transaction: nobody waits for it. Model and task never change in what is used here.
+    # Fitted before the transaction: nobody waits for it. Of what is used here, only the costs can change meanwhile.
     head = fit_head(
         labelled,
         task.costs,
@@ -59,8 +61,15 @@ def register_calibration(
     )
     digest = store.artifacts.put(labelled.to_bytes())
     with changing_registry(store.database) as connection:
+        present = task_with_id(connection, task.id)
+        if not np.array_equal(present.costs, task.costs):
+            raise ConflictError(
+                f"the costs of {task.name} changed while the head was fitted.",
+                field="costs",
+                mend="Try again.",
+            )
         insert_calibration_set(connection, model, labelled, digest, actor=actor)
         record = publish_head(connection, model, head, environment=None, actor=actor, reason="publish")
-        if task_with_id(connection, task.id).promoted_model_id is None:
+        if present.promoted_model_id is None:
             promote_model(connection, model, actor=actor)
     return record

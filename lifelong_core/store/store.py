@@ -14,17 +14,20 @@ from lifelong_core.store.calibration_sets import CalibrationSets
 from lifelong_core.store.changes import Changes, NotifiedChanges
 from lifelong_core.store.commit_order import align_clock
 from lifelong_core.store.cycles import Cycles
-from lifelong_core.store.engine import Database, Durability
+from lifelong_core.store.engine import WRITER_PATIENCE_SECONDS, Database, Durability
 from lifelong_core.store.environments import Environments
 from lifelong_core.store.erasure import Erasure
 from lifelong_core.store.exports import Exports
 from lifelong_core.store.heads import Heads
 from lifelong_core.store.health import Health
+from lifelong_core.store.interviews import Interviews
+from lifelong_core.store.jobs import Jobs
 from lifelong_core.store.labels import Labels
 from lifelong_core.store.leases import Leases
 from lifelong_core.store.models import Models
 from lifelong_core.store.partitions import ensure_partitions
 from lifelong_core.store.predictions import Predictions
+from lifelong_core.store.recommendations import Recommendations
 from lifelong_core.store.records import Registry
 from lifelong_core.store.registry import load_registry, read_revision
 from lifelong_core.store.retention import Retention
@@ -56,6 +59,9 @@ class Store:
         self.cycles = Cycles(database)
         self.summaries = Summaries(database)
         self.leases = Leases(database)
+        self.interviews = Interviews(database)
+        self.recommendations = Recommendations(database)
+        self.jobs = Jobs(database, artifacts)
         self.tokens = Tokens(database)
         self.workers = Workers(database)
         self.audit = AuditLog(database)
@@ -72,6 +78,7 @@ class Store:
         *,
         artifact_cache: Path | None = None,
         durability: Durability = "process",
+        patience_seconds: float = WRITER_PATIENCE_SECONDS,
     ) -> Self:
         """Open the store of a database that `migrate` has made.
 
@@ -80,6 +87,7 @@ class Store:
             artifacts_url: an fsspec URL, e.g. `file:///folder`.
             artifact_cache: folder for local copies of remote artifacts; None: the user's cache folder.
             durability: what a commit survives: the death of any process, or a power failure too.
+            patience_seconds: a writer that got no turn within this time gives up (SQLite).
 
         Raises:
             ConfigurationError: a URL is not usable, or the file cannot be opened.
@@ -87,7 +95,7 @@ class Store:
             UnavailableError: the database does not answer.
         """
         artifacts = Artifacts(artifacts_url, cache=artifact_cache)
-        database = Database(database_url, durability=durability)
+        database = Database(database_url, writer_patience_seconds=patience_seconds, durability=durability)
         try:
             schema.check_schema(database)
         except BaseException:

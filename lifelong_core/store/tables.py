@@ -237,6 +237,62 @@ leases = sa.Table(
     sa.Column("expires_at", Moment, nullable=False),
 )
 
+interviews = sa.Table(
+    "interviews",
+    metadata,
+    sa.Column("id", OrderedUuid, primary_key=True),
+    # Null: for no task yet.
+    sa.Column("task_id", sa.Integer, sa.ForeignKey("tasks.id")),
+    # Grows with every change: of two who saw the same state, one fails.
+    sa.Column("revision", sa.Integer, nullable=False),
+    # Text, like that of `heads`.
+    sa.Column("document", sa.Text, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("created_by", sa.String(128), nullable=False),
+    sa.Column("updated_at", Moment, nullable=False),
+    sa.Column("updated_by", sa.String(128), nullable=False),
+)
+
+recommendations = sa.Table(
+    "recommendations",
+    metadata,
+    sa.Column("task_id", sa.Integer, sa.ForeignKey("tasks.id"), primary_key=True, autoincrement=False),
+    # Counts up from 1 within the task; the last one is in force.
+    sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
+    # Text, like that of `heads`; the digest is over both.
+    sa.Column("document", sa.Text, nullable=False),
+    sa.Column("thresholds", sa.Text, nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("created_by", sa.String(128), nullable=False),
+)
+
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("id", OrderedUuid, primary_key=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("payload", sa.Text, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    # How often it was begun, but for those who gave it back.
+    sa.Column("attempts", sa.Integer, nullable=False),
+    # Grows with every claim: who comes with an older one has lost the job.
+    sa.Column("token", sa.BigInteger, nullable=False),
+    sa.Column("holder", sa.String(128)),
+    # The claim holds between these two: at an earlier time, it comes from a clock that was set back.
+    sa.Column("held_from", Moment),
+    sa.Column("held_until", Moment),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("created_by", sa.String(128), nullable=False),
+    # Of the newest attempt.
+    sa.Column("started_at", Moment),
+    sa.Column("finished_at", Moment),
+    sa.Column("result", sa.Text),
+    sa.Column("error", sa.Text),
+    sa.Index("ix_jobs_state_id", "state", "id"),
+)
+"""Work that a request only asks for; the monitor does it."""
+
 workers = sa.Table(
     "workers",
     metadata,

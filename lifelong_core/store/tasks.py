@@ -1,11 +1,12 @@
 """Tasks: classification problems with their class names and confusion costs."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import as_costs
+from lifelong_core.arrays import Floats, as_costs
 from lifelong_core.deploy.checks import as_class_names
 from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.store import tables
@@ -17,7 +18,11 @@ from lifelong_core.store.rows import now, task_of
 
 
 class Tasks:
-    """Adds and finds tasks. A task never changes but for the model that it promotes."""
+    """Adds and finds tasks.
+
+    Name and classes of a task never change. Its costs change when a recommendation that rests on others is attached
+    (`Recommendations.attach`), its promoted model by promoting another.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -44,7 +49,7 @@ class Tasks:
                 raise ConflictError(
                     f"there is a task {name!r} already.",
                     field="name",
-                    mend="Choose another name: tasks never change.",
+                    mend="Choose another name: the classes of a task never change.",
                 )
             created = connection.execute(sa.insert(tables.tasks).values(row).returning(tables.tasks)).one()
             write_audit(
@@ -87,6 +92,51 @@ def task_named(connection: sa.Connection, name: str) -> Task:
 def task_with_id(connection: sa.Connection, task_id: int) -> Task:
     """The task of a model, by the model's `task_id`."""
     return task_of(connection.execute(sa.select(tables.tasks).where(tables.tasks.c.id == task_id)).one())
+
+
+def replace_costs(
+    connection: sa.Connection, task: Task, costs: Floats, *, actor: str, details: dict[str, Any]
+) -> None:
+    """Let errors of a task cost something else from now on, within a transaction that changes the registry.
+
+    Heads that were published keep their own costs. So the decisions stay the same once there is a head: one that lacks
+    a decision of the task's, or makes one that the task does not know, could neither serve nor be judged.
+
+    Args:
+        connection: the transaction.
+        task: whose costs.
+        costs: (C, D), checked.
+        actor: who changes them.
+        details: why, for the audit log.
+
+    Raises:
+        ConflictError: a head was published, and the costs are for another number of decisions.
+    """
+    if costs.shape == task.costs.shape:
+        if (costs == task.costs).all():
+            return
+    elif _has_head(connection, task):
+        raise ConflictError(
+            f"the heads of {task.name} decide between {task.costs.shape[1]} options, these costs are for"
+            f" {costs.shape[1]}.",
+            field="costs",
+            mend=f"State costs with {task.costs.shape[1]} columns, or add a new task for other decisions.",
+        )
+    tasks = tables.tasks
+    connection.execute(sa.update(tasks).where(tasks.c.id == task.id).values(costs=costs.tolist()))
+    write_audit(
+        connection,
+        actor=actor,
+        action="tasks.costs",
+        subject=task.name,
+        details={**details, "old": task.costs.tolist(), "new": costs.tolist()},
+    )
+
+
+def _has_head(connection: sa.Connection, task: Task) -> bool:
+    models = sa.select(tables.models.c.id).where(tables.models.c.task_id == task.id)
+    query = sa.select(tables.heads.c.version).where(tables.heads.c.model_id.in_(models)).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def _find(connection: sa.Connection, name: str) -> Task | None:

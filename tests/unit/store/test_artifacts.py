@@ -36,10 +36,22 @@ def test_an_unknown_artifact_is_not_found(artifacts: Artifacts):
             call(DIGEST)
 
 
+def test_what_was_removed_is_gone_and_can_be_put_again(artifacts: Artifacts):
+    other = artifacts.put(b"another")
+    artifacts.put(CONTENT)
+    artifacts.remove(DIGEST)
+    with pytest.raises(NotFoundError, match=DIGEST):
+        artifacts.get(DIGEST)
+    artifacts.remove(DIGEST)
+    assert artifacts.get(other) == b"another"
+    assert artifacts.get(artifacts.put(CONTENT)) == CONTENT
+
+
 @pytest.mark.parametrize("digest", ["", "../../etc/passwd", DIGEST.upper(), DIGEST + "0"])
 def test_only_a_digest_names_an_artifact(artifacts: Artifacts, digest: str):
-    with pytest.raises(InvalidInputError, match="SHA-256"):
-        artifacts.get(digest)
+    for call in (artifacts.get, artifacts.remove):
+        with pytest.raises(InvalidInputError, match="SHA-256"):
+            call(digest)
 
 
 def test_a_damaged_artifact_is_not_given_out(tmp_path: Path):

@@ -15,6 +15,7 @@ from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import Model, Scope, Store, register_calibration
 from lifelong_core.store.preprocessing import Preprocessing, Resize
 from lifelong_core.store.tokens import hash_secret
+from tests.unit.store.design_samples import interview, recommendation
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, entry, head
 
 PREPROCESSING = Preprocessing(resize=Resize(height=32, width=48), mean=(0.1, 0.2, 0.3))
@@ -270,6 +271,7 @@ def test_every_change_that_a_worker_must_see_raises_the_revision_and_nothing_els
         lambda: store.tokens.revoke("ci", actor="me"),
         lambda: store.heads.pin("mole", environment=None, reason="held", actor="me"),
         lambda: store.heads.unpin("mole", environment=None, actor="me"),
+        lambda: store.recommendations.attach("moles", recommendation(), actor="me"),
     ]
     revisions = [revision_after(change) for change in changes]
     assert all(later > earlier for earlier, later in itertools.pairwise(revisions))
@@ -281,6 +283,9 @@ def test_every_change_that_a_worker_must_see_raises_the_revision_and_nothing_els
         lambda: store.environments.ensure("site-z", limit=9),
         lambda: store.predictions.append([entry("r1")]),
         lambda: store.tasks.get("moles"),
+        lambda: store.interviews.start(interview(), task="moles", actor="me"),
+        lambda: store.jobs.submit("validate", {}, actor="me"),
+        lambda: store.jobs.claim("me", lease_seconds=60),
     ):
         harmless()
         assert store.registry(last) is None

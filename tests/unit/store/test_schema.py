@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
@@ -15,6 +16,7 @@ from lifelong_core.store import NewLabel, Scope, Store, partitions, schema, tabl
 from lifelong_core.store.audit import NUMBERED
 from lifelong_core.store.engine import Database
 from tests import databases
+from tests.unit.store.design_samples import STATED_COSTS, interview, recommendation
 from tests.unit.store.samples import CLASSES, COSTS, add_serving_model, cycle, entry, read_all
 
 
@@ -169,7 +171,7 @@ def content_of(url: str) -> dict[str, list[tuple[Any, ...]]]:
         database.close()
 
 
-REVISIONS = ["0001", "0002", "0003"]
+REVISIONS = ["0001", "0002", "0003", "0004"]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -188,12 +190,16 @@ def test_what_a_released_schema_holds_is_kept_up_and_down_and_up(
         store.labels.record([NewLabel(first.predictions[0].id, 1, "pathology")])
         recorded = store.cycles.finish(cycle(model), candidate=None, expected_sequence=None)
         store.tokens.create("gateway", [Scope.PREDICT], actor="tests")
+        store.interviews.start(interview(), task="lesions", actor="tests")
+        store.recommendations.attach("lesions", recommendation(), actor="tests")
+        store.jobs.submit("validate", {"task": "lesions"}, actor="tests")
     database = Database(empty_url)
     # As if that version had written it all.
     schema.downgrade(database, revision)
     held = content_of(empty_url)
     assert len(held["predictions"]) == 3
-    assert len(held["audit"]) == 6
+    assert len(held["audit"]) == 10
+    assert ("jobs" in held) == (revision == REVISIONS[-1])
     migration = schema.upgrade(database)
     assert (migration.before, migration.after) == (revision, REVISIONS[-1])
     assert differences(empty_url) == []
@@ -201,6 +207,9 @@ def test_what_a_released_schema_holds_is_kept_up_and_down_and_up(
         assert store.cycles.list() == [recorded]
         assert len(list(read_all(store))) == 3
         assert store.audit.gaps() == ()
+        # What was changed through a table that the older schema lacks.
+        assert np.array_equal(store.tasks.get("lesions").costs, STATED_COSTS)
+        assert len(store.jobs.list()) == (revision == REVISIONS[-1])
         store.tasks.add("another", CLASSES, COSTS, actor="tests")
     schema.downgrade(database, revision)
     again = content_of(empty_url)

@@ -1,0 +1,162 @@
+"""What the store gives of the design loop: interviews, attached recommendations and jobs.
+
+Documents are kept as text and read when somebody asks: reading them loads the design loop and all metrics, which takes
+longer than a serving process may.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from uuid import UUID
+
+from lifelong_core.deploy.documents import parse_document
+from lifelong_core.store.documents import damaged, read_kept, text_digest
+
+if TYPE_CHECKING:
+    from lifelong_core.design import Recommendation
+    from lifelong_core.design.interview import Interview
+    from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+
+JobState: TypeAlias = Literal["queued", "running", "succeeded", "failed"]
+
+
+@dataclass(frozen=True)
+class InterviewRecord:
+    """An interview, where it stands. `revision` counts its changes from 1."""
+
+    id: UUID
+    task: str | None
+    """for which it is held; None: for none yet"""
+    revision: int
+    document: str = field(repr=False)
+    """the interview as JSON, to the letter"""
+    created_at: datetime
+    created_by: str
+    updated_at: datetime
+    updated_by: str
+
+    @cached_property
+    def interview(self) -> "Interview":
+        """The interview.
+
+        Raises:
+            UnavailableError: the document is none.
+        """
+        from lifelong_core.design.interview import Interview
+
+        return read_kept(Interview.from_json, self.document, name=f"the interview {self.id}")
+
+
+@dataclass(frozen=True)
+class AttachedRecommendation:
+    """What a task is to be judged by. `version` counts from 1 within the task; the newest one is in force."""
+
+    task: str
+    version: int
+    document: str = field(repr=False)
+    """the recommendation as JSON, to the letter"""
+    thresholds_document: str = field(repr=False)
+    """the thresholds as JSON, to the letter"""
+    digest: str
+    """SHA-256 (hex) over both"""
+    created_at: datetime
+    created_by: str
+
+    @cached_property
+    def recommendation(self) -> "Recommendation":
+        """The recommendation.
+
+        Raises:
+            UnavailableError: it is not what was attached.
+        """
+        from lifelong_core.design import Recommendation
+
+        self._check()
+        return read_kept(Recommendation.from_json, self.document, name=self.name)
+
+    @cached_property
+    def thresholds(self) -> "tuple[AcceptanceThreshold, ...]":
+        """What a model has to reach to be accepted; empty: nobody has said.
+
+        Raises:
+            UnavailableError: they are not what was attached.
+        """
+        self._check()
+        return read_kept(_thresholds_in, self.thresholds_document, name=self.name)
+
+    @property
+    def name(self) -> str:
+        """How messages name it."""
+        return f"recommendation {self.version} of {self.task}"
+
+    def _check(self) -> None:
+        if text_digest(self.document, self.thresholds_document) != self.digest:
+            raise damaged(self.name, "its document has another digest than was attached.")
+
+
+@dataclass(frozen=True)
+class Job:
+    """Work that somebody asked for. `token` is that of its newest claim: who comes with an older one has lost it."""
+
+    id: UUID
+    kind: str
+    payload_document: str = field(repr=False)
+    """`payload` as JSON, to the letter"""
+    state: JobState
+    attempts: int
+    """how often it was begun, but for those who gave it back"""
+    created_at: datetime
+    created_by: str
+    started_at: datetime | None
+    """of the newest attempt"""
+    finished_at: datetime | None
+    result_document: str | None = field(repr=False)
+    """`result` as JSON, to the letter"""
+    error_document: str | None
+    """`error` as JSON, to the letter"""
+    holder: str | None
+    """who claimed it last"""
+    token: int
+
+    @cached_property
+    def payload(self) -> dict[str, Any]:
+        """What is to be done, for whoever does it.
+
+        Raises:
+            UnavailableError: the document is no JSON object.
+        """
+        return self._values(self.payload_document)
+
+    @cached_property
+    def result(self) -> dict[str, Any] | None:
+        """What came of it; None: it has not succeeded.
+
+        Raises:
+            UnavailableError: the document is no JSON object.
+        """
+        return None if self.result_document is None else self._values(self.result_document)
+
+    @cached_property
+    def error(self) -> dict[str, str | None] | None:
+        """What went wrong: message, field and mend; None: it has not failed.
+
+        Raises:
+            UnavailableError: the document is no JSON object.
+        """
+        return None if self.error_document is None else self._values(self.error_document)
+
+    def _values(self, text: str) -> dict[str, Any]:
+        return read_kept(partial(parse_document, field="document"), text, name=f"the job {self.id}")
+
+
+def _thresholds_in(text: str) -> "tuple[AcceptanceThreshold, ...]":
+    from pydantic import TypeAdapter, ValidationError
+
+    from lifelong_core.design.input_errors import as_input_error
+    from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+
+    try:
+        return TypeAdapter(tuple[AcceptanceThreshold, ...]).validate_json(text)
+    except ValidationError as error:
+        raise as_input_error(error) from error

@@ -1,0 +1,88 @@
+"""Documents that the database keeps as text, to the letter: bounded when they are written, read when somebody asks."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from lifelong_core.deploy.documents import canonical
+from lifelong_core.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
+
+LARGEST_DOCUMENT = 4 * 2**20
+"""Bytes of an interview or a recommendation: enough for a cost matrix of some 500 classes."""
+
+Value = TypeVar("Value")
+
+
+def document_text(write: Callable[[], str], *, field: str) -> str:
+    """A document as the database keeps it.
+
+    Args:
+        write: gives it as JSON.
+        field: how errors name it.
+
+    Raises:
+        PayloadTooLargeError: it is larger than LARGEST_DOCUMENT.
+        InvalidInputError: it holds what JSON cannot, half a character for instance.
+    """
+    return _bounded(write, LARGEST_DOCUMENT, field)
+
+
+def values_text(values: Mapping[str, Any], *, most: int, field: str) -> str:
+    """JSON values as the database keeps them.
+
+    Args:
+        values: a JSON object.
+        most: bytes that they may take.
+        field: how errors name them.
+
+    Raises:
+        PayloadTooLargeError: they take more.
+        InvalidInputError: a value is none of JSON, nan among them.
+    """
+    return _bounded(lambda: canonical(values), most, field)
+
+
+def read_kept(read: Callable[[str], Value], text: str, *, name: str) -> Value:
+    """What `read` makes of a text of the database.
+
+    Raises:
+        UnavailableError: it is not what was kept: somebody changed it, or a newer version wrote it.
+    """
+    try:
+        return read(text)
+    except InvalidInputError as error:
+        raise damaged(name, str(error)) from error
+
+
+def damaged(name: str, reason: str) -> UnavailableError:
+    """What the database holds of something is not what was kept."""
+    return UnavailableError(f"{name} is damaged: {reason}", mend="Bring the row back from a backup.")
+
+
+def text_digest(*texts: str) -> str:
+    """SHA-256 (hex) over texts, each with its length, so that nothing can move from one to the next."""
+    digest = hashlib.sha256()
+    for text in texts:
+        content = text.encode()
+        digest.update(f"{len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _bounded(write: Callable[[], str], most: int, field: str) -> str:
+    try:
+        text = write()
+        size = len(text.encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError(
+            "this cannot be written as JSON.",
+            field=field,
+            mend="Use text, finite numbers, lists and objects.",
+        ) from error
+    if size > most:
+        raise PayloadTooLargeError(
+            f"this takes {size} bytes, at most {most} are kept.",
+            field=field,
+            mend="Leave out what is not needed; large data belongs in a file.",
+        )
+    return text

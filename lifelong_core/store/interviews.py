@@ -1,0 +1,164 @@
+"""Interviews: where each stands, with a revision so that of two who answer at once one is told.
+
+That an interview was started, that somebody answered, and that it was discarded is in the audit log; what was answered
+is in the interview itself, in its order.
+"""
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from lifelong_core.errors import ConflictError, NotFoundError
+from lifelong_core.store import tables
+from lifelong_core.store.audit import write_audit
+from lifelong_core.store.design_records import InterviewRecord
+from lifelong_core.store.documents import document_text
+from lifelong_core.store.engine import Database
+from lifelong_core.store.identifiers import new_prediction_id
+from lifelong_core.store.rows import Row, now
+from lifelong_core.store.tasks import task_named
+
+if TYPE_CHECKING:
+    from lifelong_core.design.interview import Interview
+
+_interviews = tables.interviews
+
+
+class Interviews:
+    """Keeps interviews until somebody discards them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def start(self, interview: "Interview", *, task: str | None, actor: str) -> InterviewRecord:
+        """Keep a new interview; its revision is 1.
+
+        Args:
+            interview: as far as it has come.
+            task: for which it is held; None: for none yet.
+            actor: who starts it.
+
+        Raises:
+            NotFoundError: there is no such task.
+            PayloadTooLargeError: the interview is too large to be kept.
+            InvalidInputError: the interview cannot be written as JSON.
+        """
+        moment = now()
+        values: dict[str, Any] = {
+            "id": new_prediction_id(),
+            "revision": 1,
+            "document": document_text(interview.to_json, field="interview"),
+            "created_at": moment,
+            "created_by": actor,
+            "updated_at": moment,
+            "updated_by": actor,
+        }
+        with self._database.write() as connection:
+            values["task_id"] = None if task is None else task_named(connection, task).id
+            connection.execute(sa.insert(_interviews), values)
+            subject = str(values["id"])
+            write_audit(
+                connection, actor=actor, action="interviews.start", subject=subject, details={"task": task}
+            )
+            return _record(connection, values["id"])
+
+    def get(self, interview_id: UUID) -> InterviewRecord:
+        """The interview with that id.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        with self._database.read() as connection:
+            return _record(connection, interview_id)
+
+    def list(self, limit: int = 100) -> list[InterviewRecord]:
+        """The newest interviews, those that were started last first."""
+        query = _with_task().order_by(_interviews.c.id.desc()).limit(limit)
+        with self._database.read() as connection:
+            return [_record_of(row) for row in connection.execute(query)]
+
+    def save(
+        self, interview_id: UUID, interview: "Interview", *, expected_revision: int | None, actor: str
+    ) -> InterviewRecord:
+        """Put an interview that went on in the place of what was kept; its revision grows by one.
+
+        Args:
+            interview_id: which.
+            interview: as it stands now.
+            expected_revision: that the caller saw; None: any.
+            actor: who answered.
+
+        Raises:
+            NotFoundError: there is no such interview, or it was discarded meanwhile.
+            ConflictError: somebody else changed it since the caller looked.
+            PayloadTooLargeError: the interview is too large to be kept.
+            InvalidInputError: the interview cannot be written as JSON.
+        """
+        document = document_text(interview.to_json, field="interview")
+        place = _interviews.c.id == interview_id
+        changed = sa.update(_interviews).where(place)
+        if expected_revision is not None:
+            changed = changed.where(_interviews.c.revision == expected_revision)
+        values = {"document": document, "updated_at": now(), "updated_by": actor}
+        with self._database.write() as connection:
+            found = connection.execute(changed.values(revision=_interviews.c.revision + 1, **values)).rowcount
+            record = _record(connection, interview_id)
+            if not found:
+                raise ConflictError(
+                    f"the interview changed meanwhile (revision {record.revision}, expected {expected_revision}):"
+                    f" {record.updated_by} answered.",
+                    field="revision",
+                    mend="Look at where it stands now and answer again.",
+                )
+            details = {"revision": record.revision}
+            subject = str(interview_id)
+            write_audit(connection, actor=actor, action="interviews.answer", subject=subject, details=details)
+            return record
+
+    def discard(self, interview_id: UUID, actor: str) -> None:
+        """Delete an interview; a recommendation that came of it stays.
+
+        Raises:
+            NotFoundError: there is no such interview.
+        """
+        with self._database.write() as connection:
+            record = _record(connection, interview_id)
+            connection.execute(sa.delete(_interviews).where(_interviews.c.id == interview_id))
+            details = {"task": record.task, "revision": record.revision}
+            write_audit(
+                connection,
+                actor=actor,
+                action="interviews.discard",
+                subject=str(interview_id),
+                details=details,
+            )
+
+
+def _with_task() -> sa.Select[Any]:
+    task = tables.tasks.c.name.label("task")
+    return sa.select(_interviews, task).select_from(_interviews.outerjoin(tables.tasks))
+
+
+def _record(connection: sa.Connection, interview_id: UUID) -> InterviewRecord:
+    row = connection.execute(_with_task().where(_interviews.c.id == interview_id)).one_or_none()
+    if row is None:
+        raise NotFoundError(
+            f"there is no interview {interview_id}.",
+            field="interview",
+            mend="List them: GET /v1/admin/interviews.",
+        )
+    return _record_of(row)
+
+
+def _record_of(row: Row) -> InterviewRecord:
+    return InterviewRecord(
+        id=row.id,
+        task=row.task,
+        revision=row.revision,
+        document=row.document,
+        created_at=row.created_at,
+        created_by=row.created_by,
+        updated_at=row.updated_at,
+        updated_by=row.updated_by,
+    )

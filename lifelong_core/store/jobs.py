@@ -1,0 +1,278 @@
+"""Jobs: work that a request only asks for, and that one of the monitors does.
+
+Whoever claims a job holds it for a while and renews its claim as long as it works. A job whose holder died is claimed
+again, MOST_ATTEMPTS times in all. Each claim has a larger token than the one before; who ends a job names it, and the
+transaction compares it, so that a holder that was away for too long ends nothing.
+
+As with leases, the time is that of the database and decides only who may take over. A claim from the future comes from
+a clock that was set back, and counts as over. A holder that is late but was not replaced may still end its job.
+
+That a job was asked for, and how it ended, is in the audit log; claims are not.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError, NotFoundError
+from lifelong_core.store import tables
+from lifelong_core.store.artifacts import Artifacts
+from lifelong_core.store.audit import write_audit
+from lifelong_core.store.clock import database_time
+from lifelong_core.store.deletion import delete_rows
+from lifelong_core.store.design_records import Job, JobState
+from lifelong_core.store.documents import values_text
+from lifelong_core.store.engine import Database
+from lifelong_core.store.identifiers import new_prediction_id
+from lifelong_core.store.job_rows import artifacts_of, claimable, ended_before, error_text, is_needed, job_of
+from lifelong_core.store.records import check_name
+from lifelong_core.store.retention import ACTOR
+
+MOST_ATTEMPTS = 3
+LONGEST_KIND = 32
+LARGEST_PAYLOAD = 128 * 2**10
+"""Bytes; arrays belong into artifacts. It is enough for the names of all metadata that a labelled set may have."""
+LARGEST_RESULT = 2**20
+_LONGEST_HOLDER = 128
+
+_jobs = tables.jobs
+
+
+class Jobs:
+    """Takes, hands out and ends jobs; each call is one short transaction."""
+
+    def __init__(self, database: Database, artifacts: Artifacts) -> None:
+        self._database = database
+        self._artifacts = artifacts
+
+    def submit(self, kind: str, payload: Mapping[str, Any], *, actor: str) -> Job:
+        """Ask for work.
+
+        Args:
+            kind: what is to be done; a legal name of at most 32 characters.
+            payload: a JSON object for whoever does it.
+            actor: who asks.
+
+        Raises:
+            InvalidInputError: the kind is not legal, or the payload cannot be written as JSON.
+            PayloadTooLargeError: the payload takes more than LARGEST_PAYLOAD bytes.
+        """
+        if len(check_name(kind, field="kind")) > LONGEST_KIND:
+            raise InvalidInputError(f"expected at most {LONGEST_KIND} characters.", field="kind")
+        values: dict[str, Any] = {
+            "id": new_prediction_id(),
+            "kind": kind,
+            "payload": values_text(payload, most=LARGEST_PAYLOAD, field="payload"),
+            "state": "queued",
+            "attempts": 0,
+            "token": 0,
+            "created_by": actor,
+        }
+        with self._database.write() as connection:
+            values["created_at"] = database_time(connection)
+            row = connection.execute(sa.insert(_jobs).values(values).returning(_jobs)).one()
+            subject = str(values["id"])
+            write_audit(
+                connection, actor=actor, action="jobs.submit", subject=subject, details={"kind": kind}
+            )
+            return job_of(row)
+
+    def get(self, job_id: UUID) -> Job:
+        """The job with that id.
+
+        Raises:
+            NotFoundError: there is none, or it is so long ago that it was deleted.
+        """
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(_jobs).where(_jobs.c.id == job_id)).one_or_none()
+        if row is None:
+            raise NotFoundError(
+                f"there is no job {job_id}.", field="job", mend="List them: GET /v1/admin/jobs."
+            )
+        return job_of(row)
+
+    def list(self, kind: str | None = None, state: JobState | None = None, limit: int = 100) -> list[Job]:
+        """The newest jobs, newest first.
+
+        Args:
+            kind: only these; None: all.
+            state: only those in it; None: all.
+            limit: at most so many.
+        """
+        query = sa.select(_jobs).order_by(_jobs.c.id.desc()).limit(limit)
+        if kind is not None:
+            query = query.where(_jobs.c.kind == kind)
+        if state is not None:
+            query = query.where(_jobs.c.state == state)
+        with self._database.read() as connection:
+            return [job_of(row) for row in connection.execute(query)]
+
+    def claim(self, holder: str, *, lease_seconds: float) -> Job | None:
+        """Take the oldest job that waits, or whose holder died; one that has died too often is failed instead.
+
+        Args:
+            holder: who takes it, for people who look; at most 128 characters.
+            lease_seconds: until others may take over, unless it is renewed.
+
+        Returns:
+            The job, running; None: there is nothing to do.
+
+        Raises:
+            UnavailableError: the database does not answer.
+        """
+        while self._is_something_to_do():
+            with self._database.write() as connection:
+                moment = database_time(connection)
+                # What another one is about to take counts as taken (PostgreSQL; SQLite has one writer).
+                query = claimable(moment).with_for_update(skip_locked=True)
+                row = connection.execute(query).one_or_none()
+                if row is None:
+                    return None
+                if row.attempts >= MOST_ATTEMPTS:
+                    _end(connection, job_of(row), actor=holder, state="failed", error=error_text(_UNFINISHED))
+                    continue
+                values = {
+                    "state": "running",
+                    "attempts": row.attempts + 1,
+                    "token": row.token + 1,
+                    "holder": holder[:_LONGEST_HOLDER],
+                    "started_at": moment,
+                    "held_from": moment - timedelta(seconds=lease_seconds),
+                    "held_until": moment + timedelta(seconds=lease_seconds),
+                }
+                change = sa.update(_jobs).where(_jobs.c.id == row.id).values(values).returning(_jobs)
+                return job_of(connection.execute(change).one())
+        return None
+
+    def renew(self, job: Job, *, lease_seconds: float) -> Job:
+        """Hold a job for longer, from now on.
+
+        Raises:
+            ConflictError: another has it, or it has ended.
+            UnavailableError: the database does not answer; the claim goes on until its time is over.
+        """
+        with self._database.write() as connection:
+            moment = database_time(connection)
+            values = {
+                "held_from": moment - timedelta(seconds=lease_seconds),
+                "held_until": moment + timedelta(seconds=lease_seconds),
+            }
+            return _change(connection, job, values)
+
+    def release(self, job: Job) -> Job:
+        """Let others have a job at once, as one that was never begun: its holder has to stop.
+
+        Raises:
+            ConflictError: another has it, or it has ended.
+            UnavailableError: the database does not answer; others have to wait until the claim's time is over.
+        """
+        values = {"state": "queued", "attempts": _jobs.c.attempts - 1, "started_at": None}
+        with self._database.write() as connection:
+            return _change(connection, job, values)
+
+    def succeed(self, job: Job, result: Mapping[str, Any]) -> Job:
+        """End a job with its result.
+
+        Args:
+            job: as it was claimed, or renewed.
+            result: a JSON object.
+
+        Raises:
+            ConflictError: another has it, or it has ended.
+            InvalidInputError: the result cannot be written as JSON; the job goes on.
+            PayloadTooLargeError: the result takes more than LARGEST_RESULT bytes; the job goes on.
+        """
+        text = values_text(result, most=LARGEST_RESULT, field="result")
+        with self._database.write() as connection:
+            return _end(connection, job, actor=job.holder or "", state="succeeded", result=text)
+
+    def fail(self, job: Job, error: LifelongError | Mapping[str, str | None]) -> Job:
+        """End a job with what went wrong; it is not tried again.
+
+        Args:
+            job: as it was claimed, or renewed.
+            error: an error of ours, or its message, field and mend; what is too long is cut off.
+
+        Raises:
+            ConflictError: another has it, or it has ended.
+        """
+        with self._database.write() as connection:
+            return _end(connection, job, actor=job.holder or "", state="failed", error=error_text(error))
+
+    def delete_expired(self, days: int | None, today: date) -> int:
+        """Delete the jobs that ended more than so many whole days before `today`; harmless to repeat.
+
+        Their artifacts go with them, but for those that something else names. A set that is sent again in the very
+        moment of its deletion may be gone when its job begins, which then fails.
+
+        Args:
+            days: for how many days jobs are kept; None: for ever.
+            today: the present UTC day.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            UnavailableError: the database or the artifacts do not answer; what is left goes with the next call.
+        """
+        if days is None:
+            return 0
+        before = datetime.combine(today - timedelta(days=days), datetime.min.time(), UTC)
+        with self._database.read() as connection:
+            jobs = [job_of(row) for row in connection.execute(sa.select(_jobs).where(ended_before(before)))]
+            digests = sorted({digest for job in jobs for digest in artifacts_of(job)})
+            unneeded = [digest for digest in digests if not is_needed(connection, digest, before)]
+        if not jobs:
+            return 0
+        # Before the rows: without them, nobody would know of the artifacts.
+        for digest in unneeded:
+            self._artifacts.remove(digest)
+        with self._database.write() as connection:
+            deleted = delete_rows(connection, _jobs, [(job.id,) for job in jobs])
+            # None: another monitor was faster.
+            if deleted:
+                details = {"jobs": deleted, "ended_before": before.isoformat()}
+                write_audit(connection, actor=ACTOR, action="jobs.expire", subject="jobs", details=details)
+        return deleted
+
+    def _is_something_to_do(self) -> bool:
+        """Asked without the write lock of SQLite, which those who log need."""
+        with self._database.read() as connection:
+            return connection.execute(claimable(database_time(connection))).first() is not None
+
+
+_UNFINISHED = {
+    "message": f"it was begun {MOST_ATTEMPTS} times and never came to its end: whoever ran it died, or could reach the"
+    " database or the artifacts no more.",
+    "mend": "Look into the log of the monitor (was the memory full?), then ask for it again.",
+}
+
+
+def _end(connection: sa.Connection, job: Job, *, actor: str, state: JobState, **outcome: str) -> Job:
+    values = {"state": state, "finished_at": database_time(connection), **outcome}
+    ended = _change(connection, job, values)
+    details = {"kind": job.kind, "attempts": job.attempts}
+    verb = "succeed" if state == "succeeded" else "fail"
+    write_audit(connection, actor=actor, action=f"jobs.{verb}", subject=str(job.id), details=details)
+    return ended
+
+
+def _change(connection: sa.Connection, job: Job, values: Mapping[str, Any]) -> Job:
+    """Change a job that its holder still has.
+
+    Raises:
+        ConflictError: it has not.
+    """
+    held = _jobs.c.id == job.id, _jobs.c.token == job.token, _jobs.c.state == "running"
+    change = sa.update(_jobs).where(*held).values(**values).returning(_jobs)
+    row = connection.execute(change).one_or_none()
+    if row is None:
+        raise ConflictError(
+            f"the job {job.id} was lost: its claim by {job.holder} holds no more.",
+            field="job",
+            mend="Nothing was written; whoever took over goes on.",
+        )
+    return job_of(row)

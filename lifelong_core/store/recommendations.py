@@ -1,0 +1,195 @@
+"""Recommendations that are attached to tasks: what the models of a task are to be judged by, and what errors cost."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from lifelong_core.arrays import Floats, as_costs
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.store import tables
+from lifelong_core.store.audit import write_audit
+from lifelong_core.store.design_records import AttachedRecommendation
+from lifelong_core.store.documents import document_text, text_digest
+from lifelong_core.store.engine import Database
+from lifelong_core.store.records import Task
+from lifelong_core.store.registry import changing_registry
+from lifelong_core.store.rows import Row, now
+from lifelong_core.store.tasks import replace_costs, task_named
+
+if TYPE_CHECKING:
+    from lifelong_core.design import Recommendation
+    from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+
+_recommendations = tables.recommendations
+
+
+class Recommendations:
+    """Attaches and finds recommendations. They never change; the newest of a task is in force."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def attach(
+        self,
+        task: str,
+        recommendation: "Recommendation",
+        *,
+        thresholds: "Sequence[AcceptanceThreshold]" = (),
+        expected_version: int | None = None,
+        actor: str,
+    ) -> AttachedRecommendation:
+        """Let a task be judged by this recommendation from now on, and take over the costs that it rests on.
+
+        Costs that the fingerprint gives become those of the task, in the same transaction, unless nothing in the
+        recommendation depended on them (`unused`). Heads that were published keep the costs that they were fitted
+        for, and so do the heads that cycles derive from them: fit the default head anew to bring the costs in force.
+
+        Args:
+            task: the task.
+            recommendation: for as many classes as the task has, in its order.
+            thresholds: what a model has to reach to be accepted.
+            expected_version: of the recommendation that the caller saw in force (0: none); None: any.
+            actor: who attaches it.
+
+        Raises:
+            NotFoundError: there is no such task.
+            InvalidInputError: another number of classes, costs of another shape, or thresholds of what is not
+                recommended.
+            PayloadTooLargeError: the document is too large to be kept.
+            ConflictError: another one was attached since the caller looked, or the costs allow other decisions than the
+                heads that were published.
+        """
+        with changing_registry(self._database) as connection:
+            return attach_recommendation(
+                connection,
+                task,
+                recommendation,
+                thresholds=thresholds,
+                expected_version=expected_version,
+                actor=actor,
+            )
+
+    def current(self, task: str) -> AttachedRecommendation | None:
+        """The recommendation in force; None: the task has none.
+
+        Raises:
+            NotFoundError: there is no such task.
+        """
+        with self._database.read() as connection:
+            found = task_named(connection, task)
+            query = _of(found).order_by(_recommendations.c.version.desc()).limit(1)
+            row = connection.execute(query).one_or_none()
+        return None if row is None else _attached(row, found)
+
+    def get(self, task: str, version: int) -> AttachedRecommendation:
+        """One recommendation of a task.
+
+        Raises:
+            NotFoundError: there is no such task or version.
+        """
+        with self._database.read() as connection:
+            found = task_named(connection, task)
+            row = connection.execute(_of(found).where(_recommendations.c.version == version)).one_or_none()
+        if row is None:
+            raise NotFoundError(f"the task {task} has no recommendation {version}.", field="version")
+        return _attached(row, found)
+
+    def list(self, task: str) -> list[AttachedRecommendation]:
+        """All recommendations of a task, oldest first.
+
+        Raises:
+            NotFoundError: there is no such task.
+        """
+        with self._database.read() as connection:
+            found = task_named(connection, task)
+            rows = connection.execute(_of(found).order_by(_recommendations.c.version)).all()
+        return [_attached(row, found) for row in rows]
+
+
+def attach_recommendation(
+    connection: sa.Connection,
+    task: str,
+    recommendation: "Recommendation",
+    *,
+    thresholds: "Sequence[AcceptanceThreshold]",
+    expected_version: int | None,
+    actor: str,
+) -> AttachedRecommendation:
+    """`Recommendations.attach` within a transaction that changes the registry."""
+    if thresholds:
+        from lifelong_core.design.validation.acceptance import check_thresholds
+
+        check_thresholds(recommendation, thresholds)
+    document = document_text(recommendation.to_json, field="recommendation")
+    limits = document_text(lambda: _thresholds_text(thresholds), field="thresholds")
+    found = task_named(connection, task)
+    costs = fitting_costs(recommendation, found)
+    version = _newest_version(connection, found)
+    if expected_version not in (None, version):
+        raise ConflictError(
+            f"another recommendation was attached to {task} meanwhile (version {version},"
+            f" expected {expected_version}).",
+            field="expected_version",
+            mend="Look at the present one and decide again.",
+        )
+    values = {
+        "task_id": found.id,
+        "version": version + 1,
+        "document": document,
+        "thresholds": limits,
+        "digest": text_digest(document, limits),
+        "created_at": now(),
+        "created_by": actor,
+    }
+    insert = sa.insert(_recommendations).values(values).returning(_recommendations)
+    attached = _attached(connection.execute(insert).one(), found)
+    details: dict[str, Any] = {"version": attached.version, "digest": attached.digest}
+    if costs is not None:
+        replace_costs(connection, found, costs, actor=actor, details=details)
+    write_audit(connection, actor=actor, action="recommendations.attach", subject=task, details=details)
+    return attached
+
+
+def fitting_costs(recommendation: "Recommendation", task: Task) -> Floats | None:
+    """The costs that a recommendation rests on; None: it rests on none.
+
+    Raises:
+        InvalidInputError: the recommendation is one for other classes, or its costs are.
+    """
+    fingerprint, classes = recommendation.fingerprint, len(task.class_names)
+    if fingerprint.number_of_classes != classes:
+        raise InvalidInputError(
+            f"the recommendation is for {fingerprint.number_of_classes} classes, the task {task.name} has {classes}.",
+            field="number_of_classes",
+            mend="Hold an interview for the classes of this task.",
+        )
+    unused = {answer.item for answer in recommendation.unused}
+    if fingerprint.costs is None or "costs" in unused:
+        return None
+    return as_costs(fingerprint.costs, classes=classes)
+
+
+def _thresholds_text(thresholds: "Sequence[AcceptanceThreshold]") -> str:
+    return f"[{','.join(threshold.model_dump_json() for threshold in thresholds)}]"
+
+
+def _newest_version(connection: sa.Connection, task: Task) -> int:
+    newest = sa.select(sa.func.coalesce(sa.func.max(_recommendations.c.version), 0))
+    return connection.execute(newest.where(_recommendations.c.task_id == task.id)).scalar_one()
+
+
+def _of(task: Task) -> sa.Select[Any]:
+    return sa.select(_recommendations).where(_recommendations.c.task_id == task.id)
+
+
+def _attached(row: Row, task: Task) -> AttachedRecommendation:
+    return AttachedRecommendation(
+        task=task.name,
+        version=row.version,
+        document=row.document,
+        thresholds_document=row.thresholds,
+        digest=row.digest,
+        created_at=row.created_at,
+        created_by=row.created_by,
+    )

@@ -1,0 +1,47 @@
+"""An interview of the design loop for the classes of `samples`, and what comes of it."""
+
+from typing import Any
+
+from lifelong_core.design import Recommendation
+from lifelong_core.design.interview import Interview, start_interview
+
+STATED_COSTS = ((0.0, 1.0, 2.0), (1.0, 0.0, 1.0), (20.0, 8.0, 0.0))
+"""Others than those of `samples`."""
+WITH_ABSTENTION = ((0.0, 1.0, 2.0, 0.5), (1.0, 0.0, 1.0, 0.5), (20.0, 8.0, 0.0, 0.5))
+
+_ANSWERS: dict[str, Any] = {
+    "number_of_classes": 3,
+    "class_scores_available": True,
+    "decision_rule": "cost_benefit",
+    "unequal_severity": True,
+    "costs_available": True,
+    "costs": STATED_COSTS,
+    "unequal_interest": False,
+    "prevalences_representative": False,
+    "target_prevalences_known": False,
+    "calibration_assessment": False,
+    "dependent_cases": False,
+    "invalid_outputs": False,
+}
+_WITHOUT_COSTS: dict[str, Any] = {
+    "decision_rule": "argmax",
+    "unequal_severity": False,
+    "costs_available": None,
+    "costs": None,
+    "class_contribution": "equal",
+    "target_prevalences_known": None,
+}
+
+
+def interview(**answers: Any) -> Interview:
+    return start_interview(answers={**_ANSWERS, **answers})
+
+
+def recommendation(**answers: Any) -> Recommendation:
+    """For the stated costs; its metrics are EC and AUROC."""
+    return interview(**answers).recommendation()
+
+
+def recommendation_without_costs(**answers: Any) -> Recommendation:
+    """For equally bad errors; its metrics are BA and AUROC."""
+    return recommendation(**{**_WITHOUT_COSTS, **answers})
