@@ -244,42 +244,6 @@ def cycles() -> list[Panel]:
     ]
 
 
-def quality() -> list[Panel]:
-    """How good the decisions were, as far as labels tell."""
-    accuracy = lines(
-        "Realised accuracy",
-        "Share of correct decisions, as they were made, among the newest predictions with a known true"
-        " class. Labels come late and often not for all cases, so compare it with the number of labels.",
-        [Query(f"max by (model, environment) (lifelong_realised_accuracy{{{POPULATION}}})", "accuracy")],
-        unit="percentunit",
-        width=THIRD,
-        minimum=0,
-        maximum=1,
-    )
-    cost = lines(
-        "Realised expected cost",
-        "Mean cost per decision in the units of the task's cost matrix, over the same predictions. This is"
-        " what a swap is meant to lower.",
-        [
-            Query(
-                f"max by (model, environment) (lifelong_realised_expected_cost{{{POPULATION}}})",
-                "cost per decision",
-            )
-        ],
-        unit="none",
-        width=THIRD,
-    )
-    labels = lines(
-        "Labelled predictions",
-        "Predictions with a known true class behind accuracy and cost.",
-        [Query(f"max by (model, environment) (lifelong_labelled_samples{{{POPULATION}}})", "labels")],
-        unit="short",
-        width=THIRD,
-        minimum=0,
-    )
-    return [steps(accuracy), steps(cost), steps(labels)]
-
-
 def traffic() -> list[Panel]:
     """Requests, latency and what was decided."""
     requests = lines(

@@ -2,7 +2,7 @@
 
 import json
 
-from grafana import content
+from grafana import content, jobs, quality
 from grafana.panels import DATASOURCE, POPULATION, Query, query
 from grafana.sdk import JSONEncoder, dashboard, dashboard_builders
 
@@ -22,9 +22,10 @@ _ROWS = {
     "Prevalence of $model in $environment": content.prevalence,
     "Evidence and gain": content.evidence,
     "Cycles and heads": content.cycles,
-    "Realised quality, where labels have arrived": content.quality,
+    "Realised quality, where labels have arrived": quality.realised,
     "Traffic": content.traffic,
     "Prediction log": content.log,
+    "Jobs": jobs.jobs,
 }
 
 

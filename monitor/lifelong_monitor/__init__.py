@@ -1,4 +1,4 @@
-"""The monitoring process: schedule, cycles, Prometheus exporter."""
+"""The monitoring process: schedule, cycles, jobs, Prometheus exporter."""
 
 import os
 

@@ -68,9 +68,7 @@ class _Moment:
     horizon: int
     """up to which the log could be read when it began"""
     last: Cycle | None
-    """the newest recorded cycle of the population"""
-    before: Cycle | None
-    """the one that read furthest in the log"""
+    """the recorded cycle of the population that read furthest in the log"""
 
 
 def run_cycle(
@@ -142,10 +140,10 @@ class _Population:
         """Bring the summaries up to date, then run the cycle that is due."""
         store, place = self.store, (self.model.id, self.environment)
         # Read under the lease: another monitor may have run the cycle just before.
-        last, before = store.cycles.last(*place), store.cycles.last_read(*place)
+        last = store.cycles.last(*place)
         horizon = store.predictions.horizon()
         is_due = not _has_run(last, due_at, self.settings)
-        has_news = before is None or store.predictions.count_between(*place, before.horizon, horizon) > 0
+        has_news = last is None or store.predictions.count_between(*place, last.horizon, horizon) > 0
         if not (is_due and has_news) and not store.summaries.are_behind(*place):
             return self._nothing_to_judge(last, horizon, is_due=is_due)
         subject = subject_of(store, self.model, self.environment)
@@ -156,7 +154,7 @@ class _Population:
             store, self.model, self.environment, fitted, lease=self.lease, may_go_on=may_fold
         )
         if is_due and has_news:
-            moment = _Moment(due_at, datetime.now(UTC), horizon, last, before)
+            moment = _Moment(due_at, datetime.now(UTC), horizon, last)
             result = self._cycle(subject, fitted, moment, stopping)
         else:
             result = self._nothing_to_judge(last, horizon, is_due=is_due)
@@ -219,7 +217,7 @@ class _Population:
             horizon=taken.horizon,
             classes=subject.classes,
             first=taken.rows,
-            before=moment.before,
+            before=moment.last,
             inputs=Inputs(
                 subject.calibration_set_id,
                 settings.quantifier,

@@ -1,4 +1,4 @@
-"""The long-running process: opens the store, ticks on schedule, stops on a signal."""
+"""The long-running process: opens the store, ticks on schedule, runs jobs beside it, stops on a signal."""
 
 import logging
 import os
@@ -17,6 +17,7 @@ from lifelong_core.errors import ConfigurationError, LifelongError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.jobs.runner import JobRunner
 from lifelong_monitor.schedule import AlignedTrigger, due_before, interval_of
 from lifelong_monitor.tick import Ticker
 
@@ -42,6 +43,7 @@ class Daemon:
         self._idle = threading.Event()
         self._idle.set()
         self._ticker: Ticker | None = None
+        self._jobs: JobRunner | None = None
         self._failure: ConfigurationError | None = None
         self._scheduler = BackgroundScheduler(
             timezone=UTC, executors={"default": ThreadPoolExecutor(max_workers=1)}
@@ -124,6 +126,8 @@ class Daemon:
             self._stopping.set()
             return None
         self._ticker = Ticker(store, self._settings, self._exporter, stopping=self._stopping.is_set)
+        self._jobs = JobRunner(store, self._settings, self._exporter.jobs, stopping=self._stopping)
+        self._jobs.start()
         return self._ticker
 
     def _after_tick(self, seconds: float, again_in: float | None) -> None:
@@ -147,11 +151,17 @@ class Daemon:
             self._scheduler.modify_job(_TICK, next_run_time=at)
 
     def _shut_down(self) -> None:
+        gone_at = time.monotonic() + GRACE_SECONDS
         self._scheduler.shutdown(wait=False)
+        in_the_middle: list[str] = []
         if not self._idle.wait(GRACE_SECONDS):
-            log.warning("stopping in the middle of a cycle; it had written nothing")
+            in_the_middle.append("a cycle; it had written nothing")
+        if self._jobs is not None and not self._jobs.join(max(0.0, gone_at - time.monotonic())):
+            in_the_middle.append("a job; another monitor takes it over")
+        if in_the_middle:
+            log.warning("stopping in the middle of %s", ", and of ".join(in_the_middle))
             logging.shutdown()
-            # The thread of the cycle cannot be stopped otherwise, and would keep the process alive.
+            # Their threads cannot be stopped otherwise, and would keep the process alive.
             os._exit(0)
         if self._ticker is not None:
             self._ticker.close()

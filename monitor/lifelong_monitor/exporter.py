@@ -1,10 +1,10 @@
-"""Prometheus exporter of the monitor: metric names, their meaning, and the HTTP server that shows them.
+"""Prometheus exporter of the monitor: counters, gauges, and the HTTP server that shows them.
 
 Gauges are collected from immutable statuses that are replaced as a whole, so a scrape never sees the estimate
 of one cycle beside the head of another, and a population that is gone takes its series with it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Self, get_args
 
 from prometheus_client import (
@@ -18,21 +18,19 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from lifelong_core.arrays import Floats
-from lifelong_core.deploy.policy import MODES
 from lifelong_core.errors import ConfigurationError
 from lifelong_core.store.records import Outcome
+from lifelong_monitor.gauges import GAUGES
+from lifelong_monitor.job_metrics import JobMetrics
 from lifelong_monitor.status import PopulationStatus
 
 POPULATION: Final = ("model", "environment")
 CYCLE_OUTCOMES: Final = (*get_args(Outcome), "skip", "error")
 CYCLE_SECONDS_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
-_Values = Callable[[PopulationStatus], Mapping[str, float]]
-
 
 class Exporter:
-    """Counts cycles and shows the status of every population; everything is in its own `registry`."""
+    """Counts cycles and `jobs` and shows the status of every population; everything is in its own `registry`."""
 
     def __init__(self, *, cycle_interval_seconds: float) -> None:
         # The creation times of counters would double the series and mean nothing after a restart.
@@ -59,6 +57,7 @@ class Exporter:
             "Ticks that failed as a whole, mostly because the database could not be reached.",
             registry=self.registry,
         )
+        self.jobs = JobMetrics(self.registry)
         self._server: tuple[Any, Any] | None = None
 
     def show(self, status: PopulationStatus) -> None:
@@ -137,164 +136,9 @@ class _StatusCollector(Collector):
             "Configured time between two cycles of one population, in seconds.",
             value=self._cycle_interval_seconds,
         )
-        for name, (text, extra_label, values) in _GAUGES.items():
-            labels = (*POPULATION, extra_label) if extra_label else POPULATION
-            family = GaugeMetricFamily(name, text, labels=labels)
+        for name, (text, more_labels, values) in GAUGES.items():
+            family = GaugeMetricFamily(name, text, labels=(*POPULATION, *more_labels))
             for status in statuses:
                 for key, value in values(status).items():
-                    family.add_metric(
-                        (status.model, status.environment, *((key,) if extra_label else ())), value
-                    )
+                    family.add_metric((status.model, status.environment, *key), value)
             yield family
-
-
-def _one(value: float | None) -> dict[str, float]:
-    return {} if value is None else {"": value}
-
-
-def _per_class(status: PopulationStatus, values: Floats | None) -> dict[str, float]:
-    return {} if values is None else dict(zip(status.class_names, values.tolist(), strict=True))
-
-
-_GAUGES: Final[Mapping[str, tuple[str, str | None, _Values]]] = {
-    "lifelong_prevalence_estimate": (
-        "Estimated share of each class among the recent predictions, found without labels.",
-        "class",
-        lambda status: _per_class(status, status.cycle and status.cycle.prevalence),
-    ),
-    "lifelong_prevalence_low": (
-        "Lower bound of the interval of lifelong_prevalence_estimate.",
-        "class",
-        lambda status: _per_class(status, status.cycle and status.cycle.low),
-    ),
-    "lifelong_prevalence_high": (
-        "Upper bound of the interval of lifelong_prevalence_estimate.",
-        "class",
-        lambda status: _per_class(status, status.cycle and status.cycle.high),
-    ),
-    "lifelong_prevalence_assumed": (
-        "Share of each class that the head assumes which serves now.",
-        "class",
-        lambda status: _per_class(status, status.head and status.head.assumed_prevalence),
-    ),
-    "lifelong_prevalence_shift_l1": (
-        "L1 distance (0 to 2) between the estimate of the last cycle and what the head it judged assumed.",
-        None,
-        lambda status: _one(status.cycle and status.cycle.shift_l1),
-    ),
-    "lifelong_window_samples": (
-        "Predictions in the window of the last cycle.",
-        None,
-        lambda status: _one(status.cycle and status.cycle.window_samples),
-    ),
-    "lifelong_quarantined_predictions": (
-        "Predictions left out of the window of the last cycle because their logits are not finite, all equal, or of"
-        " another number of classes.",
-        None,
-        lambda status: _one(status.cycle and status.cycle.quarantined),
-    ),
-    "lifelong_cycle_last_outcome": (
-        "1 for the outcome of the last cycle that judged a window, 0 for the others.",
-        "outcome",
-        lambda status: (
-            {name: float(name == status.cycle.outcome) for name in get_args(Outcome)} if status.cycle else {}
-        ),
-    ),
-    "lifelong_shift_log_e_value": (
-        "Natural logarithm of the evidence that the prevalence is not what the head assumes which serves now,"
-        " gathered since that head came in force.",
-        None,
-        lambda status: _one(status.cycle and status.cycle.evidence and status.cycle.evidence.log_e_value),
-    ),
-    "lifelong_shift_log_e_value_alarm": (
-        "Value of lifelong_shift_log_e_value from which on the prevalence counts as shifted.",
-        None,
-        lambda status: _one(status.cycle and status.cycle.evidence and status.cycle.evidence.alarm),
-    ),
-    "lifelong_shift_evidence_samples": (
-        "Predictions behind lifelong_shift_log_e_value, each counted once.",
-        None,
-        lambda status: _one(status.cycle and status.cycle.evidence and status.cycle.evidence.samples),
-    ),
-    "lifelong_assumption_p_value": (
-        "Probability of a window as odd as that of the last cycle if nothing but the prevalence has changed.",
-        None,
-        lambda status: _one(status.cycle and status.cycle.assumption and status.cycle.assumption.p_value),
-    ),
-    "lifelong_assumption_level": (
-        "Significance level of lifelong_assumption_p_value: below it more than the prevalence has changed.",
-        None,
-        lambda status: _one(status.cycle and status.cycle.assumption and status.cycle.assumption.level),
-    ),
-    "lifelong_expected_gain": (
-        "Drop of the expected cost per decision that the last cycle expected of a refitted head.",
-        None,
-        lambda status: _one(status.cycle and status.cycle.gain and status.cycle.gain.value),
-    ),
-    "lifelong_expected_gain_low": (
-        "Lower bound of the interval of lifelong_expected_gain.",
-        None,
-        lambda status: _one(status.cycle and status.cycle.gain and status.cycle.gain.low),
-    ),
-    "lifelong_expected_gain_high": (
-        "Upper bound of the interval of lifelong_expected_gain.",
-        None,
-        lambda status: _one(status.cycle and status.cycle.gain and status.cycle.gain.high),
-    ),
-    "lifelong_largest_harm": (
-        "Cost per decision that a swap could do at worst on the window of the last cycle.",
-        None,
-        lambda status: _one(status.cycle and status.cycle.largest_harm),
-    ),
-    "lifelong_policy_mode": (
-        "1 for what a cycle that wants another head does now (auto: swap, propose: ask, shadow: nothing), 0 for"
-        " the others.",
-        "mode",
-        lambda status: {name: float(name == status.mode) for name in MODES},
-    ),
-    "lifelong_head_pinned": (
-        "1 while a person holds the head that serves now, else 0.",
-        None,
-        lambda status: _one(float(status.pinned)),
-    ),
-    "lifelong_proposal_open": (
-        "1 while a head that a cycle proposed waits for a person's approval, else 0.",
-        None,
-        lambda status: _one(float(status.proposed)),
-    ),
-    "lifelong_cycle_last_success_timestamp_seconds": (
-        "Unix time of the last cycle that ended without error, or found nothing new to judge.",
-        None,
-        lambda status: _one(status.last_success and status.last_success.timestamp()),
-    ),
-    "lifelong_population_first_seen_timestamp_seconds": (
-        "Unix time when this monitor, since its start, first found predictions of the population.",
-        None,
-        lambda status: _one(status.first_seen.timestamp()),
-    ),
-    "lifelong_head_version": (
-        "Version of the head that serves now.",
-        None,
-        lambda status: _one(status.head and status.head.version),
-    ),
-    "lifelong_head_activated_timestamp_seconds": (
-        "Unix time when the head that serves now became the active one.",
-        None,
-        lambda status: _one(status.head and status.head.activated_at.timestamp()),
-    ),
-    "lifelong_realised_accuracy": (
-        "Share of correct decisions among the newest predictions with a known true class.",
-        None,
-        lambda status: _one(status.realised and status.realised.accuracy),
-    ),
-    "lifelong_realised_expected_cost": (
-        "Mean cost per decision among the newest predictions with a known true class.",
-        None,
-        lambda status: _one(status.realised and status.realised.expected_cost),
-    ),
-    "lifelong_labelled_samples": (
-        "Predictions with a known true class behind the realised accuracy and cost.",
-        None,
-        lambda status: _one(status.realised and status.realised.samples),
-    ),
-}

@@ -70,6 +70,32 @@ class CycleFigures:
 
 
 @dataclass(frozen=True)
+class RealisedMetric:
+    """One value of a metric that the recommendation of the task names; nan where it is undefined."""
+
+    label: str
+    """with its parameters, F_beta (beta=2.0)"""
+    class_index: int | None
+    """None: of all classes"""
+    estimate: float
+    low: float
+    """lower end of its interval"""
+    high: float
+    has_threshold: bool = False
+    accepted: bool | None = None
+    """True: the estimate reaches the thresholds; False: not even the better end of its interval does; None: there is no
+    threshold, or there are too few labels to tell"""
+
+
+@dataclass(frozen=True)
+class LeftOutMetric:
+    """A recommended metric that is not computed here, and why."""
+
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class RealisedPerformance:
     """How good the decisions were, as they were made, on predictions whose true class has become known."""
 
@@ -78,6 +104,9 @@ class RealisedPerformance:
     """share of correct decisions in 0..1"""
     expected_cost: float
     """mean cost per decision, in the units of the task's cost matrix"""
+    metrics: tuple[RealisedMetric, ...] = ()
+    """those that the recommendation of the task names"""
+    left_out: tuple[LeftOutMetric, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from lifelong_monitor.cycle import CycleResult, run_cycle
 from lifelong_monitor.exporter import Exporter
 from lifelong_monitor.figures import figures_of
 from lifelong_monitor.quantifiers import FittedQuantifiers
-from lifelong_monitor.status import PopulationStatus, ServingHead
+from lifelong_monitor.status import LeftOutMetric, PopulationStatus, ServingHead
 from lifelong_monitor.validation import realised_performance
 from lifelong_monitor.words import describe
 
@@ -51,6 +51,7 @@ class Ticker:
         self._first_seen: dict[tuple[int, str], datetime] = {}
         self._last_success: dict[tuple[int, str], datetime] = {}
         self._skip_reasons: dict[tuple[int, str], str] = {}
+        self._left_out: dict[tuple[int, str], tuple[LeftOutMetric, ...]] = {}
 
     def tick(self, now: datetime, due_at: datetime) -> float | None:
         """Run the cycles that are due.
@@ -109,6 +110,7 @@ class Ticker:
             outcome = self._store.retention.delete_expired(
                 self._settings.retention_for, today, pause=self._pause, seconds=RETENTION_SECONDS
             )
+            jobs = self._store.jobs.delete_expired(self._settings.retention_days, today)
         except Exception as error:  # a tick is for its cycles
             unexpected = None if isinstance(error, LifelongError) else error
             log.error("what is too old could not be deleted: %s", error, exc_info=unexpected)  # noqa: TRY400
@@ -121,6 +123,8 @@ class Ticker:
                 outcome.labels,
                 outcome.requests,
             )
+        if jobs:
+            log.info("deleted as too old: %d jobs", jobs)
         if not outcome.is_done:
             self._again_in = min(RETENTION_AGAIN_SECONDS, self._again_in or RETENTION_AGAIN_SECONDS)
 
@@ -172,6 +176,10 @@ class Ticker:
         registry = self._current_registry()
         task = registry.tasks[model.task_id]
         head = self._serving_head(registry, model, environment)
+        realised = realised_performance(
+            self._store, task, model, environment, limit=self._settings.validation_samples
+        )
+        self._log_left_out(model, environment, () if realised is None else realised.left_out)
         self._exporter.show(
             PopulationStatus(
                 model=model.reference,
@@ -184,9 +192,7 @@ class Ticker:
                 pinned=registry.pin_for(model, environment) is not None,
                 proposed=bool(self._store.cycles.proposals(model.id, environment)),
                 cycle=None if last is None else figures_of(last, None if head is None else head.version),
-                realised=realised_performance(
-                    self._store, task, model, environment, limit=self._settings.validation_samples
-                ),
+                realised=realised,
             )
         )
 
@@ -211,6 +217,16 @@ class Ticker:
             # A reason that stays is said once, not at every tick.
             log.info("%s in %s: skip. %s", model.reference, environment, result.reason)
         self._skip_reasons[key] = result.reason if result.outcome == "skip" else ""
+
+    def _log_left_out(self, model: Model, environment: str, left_out: tuple[LeftOutMetric, ...]) -> None:
+        """Say once which recommended metrics are not watched here."""
+        key = (model.id, environment)
+        if left_out != self._left_out.get(key, ()):
+            said = "; ".join(f"{metric.label}: {metric.reason}" for metric in left_out) or "none"
+            log.info(
+                "%s in %s: recommended metrics that are not watched: %s", model.reference, environment, said
+            )
+        self._left_out[key] = left_out
 
     def _current_registry(self) -> Registry:
         known = None if self._registry is None else self._registry.revision

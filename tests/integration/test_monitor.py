@@ -23,6 +23,7 @@ import psycopg
 import pytest
 
 from grafana.generate import DASHBOARD_FILE
+from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
 from tests import databases
@@ -36,6 +37,7 @@ from tests.unit.monitor.population import (
     predict,
     settings_for,
 )
+from tests.unit.monitor.recommendations import attach
 
 DASHBOARD: dict[str, Any] = json.loads(DASHBOARD_FILE.read_text(encoding="utf-8"))
 PATIENCE_SECONDS = 40.0
@@ -160,6 +162,9 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     with ExitStack() as stack:
         store = stack.enter_context(open_store(settings))
         model = add_model(store)
+        attach(store, AcceptanceThreshold(metric="EC", value=5))
+        # Without a payload it fails at once, which is as good a job as any.
+        store.jobs.submit("validate", {}, actor="tests")
         predict(store, model, "clinic", draw(BALANCED, 600, seed=11))
         predict(store, model, "other", draw(BALANCED, 600, seed=12))
         stack.enter_context(

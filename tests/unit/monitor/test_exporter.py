@@ -13,12 +13,14 @@ from prometheus_client import generate_latest
 from lifelong_core.deploy.policy import MODES
 from lifelong_core.errors import ConfigurationError
 from lifelong_monitor.exporter import CYCLE_OUTCOMES, Exporter
+from lifelong_monitor.job_metrics import JOB_OUTCOMES
 from lifelong_monitor.status import (
     AssumptionFigures,
     CycleFigures,
     EvidenceFigures,
     GainFigures,
     PopulationStatus,
+    RealisedMetric,
     RealisedPerformance,
     ServingHead,
 )
@@ -44,7 +46,16 @@ JUDGED = replace(
         gain=GainFigures(value=0.05, low=-0.01, high=0.12),
         largest_harm=0.25,
     ),
-    realised=RealisedPerformance(40, 0.75, 1.25),
+    realised=RealisedPerformance(
+        40,
+        0.75,
+        1.25,
+        metrics=(
+            RealisedMetric("EC", None, 1.25, 1.0, 1.5, has_threshold=True, accepted=False),
+            RealisedMetric("F_beta (beta=2.0)", 1, 0.9, 0.8, np.inf, has_threshold=True, accepted=True),
+            RealisedMetric("TPR", 0, np.nan, np.nan, np.nan, has_threshold=True),
+        ),
+    ),
 )
 
 
@@ -90,6 +101,43 @@ def test_a_judged_population_shows_every_figure(exporter: Exporter) -> None:
     modes = {name: value(exporter, "lifelong_policy_mode", mode=name) for name in MODES}
     assert modes == {"auto": 0, "propose": 1, "shadow": 0}
     assert exporter.registry.get_sample_value("lifelong_cycle_interval_seconds") == 3600
+
+
+def test_recommended_metrics_are_shown_where_they_are_defined(exporter: Exporter) -> None:
+    exporter.show(JUDGED)
+    of_all = {"metric": "EC", "class": ""}
+    of_one = {"metric": "F_beta (beta=2.0)", "class": "malignant"}
+    undefined = {"metric": "TPR", "class": "benign"}
+    shown = {
+        name: [
+            value(exporter, f"lifelong_realised_metric{name}", **labels)
+            for labels in (of_all, of_one, undefined)
+        ]
+        for name in ("", "_low", "_high", "_accepted")
+    }
+    assert shown == {
+        "": [1.25, 0.9, None],
+        "_low": [1.0, 0.8, None],
+        "_high": [1.5, np.inf, None],
+        "_accepted": [0, 1, None],
+    }
+
+
+def test_jobs_are_counted_by_kind_and_how_they_ended(exporter: Exporter) -> None:
+    def count(kind: str, outcome: str) -> float | None:
+        labels = {"kind": kind, "outcome": outcome}
+        return exporter.registry.get_sample_value("lifelong_jobs_total", labels)
+
+    assert {count("validate", outcome) for outcome in JOB_OUTCOMES} == {0}
+    assert "lifelong_job_last_duration_seconds{" not in exported(exporter)
+    with exporter.jobs.running("validate"):
+        assert exporter.registry.get_sample_value("lifelong_jobs_running", {"kind": "validate"}) == 1
+    assert "lifelong_job_last_duration_seconds{" not in exported(exporter)  # it was not done
+    with exporter.jobs.running("of a newer version") as ending:
+        ending.outcome = "failed"
+    assert (count("validate", "again"), count("other", "failed")) == (1, 1)
+    assert 'lifelong_job_last_duration_seconds{kind="other"}' in exported(exporter)
+    assert "newer" not in exported(exporter)
 
 
 def test_a_site_has_few_series_of_each_metric(exporter: Exporter) -> None:
@@ -210,6 +258,8 @@ def test_a_taken_port_is_explained(exporter: Exporter) -> None:
 def test_promtool_finds_nothing_wrong_with_the_names(exporter: Exporter) -> None:
     exporter.show(JUDGED)
     exporter.observe_duration(0.3)
+    with exporter.jobs.running("validate") as ending:
+        ending.outcome = "succeeded"
     checked = promtool_check_metrics(exported(exporter))
     assert (checked.returncode, checked.stdout) == (0, ""), checked.stdout + checked.stderr
 

@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from lifelong_core.store import Store
+from tests.databases import locked
 from tests.unit.monitor.population import SHIFTED, add_model, draw, open_store, predict, settings_for
 
 
@@ -89,15 +89,12 @@ def test_a_signal_stops_it_with_status_0(folder: Path, stopping: signal.Signals)
 
 def test_a_cycle_that_cannot_write_does_not_hold_up_the_end(folder: Path) -> None:
     port = free_port()
-    with sqlite3.connect(folder / "lifelong.db", isolation_level=None) as somebody:
-        somebody.execute("BEGIN IMMEDIATE")
-        with monitor(folder, port) as process:
-            wait_for(port, r"^lifelong_population_first_seen_timestamp_seconds\{")
-            # Enough for the cycle to come to its transaction; sooner is no harm to the test.
-            time.sleep(1)
-            process.terminate()
-            _, said = process.communicate(timeout=20)
-        somebody.execute("ROLLBACK")
+    with locked(folder / "lifelong.db"), monitor(folder, port) as process:
+        wait_for(port, r"^lifelong_population_first_seen_timestamp_seconds\{")
+        # Enough for the cycle to come to its transaction; sooner is no harm to the test.
+        time.sleep(1)
+        process.terminate()
+        _, said = process.communicate(timeout=20)
     assert process.returncode == 0, said
     with settings_store(folder) as store:
         assert store.cycles.list() == []

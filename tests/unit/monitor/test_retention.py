@@ -36,6 +36,22 @@ def test_a_tick_deletes_what_the_settings_say(
     assert caplog.text.count("deleted as too old: 30 predictions") == 2
 
 
+def test_a_tick_deletes_jobs_that_ended_long_ago(
+    store: Store, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.jobs.submit("validate", {}, actor="ann")
+    job = store.jobs.claim("one", lease_seconds=60)
+    assert job is not None
+    store.jobs.succeed(job, {})
+    waiting = store.jobs.submit("validate", {}, actor="ann")
+    tick(store, settings, 5)
+    assert len(store.jobs.list()) == 2
+    with caplog.at_level(logging.INFO, "lifelong_monitor.tick"):
+        tick(store, settings, 6)
+    assert store.jobs.list() == [waiting]
+    assert "deleted as too old: 1 jobs" in caplog.text
+
+
 @pytest.mark.parametrize("error", [UnavailableError("it is away."), ValueError("a mistake of ours")])
 def test_a_failure_is_logged_and_the_tick_goes_on(
     store: Store,

@@ -1,0 +1,204 @@
+"""The gauges of a population: their names, their meaning, and where their values are in its status."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeAlias, get_args
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.policy import MODES
+from lifelong_core.store.records import Outcome
+from lifelong_monitor.status import PopulationStatus, RealisedMetric
+
+Values: TypeAlias = Mapping[tuple[str, ...], float]
+"""By the values of the labels that a gauge has beside those of the population."""
+
+Gauge: TypeAlias = tuple[str, tuple[str, ...], Callable[[PopulationStatus], Values]]
+"""Meaning, further labels, values."""
+
+
+def _one(value: float | None) -> Values:
+    return {} if value is None else {(): value}
+
+
+def _per_class(status: PopulationStatus, values: Floats | None) -> Values:
+    return {} if values is None else dict(zip(zip(status.class_names), values.tolist(), strict=True))
+
+
+def _which(chosen: str, names: Iterable[str]) -> Values:
+    return {(name,): float(name == chosen) for name in names}
+
+
+def _realised(status: PopulationStatus, part: Callable[[RealisedMetric], float | None]) -> Values:
+    """By metric and class, where it is defined."""
+    found = [] if status.realised is None else [(metric, part(metric)) for metric in status.realised.metrics]
+    return {
+        (metric.label, "" if metric.class_index is None else status.class_names[metric.class_index]): float(
+            value
+        )
+        for metric, value in found
+        if value is not None and not math.isnan(value)
+    }
+
+
+GAUGES: Final[Mapping[str, Gauge]] = {
+    "lifelong_prevalence_estimate": (
+        "Estimated share of each class among the recent predictions, found without labels.",
+        ("class",),
+        lambda status: _per_class(status, status.cycle and status.cycle.prevalence),
+    ),
+    "lifelong_prevalence_low": (
+        "Lower bound of the interval of lifelong_prevalence_estimate.",
+        ("class",),
+        lambda status: _per_class(status, status.cycle and status.cycle.low),
+    ),
+    "lifelong_prevalence_high": (
+        "Upper bound of the interval of lifelong_prevalence_estimate.",
+        ("class",),
+        lambda status: _per_class(status, status.cycle and status.cycle.high),
+    ),
+    "lifelong_prevalence_assumed": (
+        "Share of each class that the head assumes which serves now.",
+        ("class",),
+        lambda status: _per_class(status, status.head and status.head.assumed_prevalence),
+    ),
+    "lifelong_prevalence_shift_l1": (
+        "L1 distance (0 to 2) between the estimate of the last cycle and what the head it judged assumed.",
+        (),
+        lambda status: _one(status.cycle and status.cycle.shift_l1),
+    ),
+    "lifelong_window_samples": (
+        "Predictions in the window of the last cycle.",
+        (),
+        lambda status: _one(status.cycle and status.cycle.window_samples),
+    ),
+    "lifelong_quarantined_predictions": (
+        "Predictions left out of the window of the last cycle because their logits are not finite, all equal, or of"
+        " another number of classes.",
+        (),
+        lambda status: _one(status.cycle and status.cycle.quarantined),
+    ),
+    "lifelong_cycle_last_outcome": (
+        "1 for the outcome of the last cycle that judged a window, 0 for the others.",
+        ("outcome",),
+        lambda status: _which(status.cycle.outcome, get_args(Outcome)) if status.cycle else {},
+    ),
+    "lifelong_shift_log_e_value": (
+        "Natural logarithm of the evidence that the prevalence is not what the head assumes which serves now,"
+        " gathered since that head came in force.",
+        (),
+        lambda status: _one(status.cycle and status.cycle.evidence and status.cycle.evidence.log_e_value),
+    ),
+    "lifelong_shift_log_e_value_alarm": (
+        "Value of lifelong_shift_log_e_value from which on the prevalence counts as shifted.",
+        (),
+        lambda status: _one(status.cycle and status.cycle.evidence and status.cycle.evidence.alarm),
+    ),
+    "lifelong_shift_evidence_samples": (
+        "Predictions behind lifelong_shift_log_e_value, each counted once.",
+        (),
+        lambda status: _one(status.cycle and status.cycle.evidence and status.cycle.evidence.samples),
+    ),
+    "lifelong_assumption_p_value": (
+        "Probability of a window as odd as that of the last cycle if nothing but the prevalence has changed.",
+        (),
+        lambda status: _one(status.cycle and status.cycle.assumption and status.cycle.assumption.p_value),
+    ),
+    "lifelong_assumption_level": (
+        "Significance level of lifelong_assumption_p_value: below it more than the prevalence has changed.",
+        (),
+        lambda status: _one(status.cycle and status.cycle.assumption and status.cycle.assumption.level),
+    ),
+    "lifelong_expected_gain": (
+        "Drop of the expected cost per decision that the last cycle expected of a refitted head.",
+        (),
+        lambda status: _one(status.cycle and status.cycle.gain and status.cycle.gain.value),
+    ),
+    "lifelong_expected_gain_low": (
+        "Lower bound of the interval of lifelong_expected_gain.",
+        (),
+        lambda status: _one(status.cycle and status.cycle.gain and status.cycle.gain.low),
+    ),
+    "lifelong_expected_gain_high": (
+        "Upper bound of the interval of lifelong_expected_gain.",
+        (),
+        lambda status: _one(status.cycle and status.cycle.gain and status.cycle.gain.high),
+    ),
+    "lifelong_largest_harm": (
+        "Cost per decision that a swap could do at worst on the window of the last cycle.",
+        (),
+        lambda status: _one(status.cycle and status.cycle.largest_harm),
+    ),
+    "lifelong_policy_mode": (
+        "1 for what a cycle that wants another head does now (auto: swap, propose: ask, shadow: nothing), 0 for"
+        " the others.",
+        ("mode",),
+        lambda status: _which(status.mode, MODES),
+    ),
+    "lifelong_head_pinned": (
+        "1 while a person holds the head that serves now, else 0.",
+        (),
+        lambda status: _one(float(status.pinned)),
+    ),
+    "lifelong_proposal_open": (
+        "1 while a head that a cycle proposed waits for a person's approval, else 0.",
+        (),
+        lambda status: _one(float(status.proposed)),
+    ),
+    "lifelong_cycle_last_success_timestamp_seconds": (
+        "Unix time of the last cycle that ended without error, or found nothing new to judge.",
+        (),
+        lambda status: _one(status.last_success and status.last_success.timestamp()),
+    ),
+    "lifelong_population_first_seen_timestamp_seconds": (
+        "Unix time when this monitor, since its start, first found predictions of the population.",
+        (),
+        lambda status: _one(status.first_seen.timestamp()),
+    ),
+    "lifelong_head_version": (
+        "Version of the head that serves now.",
+        (),
+        lambda status: _one(status.head and status.head.version),
+    ),
+    "lifelong_head_activated_timestamp_seconds": (
+        "Unix time when the head that serves now became the active one.",
+        (),
+        lambda status: _one(status.head and status.head.activated_at.timestamp()),
+    ),
+    "lifelong_realised_accuracy": (
+        "Share of correct decisions among the newest predictions with a known true class.",
+        (),
+        lambda status: _one(status.realised and status.realised.accuracy),
+    ),
+    "lifelong_realised_expected_cost": (
+        "Mean cost per decision among the newest predictions with a known true class.",
+        (),
+        lambda status: _one(status.realised and status.realised.expected_cost),
+    ),
+    "lifelong_realised_metric": (
+        "Metric that the recommendation of the task names, of the decisions on the newest predictions with a known true"
+        " class; class is empty for all classes.",
+        ("metric", "class"),
+        lambda status: _realised(status, lambda metric: metric.estimate),
+    ),
+    "lifelong_realised_metric_low": (
+        "Lower bound of the interval of lifelong_realised_metric.",
+        ("metric", "class"),
+        lambda status: _realised(status, lambda metric: metric.low),
+    ),
+    "lifelong_realised_metric_high": (
+        "Upper bound of the interval of lifelong_realised_metric.",
+        ("metric", "class"),
+        lambda status: _realised(status, lambda metric: metric.high),
+    ),
+    "lifelong_realised_metric_accepted": (
+        "1 where lifelong_realised_metric reaches its acceptance threshold, 0 where its whole interval misses it;"
+        " absent while there are too few labels to tell.",
+        ("metric", "class"),
+        lambda status: _realised(status, lambda metric: metric.accepted),
+    ),
+    "lifelong_labelled_samples": (
+        "Predictions with a known true class behind the realised accuracy, cost and metrics.",
+        (),
+        lambda status: _one(status.realised and status.realised.samples),
+    ),
+}

@@ -1,0 +1,61 @@
+"""`python -m lifelong_monitor.jobs ID`: do the work of one job; started by a monitor's runner, never by people."""
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from uuid import UUID
+
+from lifelong_core.errors import LifelongError
+from lifelong_core.settings import Settings
+from lifelong_core.store import Store
+from lifelong_monitor.jobs.kinds import Work, work_of
+from lifelong_monitor.jobs.lifeline import end_with_the_runner
+from lifelong_monitor.jobs.outcome import Outcome
+
+_NICENESS = 5
+
+
+def main(identifier: str, find_work: Callable[[str], Work] = work_of) -> int:
+    """Do the work of the job and tell what came out. 0: it was told, also when it is an error; else it crashed."""
+    answer = _private_output()
+    end_with_the_runner()
+    _be_modest()
+    with os.fdopen(answer, "w") as pipe:
+        pipe.write(outcome_of(UUID(identifier), find_work).to_json())
+    return 0
+
+
+def outcome_of(identifier: UUID, find_work: Callable[[str], Work]) -> Outcome:
+    """What comes of the work: a result, or an error of ours. What nobody expected goes on as an exception."""
+    try:
+        settings = Settings.load()
+        with Store.open(
+            settings.resolved_database_url,
+            settings.resolved_artifacts_url,
+            durability=settings.log_durability,
+        ) as store:
+            job = store.jobs.get(identifier)
+            return Outcome(result=find_work(job.kind)(store, job.payload))
+    except LifelongError as error:
+        return Outcome.of_error(error)
+
+
+def _private_output() -> int:
+    """The pipe to the runner; whatever a library prints goes to standard error instead."""
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    return answer
+
+
+def _be_modest() -> None:
+    """Leave the cores to those who serve; and be the first to go when the memory is full, not one of them."""
+    with suppress(OSError):
+        os.nice(_NICENESS)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,30 @@
+"""The kinds of jobs, and where their work is done; nothing of it is imported before a subprocess does it."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.store import Store
+
+Work: TypeAlias = Callable[[Store, Mapping[str, Any]], dict[str, Any]]
+"""From the store and the payload of a job to its result: JSON values, large ones as digests of artifacts."""
+
+KINDS: Mapping[str, str] = MappingProxyType({"validate": "lifelong_monitor.jobs.validate"})
+"""By kind, the module whose `work` does it."""
+
+
+def work_of(kind: str) -> Work:
+    """What does the work of a kind.
+
+    Raises:
+        InvalidInputError: there is no such kind.
+    """
+    if kind not in KINDS:
+        raise InvalidInputError(
+            f"this monitor knows no jobs of the kind {kind[:80]!r}.",
+            field="kind",
+            mend=f"Kinds: {', '.join(KINDS)}. Monitors and service need the same version.",
+        )
+    return import_module(KINDS[kind]).work

@@ -1,0 +1,120 @@
+"""The kind `validate`: is a model good enough, on labelled samples, by the metrics that its task recommends?"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy import LabeledLogits, PostProcessingHead
+from lifelong_core.deploy.labelled_set import LabelledSet
+from lifelong_core.design.frozen import FrozenDocument
+from lifelong_core.design.report import validation_html
+from lifelong_core.design.validation.result import ValidationResult
+from lifelong_core.design.validation.validating import validate
+from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.store import Store
+from lifelong_core.store.calibration_sets import check_classes
+from lifelong_core.store.records import Model, Task
+
+_SEEN = (
+    "This is the calibration set on which the head of the model was fitted: the numbers are too good to hold for other"
+    " cases."
+)
+
+
+class Payload(FrozenDocument):
+    """What is asked for."""
+
+    task: str
+    model: str = Field(description="Reference, name@version.")
+    recommendation_version: int = Field(description="Of those that are attached to the task.")
+    labelled_set: str = Field(description="Digest of the artifact: `LabelledSet.to_bytes`.")
+    metadata: tuple[str, ...] | None = Field(
+        default=None, description="Keys by which subgroups are reported; None: all that the set holds."
+    )
+    environment: str | None = Field(
+        default=None, description="Whose head decides; None: the default head of the model."
+    )
+    replicates: Annotated[int, Field(ge=1)] = 1000
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.95
+
+
+def work(store: Store, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Validate the model as its head decides now; result and report become artifacts.
+
+    Raises:
+        InvalidInputError: the payload, or what it names, does not fit.
+        NotFoundError: what it names does not exist.
+    """
+    asked = Payload.from_document(payload)
+    result = _validated(store, asked)
+    return {
+        "result": store.artifacts.put(result.to_json().encode()),
+        "report": store.artifacts.put(validation_html(result).encode()),
+        "accepted": result.accepted,
+        "samples": result.samples,
+    }
+
+
+def _validated(store: Store, asked: Payload) -> ValidationResult:
+    model, task, head = _served(store, asked)
+    attached = store.recommendations.get(task.name, asked.recommendation_version)
+    data = LabelledSet.from_bytes(store.artifacts.get(asked.labelled_set))
+    check_classes(data.labelled, task)
+    output = head.apply(data.labelled.logits)
+    calibration = None
+    cut_off_data: tuple[NDArray[np.int64], Floats] | None = None
+    if model.calibration_set_id is not None:
+        calibration = store.calibration_sets.load(model.calibration_set_id)
+        cut_off_data = (calibration.labels, head.apply(calibration.logits).probabilities)
+    result = validate(
+        attached.recommendation,
+        data.labelled.labels,
+        probabilities=output.probabilities,
+        decisions=output.decisions,
+        groups=data.labelled.groups,
+        metadata=_metadata(data, asked.metadata),
+        class_names=task.class_names,
+        thresholds=attached.thresholds,
+        cut_off_data=cut_off_data,
+        name=model.reference,
+        replicates=asked.replicates,
+        level=asked.level,
+    )
+    if calibration is not None and _are_same_cases(calibration, data.labelled):
+        return result.model_copy(update={"warnings": (_SEEN, *result.warnings)})
+    return result
+
+
+def _served(store: Store, asked: Payload) -> tuple[Model, Task, PostProcessingHead]:
+    """The model, its task, and the head that decides for it."""
+    registry = store.registry()
+    if registry is None:
+        raise NotFoundError("the database has no registry.")
+    model = registry.resolve_model(asked.model)
+    task = registry.tasks[model.task_id]
+    if task.name != asked.task:
+        raise InvalidInputError(
+            f"{model.reference} is a model of {task.name}, not of {asked.task[:80]!r}.", field="model"
+        )
+    return model, task, registry.head_for(model, asked.environment).head
+
+
+def _metadata(data: LabelledSet, keys: tuple[str, ...] | None) -> dict[str, NDArray[np.generic]] | None:
+    """The arrays of these keys; None: there are none."""
+    for key in keys or ():
+        if key not in data.metadata:
+            raise InvalidInputError(
+                f"the labelled set has no {key[:80]!r}.",
+                field="metadata",
+                mend=f"It has: {', '.join(data.metadata) or 'none'}.",
+            )
+    return {key: data.metadata[key] for key in (data.metadata if keys is None else keys)} or None
+
+
+def _are_same_cases(one: LabeledLogits, other: LabeledLogits) -> bool:
+    """Whatever their groups are called."""
+    return np.array_equal(one.logits, other.logits) and np.array_equal(one.labels, other.labels)

@@ -1,0 +1,88 @@
+"""Jobs and the monitor as real processes: one is done beside the cycles, one outlives the monitor that began it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from lifelong_core.deploy import LabeledLogits
+from lifelong_core.deploy.labelled_set import LabelledSet
+from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.jobs.runner import JobRunner
+from tests.unit.monitor.population import BALANCED, add_model, draw, open_store, settings_for
+from tests.unit.monitor.recommendations import attach
+from tests.unit.monitor.test_jobs import ended, is_alive, pids, telling, until
+from tests.unit.monitor.test_process import environment, free_port, monitor, wait_for
+
+
+def test_a_monitor_validates_a_model_beside_its_cycles(tmp_path: Path) -> None:
+    port = free_port()
+    with open_store(settings_for(tmp_path)) as store:
+        model = add_model(store)
+        attach(store)
+        drawn = draw(BALANCED, 90, seed=7)
+        data = LabelledSet(LabeledLogits(drawn.logits, drawn.labels, np.arange(90) // 2))
+        payload = {
+            "task": "lesions",
+            "model": model.reference,
+            "recommendation_version": 1,
+            "labelled_set": store.artifacts.put(data.to_bytes()),
+            "replicates": 100,
+        }
+        job = store.jobs.submit("validate", payload, actor="tests")
+        with monitor(tmp_path, port) as process:
+            result = ended(store, job).result
+            wait_for(port, r'^lifelong_jobs_total\{kind="validate",outcome="succeeded"\} 1')
+            process.terminate()
+            _, said = process.communicate(timeout=30)
+        assert process.returncode == 0, said
+        assert f"job {job.id} (validate): succeeded" in said
+        assert result is not None
+        assert (result["samples"], result["accepted"]) == (90, None)
+        assert b'"EC"' in store.artifacts.get(result["result"])
+
+
+_WATCHED = (
+    "import os, sys; print(os.getpid(), file=open(sys.argv[1], 'a'), flush=True)\nwhile os.read(0, 99): pass"
+)
+_MONITOR = """
+import sys
+from lifelong_monitor.__main__ import main
+from lifelong_monitor.jobs.runner import JobRunner
+
+JobRunner.__init__.__kwdefaults__["command"] = (sys.executable, "-S", "-c", *sys.argv[1:])
+sys.exit(main())
+"""
+
+
+def test_the_job_of_a_monitor_that_was_killed_is_taken_over(tmp_path: Path) -> None:
+    settings = settings_for(tmp_path, lease_seconds=1.0, job_poll_seconds=0.05)
+    with open_store(settings) as store:
+        job = store.jobs.submit("validate", {}, actor="tests")
+        killed = subprocess.Popen(
+            [sys.executable, "-c", _MONITOR, _WATCHED, str(tmp_path / "pids")],
+            env=environment(tmp_path, free_port(), LIFELONG_LEASE_SECONDS="1"),
+            cwd=tmp_path,
+            stderr=subprocess.DEVNULL,
+        )
+        (pid,) = until(lambda: pids(tmp_path / "pids"))
+        assert store.jobs.get(job.id).state == "running"
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        until(lambda: not is_alive(pid))
+        stopping, exporter = threading.Event(), Exporter(cycle_interval_seconds=3600)
+        command = telling(result={"by": "the other"})
+        other = JobRunner(store, settings, exporter.jobs, stopping=stopping, command=command)
+        other.start()
+        try:
+            taken = ended(store, job)
+        finally:
+            stopping.set()
+            assert other.join(30)
+        assert (taken.result, taken.attempts) == ({"by": "the other"}, 2)
+        assert taken.holder is not None
+        assert taken.holder.endswith(f"/{os.getpid()}")
