@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
+from lifelong_service import console
 from lifelong_service.draining import Draining
 from lifelong_service.errors import on_http_error, on_lifelong_error, on_validation_error
 from lifelong_service.launch import ANSWERING_SECONDS, CLOSING_SECONDS, LISTENING_SECONDS
@@ -24,11 +25,14 @@ from lifelong_service.routes import (
     groups,
     heads,
     history,
+    interviews,
     models,
     operations,
     predictions,
+    recommendations,
     tasks,
     tokens,
+    validations,
     workers,
 )
 from lifelong_service.worker import Worker
@@ -45,6 +49,9 @@ _ROUTERS = (
     models,
     calibration,
     heads,
+    interviews,
+    recommendations,
+    validations,
     history,
     groups,
     tokens,
@@ -89,8 +96,8 @@ def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI
         redoc_url=None,
         lifespan=lifespan,
     )
-    for module in _ROUTERS:
-        app.router.routes.extend(module.router.routes)
+    for router in (*(module.router for module in _ROUTERS), *console.ROUTERS):
+        app.router.routes.extend(router.routes)
     app.add_exception_handler(LifelongError, on_lifelong_error)
     app.add_exception_handler(RequestValidationError, on_validation_error)
     app.add_exception_handler(HTTPException, on_http_error)

@@ -93,6 +93,10 @@ class GuardedRoute(APIRoute):
             raise TypeError(f"{self.path} does not say who may call it: decorate its endpoint with @access")
         return found
 
+    def authorization(self, request: Request) -> str | None:
+        """The Authorization header, or what stands for it."""
+        return request.headers.get("authorization")
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler of the framework, behind our checks."""
         inner = super().get_route_handler()
@@ -102,7 +106,7 @@ class GuardedRoute(APIRoute):
             worker = worker_of(request)
             _check_media_type(request, wanted)
             _check_query(request)
-            request.state.token = await _authorized(request, worker, wanted)
+            request.state.token = await _authorized(self.authorization(request), worker, wanted)
             maximum: int = getattr(worker.settings, wanted.body_limit)
             body = LimitedReceive(
                 request.receive, request.headers, maximum_bytes=maximum, setting=wanted.body_limit
@@ -150,7 +154,7 @@ def _check_query(request: Request) -> None:
         seen.add(name)
 
 
-async def _authorized(request: Request, worker: Worker, wanted: Access) -> Token | None:
+async def _authorized(authorization: str | None, worker: Worker, wanted: Access) -> Token | None:
     if wanted.scope is None or (wanted.opens and worker.settings.open_access):
         return None
-    return await worker.authenticator.authorize(request.headers.get("authorization"), wanted.scope)
+    return await worker.authenticator.authorize(authorization, wanted.scope)

@@ -22,6 +22,9 @@ CLOSING_SECONDS = 0.6
 GRACE_SECONDS = 3
 """The server, which looks at the clock a little later, cuts with 500 what is in flight so long after it stopped
 listening: a little longer than we leave anything in flight."""
+LOCKED_SECONDS = 4.0
+"""A SQLite file that another process keeps locked for longer keeps the service from starting; an upgrade is over by
+then."""
 REFUSED = 2
 """Exit status of a service that cannot be started as it is configured."""
 CHECKER = "_LIFELONG_CHECKER"
@@ -124,6 +127,7 @@ def check_database(settings: Settings) -> None:
             settings.resolved_database_url,
             settings.resolved_artifacts_url,
             durability=settings.log_durability,
+            patience_seconds=LOCKED_SECONDS,
         ) as store:
             store.check_writable()
     except UnavailableError as error:

@@ -73,7 +73,7 @@ class RequestMiddleware:
         logger.warning("a request timed out", extra={"details": {"path": scope["path"]}})
         if started:
             return
-        if not scope["path"].startswith("/v1/admin/"):
+        if not scope["path"].startswith(("/v1/admin/", "/console")):
             mend = "Try again later; send a request_id to make that safe."
         elif scope["method"] == "GET":
             mend = "Try again later."

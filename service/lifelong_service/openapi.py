@@ -10,8 +10,9 @@ from lifelong_service.guard import GuardedRoute
 from lifelong_service.routes.calibration import NewCalibrationSet
 from lifelong_service.routes.feedback import Label, Labels
 from lifelong_service.routes.models import NewModel
+from lifelong_service.routes.validations import NewLabelledSet
 
-_BODIES = (Label, Labels, NewCalibrationSet, NewModel)
+_BODIES = (Label, Labels, NewCalibrationSet, NewLabelledSet, NewModel)
 """Documents that endpoints parse themselves; they name them as `#/components/schemas/{class}`."""
 
 _TEXT_OR_NULL = {"type": ["string", "null"]}
@@ -65,7 +66,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas["Error"] = _ERROR
     components["responses"] = {"Error": _FAILED}
     for route in app.routes:
-        if isinstance(route, GuardedRoute):
+        if isinstance(route, GuardedRoute) and route.include_in_schema:
             for method in route.methods or ():
                 _complete(document["paths"][route.path_format][method.lower()], route)
     return document

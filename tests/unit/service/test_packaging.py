@@ -24,13 +24,28 @@ with tempfile.TemporaryDirectory() as folder:
     client.close()
 if "sklearn" in sys.argv:
     import sklearn
-print("loaded:", *sorted({"torch", "sklearn", "timm", "lifelong_monitor", "lifelong_core.metrics"} & set(sys.modules)))
+"""
+
+USE_STORE = """
+import sys
+from datetime import UTC, datetime
+from uuid import UUID
+from lifelong_core.store import InterviewRecord
+moment = datetime.now(UTC)
+record = InterviewRecord(UUID(int=0), None, 1, "{}", moment, "ann", moment, "ann")
+if "read" in sys.argv:
+    assert record.interview.history == ()
+"""
+
+SHOW = """
+watched = {"torch", "sklearn", "timm", "lifelong_monitor", "lifelong_core.design", "lifelong_core.metrics"}
+print("loaded:", *sorted(watched & set(sys.modules)))
 """
 
 
-def loaded(*arguments: str) -> list[str]:
+def loaded(script: str, *arguments: str) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SERVE_ONE, *arguments],
+        [sys.executable, "-W", "ignore", "-c", script + SHOW, *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -40,12 +55,17 @@ def loaded(*arguments: str) -> list[str]:
     return done.stdout.split("loaded:")[1].split()
 
 
-def test_serving_loads_neither_torch_nor_sklearn() -> None:
-    assert loaded() == []
+def test_serving_loads_neither_torch_nor_sklearn_nor_metrics() -> None:
+    assert loaded(SERVE_ONE) == []
 
 
 def test_the_check_would_see_sklearn() -> None:
-    assert loaded("sklearn") == ["sklearn"]
+    assert loaded(SERVE_ONE, "sklearn") == ["sklearn"]
+
+
+def test_the_store_loads_the_design_loop_when_a_document_is_read_and_not_before() -> None:
+    assert loaded(USE_STORE) == []
+    assert "lifelong_core.design" in loaded(USE_STORE, "read")
 
 
 def test_the_bento_asks_for_what_the_package_asks_for() -> None:
@@ -53,3 +73,15 @@ def test_the_bento_asks_for_what_the_package_asks_for() -> None:
     extras = project["optional-dependencies"]
     bento = yaml.safe_load((ROOT / "bentofile.yaml").read_text())
     assert bento["python"]["packages"] == project["dependencies"] + extras["cpu"] + extras["postgres"]
+
+
+def test_the_bento_holds_the_files_of_the_console() -> None:
+    patterns = yaml.safe_load((ROOT / "bentofile.yaml").read_text())["include"]
+    package = ROOT / "service" / "lifelong_service"
+    kinds = {
+        path.suffix
+        for path in package.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc"
+    }
+    assert kinds == {".py", ".css", ".jinja"}
+    assert {f"service/**/*{kind}" for kind in kinds} <= set(patterns)

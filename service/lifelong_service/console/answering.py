@@ -1,0 +1,136 @@
+"""The interview itself: one question, contradiction or choice per page, and the forms that answer it."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from fastapi import APIRouter
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.store.records import Scope
+from lifelong_service.console.asking import interview_page, item_page
+from lifelong_service.console.entries import answer_of
+from lifelong_service.console.pages import see_other
+from lifelong_service.console.route import FORM, ConsoleRoute, Form
+from lifelong_service.console.views import path_of, question_of
+from lifelong_service.guard import access, actor_of, worker_of
+
+if TYPE_CHECKING:
+    from lifelong_core.design.interview import Interview
+
+router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
+
+
+@router.get("/console/interviews/{identifier}")
+@access(Scope.READ)
+def show(request: Request, identifier: UUID, item: str = "", columns: str = "") -> Response:
+    """What comes next, or one question or choice that the address names."""
+    record = worker_of(request).store.interviews.get(identifier)
+    if item:
+        return item_page(request, record, item, abstains={"abstain": True, "plain": False}.get(columns))
+    if record.interview.stage == "complete":
+        return see_other(f"{path_of(record)}/result")
+    return interview_page(request, record)
+
+
+@router.post("/console/interviews/{identifier}/answers")
+@access(Scope.OPERATE, media_types=FORM)
+def answer(request: Request, identifier: UUID, form: Form) -> Response:
+    """Answer a question, or answer it anew."""
+    question = question_of(str(form.get("field", "")))
+
+    def answered(interview: "Interview") -> "Interview":
+        return interview.answer(question.field, answer_of(question, interview, form))
+
+    return _changed(request, identifier, form, answered, item=question.field)
+
+
+@router.post("/console/interviews/{identifier}/withdraw")
+@access(Scope.OPERATE, media_types=FORM)
+def withdraw(request: Request, identifier: UUID, form: Form) -> Response:
+    """Take an answer back."""
+    question = question_of(str(form.get("field", "")))
+    return _changed(request, identifier, form, lambda interview: interview.answer(question.field, None))
+
+
+@router.post("/console/interviews/{identifier}/mend")
+@access(Scope.OPERATE, media_types=FORM)
+def mend(request: Request, identifier: UUID, form: Form) -> Response:
+    """End a contradiction in one of the ways that were offered."""
+    name, index = str(form.get("contradiction", "")), str(form.get("mend", ""))
+
+    def mended(interview: "Interview") -> "Interview":
+        for contradiction in interview.contradictions:
+            mends = {str(number): offered for number, offered in enumerate(contradiction.mends)}
+            if contradiction.id == name and index in mends:
+                return interview.with_answers(mends[index].answers)
+        raise NotFoundError("there is no such contradiction any more.", mend="Go back to the interview.")
+
+    return _changed(request, identifier, form, mended)
+
+
+@router.post("/console/interviews/{identifier}/choices")
+@access(Scope.OPERATE, media_types=FORM)
+def choose(request: Request, identifier: UUID, form: Form) -> Response:
+    """Decide between metrics, or leave it to the answers."""
+    guide = str(form.get("guide", ""))
+    options = [str(option) for option in form.getlist("option")]
+
+    def chosen(interview: "Interview") -> "Interview":
+        if "withdraw" in form:
+            return interview.choose(guide, None)
+        if not options:
+            raise InvalidInputError(
+                "nothing is chosen.", field="option", mend="Choose one, or go on without."
+            )
+        return interview.choose(guide, options)
+
+    return _changed(request, identifier, form, chosen, item=guide)
+
+
+def _changed(
+    request: Request,
+    identifier: UUID,
+    form: FormData,
+    change: Callable[["Interview"], "Interview"],
+    *,
+    item: str | None = None,
+) -> Response:
+    """Change an interview as its reader saw it, and go on with it.
+
+    Args:
+        request: what was sent.
+        identifier: of the interview.
+        form: with the revision that the reader saw.
+        change: makes of the interview another one.
+        item: the page to show again where the answer cannot be read; None: the error gets a page of its own.
+    """
+    interviews = worker_of(request).store.interviews
+    record = interviews.get(identifier)
+    actor = actor_of(request)
+    if str(record.revision) != form.get("revision"):
+        return interview_page(request, record, status=409, notice=_meanwhile(record, actor))
+    try:
+        changed = change(record.interview)
+    except InvalidInputError as error:
+        if item is None:
+            raise
+        return item_page(request, record, item, typed=form, error=error)
+    try:
+        record = interviews.save(identifier, changed, expected_revision=record.revision, actor=actor)
+    except ConflictError:
+        record = interviews.get(identifier)
+        return interview_page(request, record, status=409, notice=_meanwhile(record, actor))
+    return see_other(path_of(record))
+
+
+def _meanwhile(record: Any, actor: str) -> str:
+    """Why an answer was not taken."""
+    if record.updated_by == actor:
+        who = "This interview has gone on in another window, or the form was sent twice."
+    else:
+        who = f"{record.updated_by} has answered in this interview meanwhile."
+    return f"{who} What you sent was not saved; this is where the interview stands now."

@@ -1,0 +1,218 @@
+"""The pages of an interview that is under way."""
+
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_service.console.entries import Typed, entry_of
+from lifelong_service.console.pages import page
+from lifelong_service.console.views import (
+    given,
+    is_guide,
+    item_path,
+    name_of,
+    option_label,
+    path_of,
+    question_of,
+    said,
+    title_of,
+)
+
+if TYPE_CHECKING:
+    from lifelong_core.design.recommendation import GuideOutcome
+    from lifelong_core.store.design_records import InterviewRecord
+
+SIGNS = {"pro": "For:", "con": "Against:", "neutral": "Note:"}
+"""What is put before an argument, in the order in which they are read."""
+
+
+def interview_page(
+    request: Request, record: "InterviewRecord", *, status: int = 200, notice: str | None = None
+) -> Response:
+    """What comes next: contradictions first, since every further answer would rest on them."""
+    interview = record.interview
+    if interview.contradictions:
+        return _page(
+            request,
+            record,
+            "contradiction",
+            status=status,
+            notice=notice,
+            heading="Two answers do not go together",
+            contradictions=[_contradiction(record, found) for found in interview.contradictions],
+        )
+    if interview.question is not None:
+        return _question(request, record, interview.question.field, status=status, notice=notice)
+    if open_choices := interview.open_choices:
+        return _choice(request, record, open_choices[0], status=status, notice=notice)
+    return page(
+        request,
+        "moved_on",
+        status=status,
+        title=title_of(record),
+        notice=notice,
+        result=f"{path_of(record)}/result",
+    )
+
+
+def item_page(
+    request: Request,
+    record: "InterviewRecord",
+    item: str,
+    *,
+    typed: Typed | None = None,
+    error: InvalidInputError | None = None,
+    abstains: bool | None = None,
+) -> Response:
+    """One question or choice, whether or not it comes next.
+
+    Args:
+        request: what it answers.
+        record: the interview.
+        item: the field or guide.
+        typed: what was sent and could not be read.
+        error: why not.
+        abstains: whether the costs get a column for abstaining.
+
+    Raises:
+        NotFoundError: there is none, or it is no choice at present.
+    """
+    status = 200 if error is None else 422
+    if not is_guide(item):
+        return _question(request, record, item, typed=typed, error=error, abstains=abstains, status=status)
+    for guide in _guides(record):
+        if guide.guide == item:
+            return _choice(request, record, guide, error=error, status=status)
+    raise NotFoundError(
+        f"there is no choice {item} to be made at present.", mend="Answer the questions first."
+    )
+
+
+def _guides(record: "InterviewRecord") -> list["GuideOutcome"]:
+    """The choices that can be made: none before all questions are answered."""
+    interview = record.interview
+    if interview.question is not None or interview.contradictions:
+        return []
+    return [guide for step in interview.recommendation().steps for guide in step.guides]
+
+
+def _question(
+    request: Request,
+    record: "InterviewRecord",
+    field: str,
+    *,
+    typed: Typed | None = None,
+    error: InvalidInputError | None = None,
+    abstains: bool | None = None,
+    status: int = 200,
+    notice: str | None = None,
+) -> Response:
+    interview, question = record.interview, question_of(field)
+    wrong = None if error is None else error.field
+    entry = entry_of(question, interview, typed=typed, wrong=wrong, abstains=abstains)
+    return _page(
+        request,
+        record,
+        "question",
+        status=status,
+        notice=notice,
+        heading=question.question,
+        item=field,
+        question=question,
+        entry=entry,
+        other_columns=f"{item_path(record, field)}&columns={'plain' if entry.abstains else 'abstain'}",
+        is_answered=getattr(interview.fingerprint, field) is not None,
+        error=error,
+    )
+
+
+def _choice(
+    request: Request,
+    record: "InterviewRecord",
+    guide: "GuideOutcome",
+    *,
+    error: InvalidInputError | None = None,
+    status: int = 200,
+    notice: str | None = None,
+) -> Response:
+    focus = (*guide.chosen, *([guide.default] if guide.default else []), *guide.options)[0]
+    options = [
+        {
+            "value": option,
+            "label": option_label(guide.guide, option),
+            "is_chosen": option in guide.chosen,
+            "is_default": option == guide.default,
+            "has_focus": option == focus,
+            "arguments": [
+                {"sign": SIGNS[argument.polarity], "polarity": argument.polarity, "text": argument.text}
+                for polarity in SIGNS
+                for argument in guide.arguments
+                if (argument.option, argument.polarity) == (option, polarity)
+            ],
+        }
+        for option in guide.options
+    ]
+    return _page(
+        request,
+        record,
+        "choice",
+        status=status,
+        notice=notice,
+        heading=guide.title,
+        item=guide.guide,
+        guide=guide,
+        options=options,
+        is_chosen=guide.guide in record.interview.choices,
+        error=error,
+    )
+
+
+def _page(
+    request: Request, record: "InterviewRecord", template: str, *, item: str | None = None, **context: Any
+) -> Response:
+    """What all these pages show: how far the interview has come, and what was answered."""
+    interview = record.interview
+    progress = interview.progress
+    at_least = progress.answered + progress.certain
+    return page(
+        request,
+        template,
+        path=path_of(record),
+        title=title_of(record),
+        revision=record.revision,
+        progress={
+            "share": f"{progress.share:.3f}",
+            "text": f"{progress.answered} of at least {at_least} answered"
+            if progress.certain
+            else f"All {progress.answered} questions answered",
+        },
+        answers=given(interview, item),
+        back=_back(record, item),
+        **context,
+    )
+
+
+def _back(record: "InterviewRecord", item: str | None) -> str | None:
+    """The page of what was answered before; nothing is withdrawn by looking at it."""
+    history = list(record.interview.history)
+    before = history[: history.index(item)] if item in history else history
+    reachable = [name for name in before if not is_guide(name)] if record.interview.question else before
+    return item_path(record, reachable[-1]) if reachable else None
+
+
+def _contradiction(record: "InterviewRecord", found: Any) -> dict[str, Any]:
+    return {
+        "id": found.id,
+        "explanation": found.explanation,
+        "mends": [mend.text for mend in found.mends],
+        "answers": [
+            {
+                "item": item,
+                "question": name_of(item) if is_guide(item) else question_of(item).question,
+                "text": said(record.interview, item),
+            }
+            for item in found.answers
+        ],
+    }

@@ -1,0 +1,267 @@
+"""How a question is asked on a page, and what its form says: inputs that fit the answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from lifelong_core.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from lifelong_core.design.interview import Interview
+    from lifelong_core.design.method_schema import Question
+
+MOST_BOXES = 12
+"""Classes that get an input each; for more, and while nobody has said how many, a text area takes what is copied from a
+table."""
+
+Typed = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One answer to pick."""
+
+    value: str
+    label: str
+    meaning: str = ""
+    is_chosen: bool = False
+    has_focus: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One input."""
+
+    name: str
+    text: str
+    label: str = ""
+    mode: Literal["numeric", "decimal", "text"] = "decimal"
+    is_right: bool = False
+    """what a correct decision costs"""
+    has_focus: bool = False
+    is_wrong: bool = False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The inputs of a question."""
+
+    form: Literal["choices", "line", "column", "table", "area"]
+    options: tuple[Option, ...] = ()
+    cells: tuple[tuple[Cell, ...], ...] = ()
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    hint: str = ""
+    abstains: bool = False
+
+    @property
+    def is_group(self) -> bool:
+        """Whether there are several inputs, which need a common name."""
+        return self.form in ("choices", "column", "table")
+
+
+def entry_of(
+    question: "Question",
+    interview: "Interview",
+    *,
+    typed: Typed | None = None,
+    wrong: str | None = None,
+    abstains: bool | None = None,
+) -> Entry:
+    """The inputs of a question, with what is answered already.
+
+    Args:
+        question: what is asked.
+        interview: its answers, and the names of its classes.
+        typed: what a form sent that could not be read; None: nothing was sent.
+        wrong: the input at fault.
+        abstains: whether the costs have a column for abstaining; None: as they were given.
+    """
+    value = getattr(interview.fingerprint, question.field)
+    labels = interview.class_labels
+    has_boxes = 0 < len(labels) <= MOST_BOXES
+    chosen = None if typed is None else typed.get("value")
+    match question.kind:
+        case "choice" | "yes_no":
+            options = [Option(_token(text.value), text.label, text.meaning) for text in question.answers]
+            return _choices(options, _token(value) if chosen is None else chosen)
+        case "class" if has_boxes:
+            options = [Option(str(index), label) for index, label in enumerate(labels)]
+            return _choices(options, str(value) if chosen is None else chosen)
+        case "class_values" if has_boxes:
+            return _column(labels, value, typed, wrong)
+        case "matrix" if has_boxes:
+            return _table(labels, value, typed, wrong, abstains=abstains)
+        case _:
+            return _line(question, interview, value, chosen)
+
+
+def answer_of(question: "Question", interview: "Interview", form: Typed) -> object:
+    """What a form says.
+
+    Raises:
+        InvalidInputError: an input is empty or cannot be read; `field` names it.
+    """
+    from lifelong_core.design.answer_texts import parse_answer
+
+    names = interview.class_names
+    labels = interview.class_labels
+    has_boxes = 0 < len(labels) <= MOST_BOXES
+    text = str(form.get("value", "")).strip()
+    match question.kind:
+        case "choice" | "yes_no":
+            for answer in question.answers:
+                if _token(answer.value) == text:
+                    return answer.value
+            raise InvalidInputError("choose one of the answers.", field="value")
+        case "class" if has_boxes:
+            if text not in {str(index) for index in range(len(labels))}:
+                raise InvalidInputError("choose one of the classes.", field="value")
+            return int(text)
+        case "class_values" if has_boxes:
+            return [_number(form, f"value-{row}", label) for row, label in enumerate(labels)]
+        case "matrix" if has_boxes:
+            columns = (*labels, "abstain") if _has_abstention(form) else labels
+            return [
+                [
+                    _number(form, f"value-{row}-{column}", f"{decided}, where {true} is true")
+                    for column, decided in enumerate(columns)
+                ]
+                for row, true in enumerate(labels)
+            ]
+        case _:
+            if not text:
+                raise InvalidInputError("there is no answer yet.", field="value", mend="Type one.")
+            return parse_answer(question, text, class_names=names)
+
+
+def number(text: str, *, field: str, what: str) -> float:
+    """What one input says.
+
+    Raises:
+        InvalidInputError: it is no number.
+    """
+    from lifelong_core.design.answer_texts import parse_number
+
+    value = parse_number(text)
+    if value is None:
+        raise InvalidInputError(
+            f"{what} cannot be read: {text[:40]!r}.",
+            field=field,
+            mend="Write 0.95, or 95 %; decimals with a point.",
+        )
+    return value
+
+
+def _token(value: object) -> str:
+    """An answer as the value of an input."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _choices(options: list[Option], chosen: object) -> Entry:
+    """One of several; the one that was chosen, else the first, is where the keyboard is."""
+    focus = next((option.value for option in options if option.value == chosen), options[0].value)
+    return Entry(
+        "choices",
+        options=tuple(
+            replace(option, is_chosen=option.value == chosen, has_focus=option.value == focus)
+            for option in options
+        ),
+    )
+
+
+def _column(labels: tuple[str, ...], value: Any, typed: Typed | None, wrong: str | None) -> Entry:
+    """One number for each class."""
+    known = list(value or ())
+    given = [_plain(entry) for entry in known] if len(known) == len(labels) else [""] * len(labels)
+    cells = [(Cell(f"value-{row}", _text(typed, f"value-{row}", given[row])),) for row in range(len(labels))]
+    return Entry("column", cells=_focused(cells, wrong), rows=labels)
+
+
+def _table(
+    labels: tuple[str, ...], value: Any, typed: Typed | None, wrong: str | None, *, abstains: bool | None
+) -> Entry:
+    """One number for each true class and each decision."""
+    classes = len(labels)
+    rows = [list(row) for row in value or ()]
+    fits = len(rows) == classes and len(rows[0]) in (classes, classes + 1)
+    if abstains is None:
+        abstains = _has_abstention(typed) if typed is not None else fits and len(rows[0]) > classes
+    columns = (*labels, "abstain") if abstains else labels
+
+    def known(row: int, column: int) -> str:
+        if fits and column < len(rows[row]):
+            return _plain(rows[row][column])
+        return "0" if row == column else ""
+
+    cells = [
+        tuple(
+            Cell(
+                name=f"value-{row}-{column}",
+                text=_text(typed, f"value-{row}-{column}", known(row, column)),
+                label=f"true: {true}, decided: {decided}",
+                is_right=row == column,
+            )
+            for column, decided in enumerate(columns)
+        )
+        for row, true in enumerate(labels)
+    ]
+    return Entry("table", cells=_focused(cells, wrong), rows=labels, columns=columns, abstains=bool(abstains))
+
+
+def _line(question: "Question", interview: "Interview", value: Any, chosen: Any) -> Entry:
+    """One text, on several lines where many numbers are asked for."""
+    from lifelong_core.design.answer_texts import format_answer
+
+    known = "" if value is None else format_answer(question, value, class_names=interview.class_names)
+    text = known if chosen is None else str(chosen)
+    if question.kind in ("class_values", "matrix"):
+        hint = "One number for each class, in their order; a row of the table on each line."
+        return Entry("area", cells=((Cell("value", text, has_focus=True),),), hint=hint)
+    mode: Literal["numeric", "decimal", "text"] = "text"
+    if question.kind in ("count", "number"):
+        mode = "numeric" if question.kind == "count" else "decimal"
+    hint = "A number such as 0.95, or 95 %." if question.kind == "number" else ""
+    if question.kind == "count" and interview.class_names:
+        hint = f"They have names: {', '.join(interview.class_names)}. Another number drops these."
+    cell = Cell("value", text, mode=mode, has_focus=True, is_wrong=chosen is not None)
+    return Entry("line", cells=((cell,),), hint=hint)
+
+
+def _focused(cells: list[tuple[Cell, ...]], wrong: str | None) -> tuple[tuple[Cell, ...], ...]:
+    """With the keyboard where something is wrong, else at the first input that is empty, else at the first."""
+    every = [cell for row in cells for cell in row]
+    empty = next((cell.name for cell in every if not cell.text), every[0].name)
+    names = {cell.name for cell in every}
+    focus = wrong if wrong in names else empty
+    return tuple(
+        tuple(replace(cell, has_focus=cell.name == focus, is_wrong=cell.name == wrong) for cell in row)
+        for row in cells
+    )
+
+
+def _has_abstention(form: Typed) -> bool:
+    """Whether the first row has one input more than there are rows."""
+    rows = sum(1 for name in form if name.startswith("value-") and name.endswith("-0"))
+    return f"value-0-{rows}" in form
+
+
+def _number(form: Typed, name: str, what: str) -> float:
+    """What an input says.
+
+    Raises:
+        InvalidInputError: it is empty, or no number.
+    """
+    text = str(form.get(name, "")).strip()
+    if not text:
+        raise InvalidInputError(f"the number for {what} is missing.", field=name, mend="Fill in every field.")
+    return number(text, field=name, what=f"the number for {what}")
+
+
+def _text(typed: Typed | None, name: str, known: str) -> str:
+    return known if typed is None else str(typed.get(name, known))
+
+
+def _plain(number: float) -> str:
+    """A number as people type it."""
+    return f"{number:.12g}"

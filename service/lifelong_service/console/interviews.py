@@ -1,0 +1,114 @@
+"""The start page, and the list of interviews: begin one, go on with one, discard one."""
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.errors import InvalidInputError, UnavailableError
+from lifelong_core.store import Store
+from lifelong_core.store.records import Scope
+from lifelong_service.console.pages import page, see_other
+from lifelong_service.console.route import FORM, ConsoleRoute, Form
+from lifelong_service.console.views import DAMAGED, path_of, summary
+from lifelong_service.guard import access, actor_of, worker_of
+
+if TYPE_CHECKING:
+    from lifelong_core.store.design_records import AttachedRecommendation
+
+FEW = 3
+"""Interviews on the start page."""
+MOST = 50
+"""Interviews in the list: each takes some milliseconds to say where it stands."""
+
+router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
+
+
+@router.get("/console")
+@access(Scope.READ)
+def start(request: Request) -> Response:
+    """What there is: the newest interviews, and the tasks with their metrics."""
+    return _listed(request, "start", limit=FEW)
+
+
+@router.get("/console/interviews")
+@access(Scope.READ)
+def list_interviews(request: Request) -> Response:
+    """The interviews, newest first."""
+    return _listed(request, "interviews")
+
+
+@router.post("/console/interviews")
+@access(Scope.OPERATE, media_types=FORM)
+def begin(request: Request, form: Form) -> Response:
+    """Begin an interview, perhaps about a task, or about classes that have names."""
+    from lifelong_core.design.interview import start_interview
+
+    store = worker_of(request).store
+    task, classes = str(form.get("task", "")), str(form.get("classes", ""))
+    try:
+        interview = start_interview(class_names=_names(store, task, classes))
+    except InvalidInputError as error:
+        return _listed(request, "interviews", status=422, error=error, task=task, classes=classes)
+    record = store.interviews.start(interview, task=task or None, actor=actor_of(request))
+    return see_other(path_of(record))
+
+
+@router.post("/console/interviews/{identifier}/discard")
+@access(Scope.OPERATE, media_types=FORM)
+def discard(request: Request, identifier: UUID) -> Response:
+    """Forget an interview; what was attached to a task stays."""
+    worker_of(request).store.interviews.discard(identifier, actor=actor_of(request))
+    return see_other("/console/interviews")
+
+
+def _names(store: Store, task: str, classes: str) -> tuple[str, ...] | None:
+    if task:
+        return store.tasks.get(task).class_names
+    names = tuple(name.strip() for name in classes.split(",") if name.strip())
+    return names or None
+
+
+def _listed(
+    request: Request,
+    template: str,
+    *,
+    status: int = 200,
+    limit: int = MOST,
+    error: InvalidInputError | None = None,
+    task: str = "",
+    classes: str = "",
+) -> Response:
+    store = worker_of(request).store
+    found = store.interviews.list(limit + 1)
+    return page(
+        request,
+        template,
+        status=status,
+        has_more=len(found) > limit,
+        is_start=template == "start",
+        error=error,
+        typed={"task": task, "classes": classes},
+        tasks=[_task(store, task) for task in store.tasks.list()],
+        interviews=[summary(record) for record in found[:limit]],
+    )
+
+
+def _task(store: Store, task: Any) -> dict[str, Any]:
+    attached = store.recommendations.current(task.name)
+    return {
+        "name": task.name,
+        "class_names": task.class_names,
+        "attached": None
+        if attached is None
+        else {"version": attached.version, "by": attached.created_by, "labels": _labels(attached)},
+    }
+
+
+def _labels(attached: "AttachedRecommendation") -> list[str]:
+    try:
+        return [metric.label for metric in attached.recommendation.metrics]
+    except UnavailableError:  # the start page leads to all else, too
+        return [DAMAGED]

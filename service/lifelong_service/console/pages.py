@@ -1,0 +1,79 @@
+"""How pages are made: templates that escape everything, and the one style sheet."""
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from lifelong_core.store.records import Scope, Token
+from lifelong_service.errors import sentence
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_HERE = Path(__file__).parent
+
+
+def page(
+    request: Request,
+    template: str,
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    **context: Any,
+) -> Response:
+    """A page made of `templates/{template}.html.jinja`.
+
+    Args:
+        request: what it answers; the page says whose token it shows.
+        template: its name.
+        status: of the answer.
+        headers: of the answer.
+        context: what the template shows.
+    """
+    token: Token | None = getattr(request.state, "token", None)
+    common = {
+        "token": token,
+        "may_write": token is not None and token.allows(Scope.OPERATE),
+        "may_attach": token is not None and token.allows(Scope.ADMIN),
+        "stylesheet": f"/console/console.css?version={stylesheet()[1]}",
+    }
+    text = _templates().get_template(f"{template}.html.jinja").render(common | context)
+    return HTMLResponse(text, status_code=status, headers=headers)
+
+
+def as_sentence(text: str) -> str:
+    """What an error says, as a sentence of its own.
+
+    Examples:
+        >>> as_sentence("nothing is chosen")
+        'Nothing is chosen.'
+    """
+    return sentence(f"{text[:1].upper()}{text[1:]}")
+
+
+def see_other(path: str) -> Response:
+    """Where to look after a form was sent: reloading that page sends nothing again."""
+    return RedirectResponse(path, status_code=303)
+
+
+@cache
+def stylesheet() -> tuple[bytes, str]:
+    """The style sheet, and a name of this version of it."""
+    content = (_HERE / "console.css").read_bytes()
+    return content, hashlib.sha256(content).hexdigest()[:12]
+
+
+@cache
+def _templates() -> "Environment":
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # 50 ms that no prediction needs
+
+    made = Environment(
+        loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined
+    )
+    made.filters["sentence"] = as_sentence
+    return made

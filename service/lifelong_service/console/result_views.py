@@ -1,0 +1,191 @@
+"""What the result page says of a recommendation: metric cards, the path to them, and what was rejected."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lifelong_service.console.entries import MOST_BOXES
+from lifelong_service.console.views import option_label, the_method
+
+if TYPE_CHECKING:
+    from lifelong_core.design import Recommendation, RecommendedMetric, Step
+    from lifelong_core.design.interview import Interview
+    from lifelong_core.design.method_schema import Confidence
+
+CONFIDENCE: "Mapping[Confidence, str]" = {
+    "stated": "stated by a source",
+    "forced": "the only consistent reading",
+    "inferred": "inferred",
+    "not_in_source": "our proposal",
+}
+"""How sure a step is, in a word or two."""
+DISPLAYS = {
+    "confusion_matrix": "confusion matrix",
+    "roc_curve": "ROC curve",
+    "precision_recall_curve": "precision-recall curve",
+    "reliability_diagram": "reliability diagram",
+    "decision_curve": "decision curve",
+}
+"""What to show beside the numbers."""
+BETTER = {"up": "higher is better", "down": "lower is better"}
+
+
+def result_view(interview: "Interview", recommendation: "Recommendation") -> dict[str, Any]:
+    """All that the page shows of a recommendation."""
+    from lifelong_core.metrics import METRICS
+
+    labels = interview.class_labels
+    meanings = the_method().meta.confidence
+    names = list(dict.fromkeys(metric.label for metric in recommendation.metrics))
+    full = {metric.label: METRICS[metric.metric].name for metric in recommendation.metrics}
+    steps = [_step(step, labels) for step in recommendation.steps]
+    _number(steps, names)
+    return {
+        "labels": [(full[label], label) for label in names],
+        "steps": [step for step in steps if step["metrics"] or step["open"]],
+        "empty": [step for step in steps if not (step["metrics"] or step["open"])],
+        "open": [_guide(guide) for guide in recommendation.open_choices],
+        "confidence": _sureness(recommendation.confidence),
+        "legend": [(CONFIDENCE[name], meanings[name]) for name in CONFIDENCE],
+        "warnings": recommendation.warnings,
+        "advice": _by_category(recommendation),
+        "displays": [DISPLAYS[name] for name in recommendation.displays],
+        "unused": [unused.item for unused in recommendation.unused],
+        "method_version": recommendation.method_version,
+    }
+
+
+def _number(steps: list[dict[str, Any]], names: list[str]) -> None:
+    """Give the first card of every metric the id that the list at the top leads to."""
+    waiting = {name: f"metric-{index}" for index, name in enumerate(names)}
+    for card in (card for step in steps for card in step["metrics"]):
+        card["id"] = waiting.pop(card["label"], None)
+
+
+def shown_range(text: str) -> str:
+    """The range of a metric as it is printed.
+
+    Examples:
+        >>> shown_range("(-inf,inf); [0,sqrt2] for c>=0")
+        '(-∞, ∞); [0, √2] for c ≥ 0'
+    """
+    signs = {",": ", ", "-inf": "-∞", "inf": "∞", ">=": " ≥ ", "sqrt2": "√2"}
+    for written, printed in signs.items():
+        text = text.replace(written, printed)
+    return text
+
+
+def _step(step: "Step", labels: Sequence[str]) -> dict[str, Any]:
+    from lifelong_core.metrics import METRICS
+
+    return {
+        "id": step.subprocess,
+        "title": step.title,
+        "metrics": [_card(metric, labels) for metric in step.metrics],
+        "path": step.path,
+        "guides": [_guide(guide) for guide in step.guides],
+        "open": [guide for guide in step.guides if not guide.chosen],
+        "notes": step.notes,
+        "action": step.action,
+        "rejected": [
+            {"metric": item.metric, "name": METRICS[item.metric].name, "reason": item.reason}
+            for item in step.rejected
+        ],
+        "confidence": _sureness(step.confidence),
+        "source": step.source,
+    }
+
+
+def _by_category(recommendation: "Recommendation") -> list[tuple[str, list[Any]]]:
+    """The advice under headings, in the order of the method."""
+    found: dict[str, list[Any]] = {}
+    for advice in recommendation.advice:
+        found.setdefault(advice.category.capitalize(), []).append(advice)
+    return list(found.items())
+
+
+def _sureness(confidence: "Confidence") -> dict[str, str]:
+    return {
+        "name": confidence,
+        "text": CONFIDENCE[confidence],
+        "meaning": the_method().meta.confidence[confidence],
+    }
+
+
+def _guide(guide: Any) -> dict[str, Any]:
+    return {
+        "id": guide.guide,
+        "title": guide.title,
+        "why": guide.why,
+        "decided_by": guide.decided_by,
+        "chosen": [option_label(guide.guide, option) for option in guide.chosen],
+        "options": [option_label(guide.guide, option) for option in guide.options],
+        "can_change": len(guide.options) > 1,
+    }
+
+
+def _card(metric: "RecommendedMetric", labels: Sequence[str]) -> dict[str, Any]:
+    """A metric as it is to be computed here."""
+    from lifelong_core.metrics import METRICS
+
+    card = METRICS[metric.metric]
+    return {
+        "label": metric.label,
+        "name": card.name,
+        "meaning": card.meaning,
+        "range": shown_range(card.range),
+        "better": BETTER[card.orientation],
+        "scope": _reported_for(metric, labels),
+        "costs": _costs(metric, labels),
+        "values": _values(metric, labels),
+    }
+
+
+def _reported_for(metric: "RecommendedMetric", labels: Sequence[str]) -> str:
+    if not metric.per_class:
+        return "one number for all classes"
+    if metric.target_class is not None:
+        return f"for the class {labels[metric.target_class]}"
+    return "for each class"
+
+
+def _costs(metric: "RecommendedMetric", labels: Sequence[str]) -> dict[str, Any] | None:
+    """The cost matrix with the names of its rows and columns."""
+    costs: Any = metric.parameters.get("costs")
+    if costs is None or len(labels) > MOST_BOXES:
+        return None
+    columns = [*labels, "abstain"][: len(costs[0])]
+    rows = [(label, [f"{cost:g}" for cost in row]) for label, row in zip(labels, costs, strict=True)]
+    return {"columns": columns, "rows": rows}
+
+
+def _values(metric: "RecommendedMetric", labels: Sequence[str]) -> list[tuple[str, str]]:
+    """The other parameters, by name."""
+    from lifelong_core.metrics import METRICS
+
+    found: list[tuple[str, str]] = []
+    if METRICS[metric.metric].prevalence_dependent and "prevalence" not in metric.parameters:
+        found.append(("Class mix", "the value depends on it"))
+    for name, value in metric.parameters.items():
+        given: Any = value
+        match name:
+            case "costs" if len(labels) <= MOST_BOXES:
+                pass  # they are shown as a table
+            case "costs":
+                found.append(("Costs", f"of {len(labels)} classes, as answered"))
+            case "prevalence":
+                shares = zip(labels, given, strict=True)
+                found.append(
+                    ("For the class mix", ", ".join(f"{label} {share:.4g}" for label, share in shares))
+                )
+            case "target":
+                found.append(
+                    ("At the cut-off where", f"{METRICS[given[0]].name} ({given[0]}) is {given[1]:g}")
+                )
+            case "threshold":
+                found.append(("Acting above a risk of", f"{given:g}"))
+            case _:
+                found.append((name, f"{given:g}"))
+    if metric.class_weights is not None:
+        weights = zip(labels, metric.class_weights, strict=True)
+        found.append(("Weights in the mean", ", ".join(f"{label} {weight:g}" for label, weight in weights)))
+    return found

@@ -1,0 +1,143 @@
+"""What an interview led to: the metrics with their reasons, to download, and to attach to a task."""
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from fastapi import APIRouter
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError
+from lifelong_core.store import Store, attach_and_refit
+from lifelong_core.store.records import Scope, Task
+from lifelong_service.console.asking import interview_page
+from lifelong_service.console.pages import page, see_other
+from lifelong_service.console.result_views import result_view
+from lifelong_service.console.route import FORM, ConsoleRoute, Form
+from lifelong_service.console.thresholds import threshold_rows, thresholds_of
+from lifelong_service.console.views import given, moment, path_of, title_of
+from lifelong_service.errors import error_response
+from lifelong_service.guard import access, actor_of, worker_of
+from lifelong_service.routes.interviews import finished
+
+if TYPE_CHECKING:
+    from lifelong_core.store.design_records import InterviewRecord
+
+UNFINISHED = ("questions", "contradictions")
+"""Stages in which there are no metrics yet."""
+TOO_EARLY = (
+    "More is to be answered before there are metrics to attach; this is where the interview stands now."
+)
+
+router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
+
+
+@router.get("/console/interviews/{identifier}/result")
+@access(Scope.READ)
+def show(request: Request, identifier: UUID) -> Response:
+    """The metric cards."""
+    record = worker_of(request).store.interviews.get(identifier)
+    if record.interview.stage in UNFINISHED:
+        return see_other(path_of(record))
+    return _shown(request, record)
+
+
+@router.get("/console/interviews/{identifier}/recommendation.json")
+@access(Scope.READ)
+def download(request: Request, identifier: UUID) -> Response:
+    """The recommendation as a file."""
+    record = worker_of(request).store.interviews.get(identifier)
+    return Response(
+        record.interview.recommendation().to_json(),
+        media_type="application/json",
+        headers={"Content-Disposition": f'attachment; filename="recommendation-{record.id}.json"'},
+    )
+
+
+@router.post("/console/interviews/{identifier}/attach")
+@access(Scope.ADMIN, media_types=FORM)
+def attach(request: Request, identifier: UUID, form: Form) -> Response:
+    """Let a task be judged by these metrics from now on."""
+    store = worker_of(request).store
+    record = store.interviews.get(identifier)
+    if record.interview.stage in UNFINISHED:
+        return interview_page(request, record, status=409, notice=TOO_EARLY)
+    try:
+        _attach(store, record, form, actor=actor_of(request))
+    except LifelongError as error:
+        return _shown(request, record, typed=form, error=error)
+    return see_other(f"{path_of(record)}/result#attached")
+
+
+def _attach(store: Store, record: "InterviewRecord", form: FormData, *, actor: str) -> None:
+    if str(record.revision) != form.get("revision"):
+        raise ConflictError(
+            "the interview has gone on since this page was made, and nothing was attached.",
+            mend="Look at the metrics as they are now, and attach them then.",
+        )
+    task = str(form.get("task", ""))
+    if task not in {found.name for found in _tasks(store, record)}:
+        raise InvalidInputError("choose a task from the list.", field="task")
+    recommendation = finished(record)
+    thresholds = thresholds_of(recommendation, record.interview.class_labels, form)
+    if "refit" in form:
+        attach_and_refit(store, task, recommendation, thresholds=thresholds, actor=actor)
+    else:
+        store.recommendations.attach(task, recommendation, thresholds=thresholds, actor=actor)
+
+
+def _shown(
+    request: Request,
+    record: "InterviewRecord",
+    *,
+    typed: FormData | None = None,
+    error: LifelongError | None = None,
+) -> Response:
+    store = worker_of(request).store
+    interview = record.interview
+    recommendation = interview.recommendation()
+    tasks = _tasks(store, record)
+    return page(
+        request,
+        "result",
+        status=200 if error is None else error_response(error).status_code,
+        path=path_of(record),
+        title=title_of(record),
+        revision=record.revision,
+        result=result_view(interview, recommendation),
+        answers=given(interview),
+        tasks=tasks,
+        typed={"task": ""} if typed is None else typed,
+        thresholds=threshold_rows(recommendation, interview.class_labels, typed, error),
+        attached=_attached(store, tasks, recommendation.to_json()),
+        error=error,
+    )
+
+
+def _tasks(store: Store, record: "InterviewRecord") -> list[Task]:
+    """To which the metrics can be attached: the task of the interview, else all with its classes in their order."""
+    if record.task is not None:
+        return [store.tasks.get(record.task)]
+    names, count = record.interview.class_names, record.interview.fingerprint.number_of_classes
+    return [
+        task
+        for task in store.tasks.list()
+        if len(task.class_names) == count and names in (None, task.class_names)
+    ]
+
+
+def _attached(store: Store, tasks: list[Task], document: str) -> list[dict[str, Any]]:
+    """The tasks that are judged by just these metrics."""
+    newest = [store.recommendations.current(task.name) for task in tasks]
+    return [
+        {
+            "task": found.task,
+            "version": found.version,
+            "by": found.created_by,
+            "at": moment(found.created_at),
+            "thresholds": [f"{threshold.metric} {threshold.value:g}" for threshold in found.thresholds],
+        }
+        for found in newest
+        if found is not None and found.document == document
+    ]

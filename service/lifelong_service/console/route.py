@@ -1,0 +1,129 @@
+"""Routes of pages: the token comes from a cookie, forms only from our own pages, and errors are pages, too."""
+
+import json
+import logging
+from collections.abc import Callable, Coroutine
+from http import HTTPStatus
+from typing import Annotated, Any, TypeAlias
+from urllib.parse import quote
+
+from fastapi import Depends
+from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.errors import ForbiddenError, LifelongError, NotFoundError, UnauthenticatedError
+from lifelong_service.console.pages import page, see_other
+from lifelong_service.errors import error_response, internal_error_response, on_http_error
+from lifelong_service.guard import GuardedRoute
+
+COOKIE = "lifelong_console"
+FORM = ("application/x-www-form-urlencoded",)
+"""The content type of our forms."""
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none';"
+        " base-uri 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    # With no-referrer, browsers call the origin of our own forms 'null', and over plain HTTP nothing else tells them
+    # from those of strangers.
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Of every page, unless it says otherwise."""
+
+logger = logging.getLogger(__name__)
+
+
+async def _read(request: Request) -> FormData:
+    return await request.form()
+
+
+Form: TypeAlias = Annotated[FormData, Depends(_read)]
+"""What a form sent; so declared, endpoints are plain functions, which may ask the database."""
+
+
+class ConsoleRoute(GuardedRoute):
+    """A guarded route for browsers."""
+
+    def authorization(self, request: Request) -> str | None:
+        """The token in the cookie, as a header would give it."""
+        secret = request.cookies.get(COOKIE)
+        return None if secret is None else f"Bearer {secret}"
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The guarded handler, whose errors become pages."""
+        guarded = super().get_route_handler()
+
+        async def shown(request: Request) -> Response:
+            try:
+                if request.method == "POST":
+                    check_origin(request)
+                response = await guarded(request)
+            except UnauthenticatedError:
+                response = _to_login(request)
+            except LifelongError as error:
+                response = await run_in_threadpool(error_page, request, error_response(error))
+            except RequestValidationError:  # the address holds something that cannot name anything
+                missing = NotFoundError("there is no such page.")
+                response = await run_in_threadpool(error_page, request, error_response(missing))
+            except HTTPException as error:  # a form that the framework does not read to its end
+                answer = await on_http_error(request, error)
+                response = await run_in_threadpool(error_page, request, answer)
+            except Exception:  # the last line of defence, as a page
+                logger.exception("a page failed", extra={"details": {"path": request.url.path}})
+                response = await run_in_threadpool(error_page, request, internal_error_response())
+            for name, value in HEADERS.items():
+                response.headers.setdefault(name, value)
+            return response
+
+        return shown
+
+
+def check_origin(request: Request) -> None:
+    """Whether a form was sent by one of our own pages.
+
+    Browsers say so: in Sec-Fetch-Site, where the connection is trustworthy, else in Origin.
+
+    Raises:
+        ForbiddenError: another site sent it, or nothing says who.
+    """
+    site = request.headers.get("sec-fetch-site")
+    origin = request.headers.get("origin")
+    if site is not None:
+        is_ours = site in ("same-origin", "none")
+    else:
+        is_ours = origin is not None and origin.partition("://")[2] == request.headers.get("host")
+    if not is_ours:
+        raise ForbiddenError(
+            "this form was not sent by a page of this console.",
+            field="Origin",
+            mend="Open the console itself and send the form there; a proxy in front of it must keep the header Host.",
+        )
+
+
+def error_page(request: Request, answer: Response) -> Response:
+    """The page that says what an error answer of the API says."""
+    error = json.loads(bytes(answer.body))["error"]
+    kept = {name: answer.headers[name] for name in ("retry-after", "connection") if name in answer.headers}
+    return page(
+        request,
+        "error",
+        status=answer.status_code,
+        headers=kept,
+        title=HTTPStatus(answer.status_code).phrase,
+        status_code=answer.status_code,
+        error=error,
+    )
+
+
+def _to_login(request: Request) -> Response:
+    """The login page, which leads back here."""
+    path = request.url.path if request.method == "GET" else request.url.path.rpartition("/")[0]
+    ended = "&ended=true" if COOKIE in request.cookies else ""
+    return see_other(f"/console/login?next={quote(path)}{ended}")

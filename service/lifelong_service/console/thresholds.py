@@ -1,0 +1,84 @@
+"""Acceptance thresholds on a form: for each recommended metric a value that may stay empty."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lifelong_core.arrays import LARGEST_NUMBER
+from lifelong_core.errors import InvalidInputError, LifelongError
+from lifelong_service.console.entries import number
+from lifelong_service.console.result_views import shown_range
+
+if TYPE_CHECKING:
+    from lifelong_core.design import Recommendation
+    from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+
+ESTIMATE = "estimate"
+
+
+def threshold_rows(
+    recommendation: "Recommendation",
+    labels: Sequence[str],
+    typed: Mapping[str, Any] | None = None,
+    error: LifelongError | None = None,
+) -> list[dict[str, Any]]:
+    """One row for each metric, with what was typed.
+
+    Args:
+        recommendation: its metrics.
+        labels: the names of the classes.
+        typed: a form that was sent.
+        error: what was wrong with it.
+    """
+    from lifelong_core.design.validation.metric_labels import labelled_metrics
+    from lifelong_core.metrics import METRICS
+
+    rows: list[dict[str, Any]] = []
+    for index, (label, metric) in enumerate(labelled_metrics(recommendation)):
+        card, name = METRICS[metric.metric], f"threshold-{index}"
+        known = {} if typed is None else typed
+        rows.append(
+            {
+                "label": label,
+                "name": name,
+                "by": f"{name}-by",
+                "of": f"{name}-class",
+                "classes": labels if metric.per_class and metric.target_class is None else (),
+                "indices": {str(index) for index in range(len(labels))},
+                "chosen_class": known.get(f"{name}-class", ""),
+                "relation": "at least" if card.orientation == "up" else "at most",
+                "range": shown_range(card.range),
+                "text": known.get(name, ""),
+                "is_estimate": known.get(f"{name}-by") == ESTIMATE,
+                "is_wrong": error is not None and error.field == name,
+            }
+        )
+    return rows
+
+
+def thresholds_of(
+    recommendation: "Recommendation", labels: Sequence[str], form: Mapping[str, Any]
+) -> "tuple[AcceptanceThreshold, ...]":
+    """What the form asks of a model.
+
+    Raises:
+        InvalidInputError: a value is no number; `field` names its input.
+    """
+    from lifelong_core.design.validation.acceptance import AcceptanceThreshold, check_thresholds
+
+    found: list[AcceptanceThreshold] = []
+    for row in threshold_rows(recommendation, labels, form):
+        text, index = str(row["text"]).strip(), str(row["chosen_class"])
+        if not text:
+            continue
+        value = number(text, field=row["name"], what=f"the threshold of {row['label']}")
+        if not abs(value) <= LARGEST_NUMBER:
+            raise InvalidInputError(f"the threshold of {row['label']} is too large.", field=row["name"])
+        threshold = AcceptanceThreshold(
+            metric=row["label"],
+            value=value,
+            by="estimate" if row["is_estimate"] else "interval",
+            class_index=int(index) if index in row["indices"] else None,
+        )
+        found.append(threshold)
+    check_thresholds(recommendation, found)
+    return tuple(found)

@@ -1,0 +1,200 @@
+"""Interviews, recommendations and jobs as JSON documents.
+
+The design loop is imported inside the functions that need it: a worker starts without it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from lifelong_core.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from lifelong_core.design import Question, Recommendation, RecommendedMetric
+    from lifelong_core.design.interview import Interview
+    from lifelong_core.design.recommendation import Step
+    from lifelong_core.store.design_records import AttachedRecommendation, InterviewRecord, Job
+
+
+def interview_document(record: "InterviewRecord") -> dict[str, Any]:
+    """An interview: where it stands, the next question, and all that was said."""
+    interview = record.interview
+    question = interview.question
+    return interview_summary(record) | {
+        "progress": interview.progress.model_dump(mode="json"),
+        "question": None if question is None else question_document(question, interview),
+        "contradictions": [item.model_dump(mode="json") for item in interview.contradictions],
+        "open_choices": [guide.model_dump(mode="json") for guide in interview.open_choices],
+        "answers": interview.fingerprint.model_dump(mode="json", include=set(interview.fingerprint.given())),
+        "choices": {guide: list(options) for guide, options in interview.choices.items()},
+        "history": [_said(interview, item) for item in interview.history],
+    }
+
+
+def interview_summary(record: "InterviewRecord") -> dict[str, Any]:
+    """An interview without its questions and answers; `stage` is `damaged` where it cannot be read."""
+    try:
+        names, stage = record.interview.class_names, str(record.interview.stage)
+    except UnavailableError:  # the others of a list, and the way to discard this one, stay within reach
+        names, stage = None, "damaged"
+    return {
+        "id": str(record.id),
+        "task": record.task,
+        "revision": record.revision,
+        "stage": stage,
+        "class_names": None if names is None else list(names),
+        "created_at": record.created_at.isoformat(),
+        "created_by": record.created_by,
+        "updated_at": record.updated_at.isoformat(),
+        "updated_by": record.updated_by,
+    }
+
+
+def question_document(question: "Question", interview: "Interview") -> dict[str, Any]:
+    """A question with all that a person needs to answer it.
+
+    `answers` are those to pick from; it is empty where a number, a text or several values are asked for.
+    """
+    picked: list[dict[str, Any]] = []
+    if question.kind in ("choice", "yes_no"):
+        picked = [
+            {"value": answer.value, "label": answer.label, "explanation": answer.meaning}
+            for answer in question.answers
+        ]
+    elif question.kind == "class":
+        picked = [
+            {"value": index, "label": name, "explanation": ""}
+            for index, name in enumerate(interview.class_labels)
+        ]
+    fields = {"id", "field", "name", "kind", "question", "example", "pitfall", "asked_when", "source"}
+    return question.model_dump(mode="json", include=fields) | {"answers": picked}
+
+
+def _said(interview: "Interview", item: str) -> dict[str, Any]:
+    """One thing that was answered or decided, as a value and as people say it."""
+    from lifelong_core.design.answer_texts import format_answer
+    from lifelong_core.design.loading import the_method
+
+    method = the_method()
+    if item in interview.choices:
+        options = list(interview.choices[item])
+        return {"item": item, "name": method.guide(item).title, "value": options, "text": ", ".join(options)}
+    question, value = method.question(item), getattr(interview.fingerprint, item)
+    text = format_answer(question, value, class_names=interview.class_names)
+    return {"item": item, "name": question.name, "value": value, "text": text}
+
+
+def recommendation_document(
+    recommendation: "Recommendation", class_names: tuple[str, ...] | None = None
+) -> dict[str, Any]:
+    """A recommendation: the metrics with their cards and why these, and what was rejected and why.
+
+    `document` is the recommendation itself, to be kept and to be attached to a task.
+    """
+    from lifelong_core.design.validation.metric_labels import labelled_metrics
+
+    names = recommendation.fingerprint.class_labels(class_names)
+    steps = recommendation.steps
+    return {
+        "metrics": [
+            _metric(label, metric, recommendation, names)
+            for label, metric in labelled_metrics(recommendation)
+        ],
+        "rejected": [
+            {"subprocess": step.subprocess, "metric": rejected.metric, "reason": rejected.reason}
+            for step in steps
+            for rejected in step.rejected
+        ],
+        "guides": [guide.model_dump(mode="json") for step in steps for guide in step.guides],
+        "open_choices": [guide.guide for guide in recommendation.open_choices],
+        "actions": [
+            {"subprocess": step.subprocess, "action": step.action, "notes": list(step.notes)}
+            for step in steps
+            if step.action is not None or step.notes
+        ],
+        "warnings": [warning.model_dump(mode="json") for warning in recommendation.warnings],
+        "advice": [advice.model_dump(mode="json") for advice in recommendation.advice],
+        "displays": list(recommendation.displays),
+        "unused": [item.model_dump(mode="json") for item in recommendation.unused],
+        "confidence": recommendation.confidence,
+        "document": recommendation.to_document(),
+    }
+
+
+def _metric(
+    label: str, metric: "RecommendedMetric", recommendation: "Recommendation", class_names: tuple[str, ...]
+) -> dict[str, Any]:
+    from lifelong_core.metrics import METRICS
+
+    card = METRICS[metric.metric]
+    target = metric.target_class
+    return {
+        "label": label,
+        "metric": metric.metric,
+        "name": card.name,
+        "meaning": card.meaning,
+        "definition": card.definition,
+        "formula": card.formula,
+        "range": card.range,
+        "orientation": card.orientation,
+        "prevalence_dependent": card.prevalence_dependent,
+        "undefined": card.undefined,
+        "per_class": metric.per_class,
+        "parameters": metric.model_dump(mode="json")["parameters"],
+        "target_class": target,
+        "target_class_name": None if target is None else class_names[target],
+        "class_weights": metric.class_weights,
+        "why": [_why(step) for step in recommendation.steps if metric in step.metrics],
+    }
+
+
+def _why(step: "Step") -> dict[str, Any]:
+    """The answers and guides that led to the metrics of a subprocess."""
+    return {
+        **step.model_dump(
+            mode="json", include={"subprocess", "title", "row", "path", "confidence", "source"}
+        ),
+        "guides": [guide.guide for guide in step.guides],
+    }
+
+
+def attached_document(
+    attached: "AttachedRecommendation", class_names: tuple[str, ...] | None = None
+) -> dict[str, Any]:
+    """A recommendation that is attached to a task, with what a model has to reach."""
+    return attached_summary(attached) | {
+        "thresholds": [threshold.model_dump(mode="json") for threshold in attached.thresholds],
+        "recommendation": recommendation_document(attached.recommendation, class_names),
+    }
+
+
+def attached_summary(attached: "AttachedRecommendation") -> dict[str, Any]:
+    """Which recommendation of a task it is, who attached it, and its metrics."""
+    from lifelong_core.design.validation.metric_labels import labelled_metrics
+
+    return {
+        "task": attached.task,
+        "version": attached.version,
+        "digest": attached.digest,
+        "created_at": attached.created_at.isoformat(),
+        "created_by": attached.created_by,
+        "labels": [label for label, _ in labelled_metrics(attached.recommendation)],
+    }
+
+
+def job_document(job: "Job") -> dict[str, Any]:
+    """A job: what was asked for, where it stands, and what came of it."""
+    moments = {
+        name: None if moment is None else moment.isoformat()
+        for name, moment in (("started_at", job.started_at), ("finished_at", job.finished_at))
+    }
+    return {
+        "id": str(job.id),
+        "kind": job.kind,
+        "state": job.state,
+        "attempts": job.attempts,
+        "created_at": job.created_at.isoformat(),
+        "created_by": job.created_by,
+        **moments,
+        "payload": job.payload,
+        "result": job.result,
+        "error": job.error,
+    }

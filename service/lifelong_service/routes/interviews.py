@@ -1,0 +1,219 @@
+"""`/v1/admin/interviews`: the questions that lead from a clinical problem to the metrics that fit it."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.errors import ConflictError, InvalidInputError
+from lifelong_core.store.records import Scope
+from lifelong_service.design_documents import interview_document, interview_summary, recommendation_document
+from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
+
+# The design loop is imported by the endpoints that need it: loading it takes longer than a worker may to start.
+if TYPE_CHECKING:
+    from lifelong_core.design import Recommendation
+    from lifelong_core.design.interview import Interview
+    from lifelong_core.store.design_records import InterviewRecord
+
+router = APIRouter(route_class=GuardedRoute, tags=["interviews"])
+
+
+class NewInterview(BaseModel):
+    """What is known before the first question; a task gives its class names, and these the number of classes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    task: str | None = None
+    class_names: list[str] | None = None
+    answers: dict[str, Any] = Field({}, description="Field, or item of the source, -> answer.")
+
+
+class SeenInterview(BaseModel):
+    """With `revision` nothing is done if the interview changed since the caller saw that one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    revision: int | None = Field(None, ge=1, le=2**31 - 1)
+
+
+class NewAnswers(SeenInterview):
+    """Answers by field, or by item of the source: values, or texts as people write them (`yes`, `10 %`).
+
+    null withdraws an answer.
+    """
+
+    answers: dict[str, Any] = Field(min_length=1)
+
+
+class NewChoices(SeenInterview):
+    """By guide, the option or options to take; null leaves the choice to the answers."""
+
+    choices: dict[str, str | list[str] | None] = Field(min_length=1)
+
+
+@router.get("/v1/admin/interviews")
+@access(Scope.READ)
+def list_interviews(request: Request, limit: Annotated[int, Query(ge=1, le=200)] = 100) -> dict[str, Any]:
+    """The newest interviews, newest first, without their questions and answers."""
+    return {
+        "interviews": [
+            interview_summary(record) for record in worker_of(request).store.interviews.list(limit)
+        ]
+    }
+
+
+@router.post("/v1/admin/interviews", status_code=201)
+@access(Scope.OPERATE)
+def start_interview(request: Request, new: NewInterview) -> dict[str, Any]:
+    """Start an interview; the answer holds the first question."""
+    from lifelong_core.design.interview import start_interview as start
+
+    store = worker_of(request).store
+    names = new.class_names
+    if new.task is not None:
+        of_task = list(store.tasks.get(new.task).class_names)
+        if names not in (None, of_task):
+            raise InvalidInputError(
+                f"the task {new.task} has the classes {', '.join(of_task)}.",
+                field="class_names",
+                mend="Leave them out: the interview takes those of the task.",
+            )
+        names = of_task
+    interview = start(class_names=names)
+    if new.answers:
+        interview = interview.with_answers(_values(new.answers, interview))
+    return interview_document(store.interviews.start(interview, task=new.task, actor=actor_of(request)))
+
+
+@router.get("/v1/admin/interviews/{interview}")
+@access(Scope.READ)
+def show_interview(request: Request, interview: UUID) -> dict[str, Any]:
+    """Where an interview stands: the next question, contradictions, open choices, and all that was said."""
+    return interview_document(worker_of(request).store.interviews.get(interview))
+
+
+@router.post("/v1/admin/interviews/{interview}/answers")
+@access(Scope.OPERATE)
+def answer(request: Request, interview: UUID, new: NewAnswers) -> dict[str, Any]:
+    """Give, change or withdraw answers, all or none; the answer holds the next question."""
+    return _changed(
+        request, interview, new, lambda present: present.with_answers(_values(new.answers, present))
+    )
+
+
+@router.post("/v1/admin/interviews/{interview}/choices")
+@access(Scope.OPERATE)
+def choose(request: Request, interview: UUID, new: NewChoices) -> dict[str, Any]:
+    """Decide where several metrics fit."""
+
+    def decided(present: "Interview") -> "Interview":
+        for guide, options in new.choices.items():
+            present = present.choose(guide, options)
+        return present
+
+    return _changed(request, interview, new, decided)
+
+
+@router.post("/v1/admin/interviews/{interview}/back")
+@access(Scope.OPERATE)
+def go_back(request: Request, interview: UUID, seen: SeenInterview | None = None) -> dict[str, Any]:
+    """Withdraw what was answered or decided last; all else stays."""
+    return _changed(request, interview, seen, lambda present: present.back())
+
+
+@router.post("/v1/admin/interviews/{interview}/finish")
+@access(Scope.OPERATE)
+def finish(request: Request, interview: UUID, seen: SeenInterview | None = None) -> dict[str, Any]:
+    """The recommendation; 409 names what is missing, or explains what contradicts each other.
+
+    Nothing changes: attach it with `POST /v1/admin/tasks/{task}/recommendations`.
+    """
+    record = worker_of(request).store.interviews.get(interview)
+    _expect(record, seen)
+    return recommendation_document(finished(record), record.interview.class_names)
+
+
+@router.delete("/v1/admin/interviews/{interview}", status_code=204)
+@access(Scope.OPERATE)
+def discard(request: Request, interview: UUID) -> Response:
+    """Discard an interview; what was attached to a task stays."""
+    worker_of(request).store.interviews.discard(interview, actor_of(request))
+    return Response(status_code=204)
+
+
+def finished(record: "InterviewRecord") -> "Recommendation":
+    """The recommendation of an interview that has nothing left to ask.
+
+    Raises:
+        ConflictError: questions or choices are open, or answers contradict each other; the message says which.
+    """
+    from lifelong_core.design import next_questions
+
+    interview, path = record.interview, f"/v1/admin/interviews/{record.id}"
+    if asked := next_questions(interview.fingerprint, choices=interview.choices):
+        named = ", ".join(f"{question.id} ({question.field})" for question in asked)
+        raise ConflictError(
+            f"these answers are missing: {named}.",
+            field=asked[0].field,
+            mend=f"Answer them: POST {path}/answers. More may follow from the answers.",
+        )
+    if contradictions := interview.contradictions:
+        mends = (mend.text for item in contradictions for mend in item.mends)
+        raise ConflictError(
+            " ".join(item.explanation for item in contradictions),
+            field=next(iter(contradictions[0].answers)),
+            mend=" Or: ".join(mends),
+        )
+    recommendation = interview.recommendation()
+    if guides := recommendation.open_choices:
+        named = "; ".join(f"{guide.guide} ({' or '.join(guide.options)})" for guide in guides)
+        raise ConflictError(
+            f"these choices are open: {named}.", field=guides[0].guide, mend=f"Decide: POST {path}/choices."
+        )
+    return recommendation
+
+
+def _changed(
+    request: Request,
+    interview: UUID,
+    seen: SeenInterview | None,
+    change: "Callable[[Interview], Interview]",
+) -> dict[str, Any]:
+    interviews = worker_of(request).store.interviews
+    record = interviews.get(interview)
+    _expect(record, seen)
+    changed = interviews.save(
+        interview, change(record.interview), expected_revision=record.revision, actor=actor_of(request)
+    )
+    return interview_document(changed)
+
+
+def _expect(record: "InterviewRecord", seen: SeenInterview | None) -> None:
+    if seen is not None and seen.revision not in (None, record.revision):
+        raise ConflictError(
+            f"the interview changed meanwhile: it has the revision {record.revision}, not {seen.revision}.",
+            field="revision",
+            mend="Look where it stands, and decide again.",
+        )
+
+
+def _values(answers: Mapping[str, Any], interview: "Interview") -> dict[str, Any]:
+    """The answers as values: a text is read as people write it, unless a text or a decision is asked for."""
+    from lifelong_core.design.answer_texts import parse_answer
+    from lifelong_core.design.fingerprint import ITEMS
+    from lifelong_core.design.loading import the_method
+
+    def value_of(item: str, given: Any) -> Any:
+        if not isinstance(given, str) or item not in ITEMS:
+            return given
+        question = the_method().question(ITEMS[item])
+        if question.kind == "text":
+            return given
+        return parse_answer(question, given, class_names=interview.class_names)
+
+    return {item: value_of(item, given) for item, given in answers.items()}

@@ -1,0 +1,176 @@
+"""`/v1/admin/tasks/{task}/recommendations`: what the models of a task are judged by, and what its errors cost."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from uuid import UUID
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from starlette.requests import Request
+
+from lifelong_core.arrays import LARGEST_NUMBER
+from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.store import Store, attach_and_refit
+from lifelong_core.store.records import Scope
+from lifelong_service.design_documents import attached_document, attached_summary
+from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.routes.interviews import finished
+
+# As in the routes of interviews: loading the design loop takes longer than a worker may to start.
+if TYPE_CHECKING:
+    from lifelong_core.design import Recommendation
+    from lifelong_core.design.frozen import FrozenDocument
+    from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+
+    Document = TypeVar("Document", bound=FrozenDocument)
+
+router = APIRouter(route_class=GuardedRoute, tags=["recommendations"])
+
+
+class Threshold(BaseModel):
+    """What a model has to reach in one recommended metric, named by its label.
+
+    For a metric per class `class_index` names the class; null: the one that it is reported for, or the mean.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    metric: str
+    value: float = Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)
+    class_index: int | None = Field(None, ge=0)
+    by: Literal["estimate", "interval"] = Field(
+        "interval", description="Whether the estimate has to reach it, or the worse end of its interval."
+    )
+
+
+class NewRecommendation(BaseModel):
+    """What to attach: the outcome of an interview, a recommendation, or what follows from a fingerprint.
+
+    With `expected_version` nothing is done if another recommendation was attached since (0: none ever was).
+    With `refit_head` the task's promoted model gets a new default head, fitted for the costs and target prevalences
+    of the recommendation.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    interview: UUID | None = None
+    recommendation: dict[str, Any] | None = None
+    fingerprint: dict[str, Any] | None = None
+    choices: dict[str, str | list[str]] | None = Field(
+        None, description="What a person decided, by guide; only with a fingerprint."
+    )
+    thresholds: list[Threshold] = []
+    expected_version: int | None = Field(None, ge=0, le=2**31 - 1)
+    refit_head: bool = False
+
+    @model_validator(mode="after")
+    def _names_one_origin(self) -> Self:
+        if [self.interview, self.recommendation, self.fingerprint].count(None) != 2:
+            raise ValueError("give one of interview, recommendation and fingerprint")
+        if self.choices is not None and self.fingerprint is None:
+            raise ValueError("choices belong to a fingerprint")
+        return self
+
+
+@router.get("/v1/admin/tasks/{task}/recommendations")
+@access(Scope.READ)
+def list_recommendations(request: Request, task: str) -> dict[str, Any]:
+    """All recommendations of a task, oldest first; the last one is in force."""
+    attached = worker_of(request).store.recommendations.list(task)
+    return {"recommendations": [attached_summary(one) for one in attached]}
+
+
+@router.post("/v1/admin/tasks/{task}/recommendations", status_code=201)
+@access(Scope.ADMIN)
+def attach_recommendation(request: Request, task: str, new: NewRecommendation) -> dict[str, Any]:
+    """Let a task be judged by a recommendation from now on; costs that it rests on become those of the task.
+
+    Heads that were published keep the costs that they were fitted for, unless `refit_head` asks for a new one.
+    """
+    store, actor = worker_of(request).store, actor_of(request)
+    recommendation = _recommendation(store, task, new)
+    given: Any = {
+        "thresholds": _thresholds(new.thresholds),
+        "expected_version": new.expected_version,
+        "actor": actor,
+    }
+    outcome: dict[str, Any] = {"model": None, "head_version": None}
+    if new.refit_head:
+        attached, model, head = attach_and_refit(store, task, recommendation, **given)
+        outcome = {"model": model.reference, "head_version": head.version}
+    else:
+        attached = store.recommendations.attach(task, recommendation, **given)
+    present = store.tasks.get(task)
+    return attached_document(attached, present.class_names) | {"costs": present.costs.tolist()} | outcome
+
+
+@router.get("/v1/admin/tasks/{task}/recommendations/current")
+@access(Scope.READ)
+def show_current_recommendation(request: Request, task: str) -> dict[str, Any]:
+    """The recommendation that is in force."""
+    store = worker_of(request).store
+    attached = store.recommendations.current(task)
+    if attached is None:
+        raise NotFoundError(
+            f"the task {task} has no recommendation.",
+            field="version",
+            mend=f"Attach one: POST /v1/admin/tasks/{task}/recommendations.",
+        )
+    return attached_document(attached, store.tasks.get(task).class_names)
+
+
+@router.get("/v1/admin/tasks/{task}/recommendations/{version}")
+@access(Scope.READ)
+def show_recommendation(
+    request: Request, task: str, version: Annotated[int, Path(ge=1, le=2**31 - 1)]
+) -> dict[str, Any]:
+    """One recommendation: the metrics and why these, what was rejected and why, and what a model has to reach."""
+    store = worker_of(request).store
+    attached = store.recommendations.get(task, version)
+    return attached_document(attached, store.tasks.get(task).class_names)
+
+
+def _recommendation(store: Store, task: str, new: NewRecommendation) -> "Recommendation":
+    from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
+
+    if new.recommendation is not None:
+        given = _read(Recommendation, new.recommendation, field="recommendation")
+        found = recommend(given.fingerprint, choices=given.choices)
+        if found != given:
+            raise InvalidInputError(
+                "this is not what follows from its answers: it was changed, or another version made it.",
+                field="recommendation",
+                mend="Send its fingerprint and choices instead.",
+            )
+        return found
+    if new.fingerprint is not None:
+        fingerprint = _read(ProblemFingerprint, new.fingerprint, field="fingerprint")
+        return recommend(fingerprint, choices=new.choices)
+    record = store.interviews.get(new.interview or UUID(int=0))
+    if record.task not in (None, task):
+        raise InvalidInputError(
+            f"this interview was held for the task {record.task}.",
+            field="interview",
+            mend="Attach it there, or hold one for this task: class names and costs may differ.",
+        )
+    named = record.interview.class_names
+    if named not in (None, store.tasks.get(task).class_names):
+        raise InvalidInputError(
+            f"this interview was held for the classes {', '.join(named or ())}.",
+            field="interview",
+            mend="Hold one for this task: what was said of a class would be taken for another's.",
+        )
+    return finished(record)
+
+
+def _read(kind: "type[Document]", document: dict[str, Any], *, field: str) -> "Document":
+    try:
+        return kind.from_document(document)
+    except InvalidInputError as error:
+        error.field = f"{field}.{error.field}"
+        raise
+
+
+def _thresholds(given: list[Threshold]) -> "tuple[AcceptanceThreshold, ...]":
+    from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+
+    return tuple(AcceptanceThreshold(**threshold.model_dump()) for threshold in given)

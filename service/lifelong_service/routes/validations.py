@@ -1,0 +1,223 @@
+"""`/v1/admin/models/{reference}/validations` and `/v1/admin/jobs`: is a model good enough, by its task's metrics?"""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+import numpy as np
+from fastapi import APIRouter, Query
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from lifelong_core.arrays import as_logits
+from lifelong_core.deploy import LabeledLogits
+from lifelong_core.deploy.labelled_set import LabelledSet
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.store import Job, JobState, Store
+from lifelong_core.store.calibration_sets import check_classes
+from lifelong_core.store.privacy import numbered_groups
+from lifelong_core.store.records import Model, Scope, Task
+from lifelong_service.bodies import parsed
+from lifelong_service.design_documents import job_document
+from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.labelled_bodies import (
+    LABELLED_TYPES,
+    LabelledBody,
+    LabelledRows,
+    labelled_request_body,
+    read_labelled,
+    unpacked,
+)
+from lifelong_service.parameters import MAXIMUM_GROUP_LENGTH
+
+PART = "labelled_set"
+"""The part of a multipart form, and how errors name the file."""
+
+REPORT_HEADERS = {
+    # A report is a page for itself: what somebody managed to write into it can fetch and run nothing.
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none';"
+        " frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+router = APIRouter(route_class=GuardedRoute, tags=["validations"])
+
+
+class NewLabelledSet(LabelledRows):
+    """Labelled logits: (N, C) raw outputs, N class indices, and perhaps N group keys (patients) and metadata.
+
+    `metadata` holds N values by key, such as `{"scanner": ["A", "B", ...]}`: the subgroups of the report.
+    """
+
+    metadata: dict[str, list[Any]] = Field(default_factory=dict)
+
+
+@router.post(
+    "/v1/admin/models/{reference}/validations",
+    status_code=202,
+    openapi_extra=labelled_request_body(NewLabelledSet, PART),
+)
+@access(Scope.OPERATE, media_types=LABELLED_TYPES, body_limit="maximum_model_bytes")
+async def validate_model(
+    request: Request,
+    reference: str,
+    environment: str | None = None,
+    replicates: Annotated[int, Query(ge=100, le=10_000)] = 1000,
+    level: Annotated[float, Query(ge=0.5, lt=1)] = 0.95,
+) -> JSONResponse:
+    """Validate a model on labelled logits (npz, or JSON) by the recommendation of its task; the answer is a job.
+
+    An npz file holds `logits`, `labels`, perhaps `groups`, and metadata as `metadata_KEY`. The head of `environment`
+    decides, or the default head; `replicates` and `level` are those of the bootstrap intervals. A monitor does the
+    work: ask at the address in `Location` how it stands.
+    """
+    worker = worker_of(request)
+    body = await read_labelled(request, PART)
+    document = await run_in_threadpool(
+        _submit,
+        worker.store,
+        reference,
+        body,
+        limit=worker.settings.maximum_model_bytes,
+        parameters={"environment": environment, "replicates": replicates, "level": level},
+        actor=actor_of(request),
+    )
+    return JSONResponse(document, 202, {"Location": f"/v1/admin/jobs/{document['id']}"})
+
+
+@router.get("/v1/admin/jobs")
+@access(Scope.READ)
+def list_jobs(
+    request: Request,
+    kind: str | None = None,
+    state: JobState | None = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> dict[str, Any]:
+    """The newest jobs, newest first."""
+    jobs = worker_of(request).store.jobs.list(kind, state, limit)
+    return {"jobs": [job_document(job) for job in jobs]}
+
+
+@router.get("/v1/admin/jobs/{job}")
+@access(Scope.READ)
+def show_job(request: Request, job: UUID) -> dict[str, Any]:
+    """What was asked for, where it stands, and what came of it."""
+    return job_document(worker_of(request).store.jobs.get(job))
+
+
+@router.get("/v1/admin/jobs/{job}/result", responses={200: {"content": {"application/json": {"schema": {}}}}})
+@access(Scope.READ)
+def show_result(request: Request, job: UUID) -> Response:
+    """All that a validation found, as one document; 409 while it is not there."""
+    content = _artifact(worker_of(request).store, job, "result")
+    return Response(content, media_type="application/json", headers={"X-Content-Type-Options": "nosniff"})
+
+
+@router.get(
+    "/v1/admin/jobs/{job}/report",
+    response_class=Response,
+    responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
+)
+@access(Scope.READ)
+def show_report(request: Request, job: UUID) -> Response:
+    """What a validation found, as a page for people; it needs nothing from elsewhere. 409 while it is not there."""
+    content = _artifact(worker_of(request).store, job, "report")
+    return Response(content, media_type="text/html", headers=REPORT_HEADERS)
+
+
+def _submit(
+    store: Store, reference: str, body: LabelledBody, *, limit: int, parameters: dict[str, Any], actor: str
+) -> dict[str, Any]:
+    model, task = _served(store, reference, parameters["environment"])
+    version = _recommendation_version(store, task)
+    data = _labelled_set(body, limit)
+    check_classes(data.labelled, task)
+    payload = {
+        "task": task.name,
+        "model": model.reference,
+        "recommendation_version": version,
+        "labelled_set": store.artifacts.put(data.to_bytes()),
+        "metadata": list(data.metadata),
+        **parameters,
+    }
+    return job_document(store.jobs.submit("validate", payload, actor=actor))
+
+
+def _served(store: Store, reference: str, environment: str | None) -> tuple[Model, Task]:
+    """The model and its task; a head has to be in force, because its decisions are what is validated."""
+    model = store.models.get(reference)
+    registry = store.registry()
+    if registry is None:
+        raise TypeError("a registry that nobody knows yet is always given")
+    if environment is not None and environment not in store.environments.list():
+        raise NotFoundError(
+            f"there is no environment {environment[:80]!r}.",
+            field="environment",
+            mend="List them: GET /v1/admin/environments.",
+        )
+    registry.head_for(model, environment or "")
+    return model, registry.tasks[model.task_id]
+
+
+def _recommendation_version(store: Store, task: Task) -> int:
+    attached = store.recommendations.current(task.name)
+    if attached is None:
+        raise ConflictError(
+            f"nobody has said yet by what the models of {task.name} are judged.",
+            field="task",
+            mend=f"Attach a recommendation: POST /v1/admin/tasks/{task.name}/recommendations.",
+        )
+    return attached.version
+
+
+def _labelled_set(body: LabelledBody, limit: int) -> LabelledSet:
+    if not body.is_json:
+        return _pseudonymous(unpacked(body.content, LabelledSet.from_bytes, limit=limit, field=PART))
+    document = parsed(body.content, NewLabelledSet)
+    groups = None if document.groups is None else np.asarray(document.groups)
+    labelled = LabeledLogits(as_logits(document.logits), np.asarray(document.labels), groups)
+    for key, values in document.metadata.items():
+        if any(isinstance(value, str) and len(value) > MAXIMUM_GROUP_LENGTH for value in values):
+            raise InvalidInputError(
+                f"expected texts of at most {MAXIMUM_GROUP_LENGTH} characters.", field=f"metadata.{key[:80]}"
+            )
+    metadata: Any = document.metadata  # which checks that lists are columns
+    return _pseudonymous(LabelledSet(labelled, metadata))
+
+
+def _pseudonymous(data: LabelledSet) -> LabelledSet:
+    """With numbers in the place of group keys: only which samples belong together is of use, and that stays."""
+    labelled = data.labelled
+    if labelled.groups is None:
+        return data
+    numbers = numbered_groups(labelled.groups)
+    return LabelledSet(LabeledLogits(labelled.logits, labelled.labels, numbers), data.metadata)
+
+
+def _artifact(store: Store, identifier: UUID, name: str) -> bytes:
+    """What a job made.
+
+    Raises:
+        NotFoundError: there is no such job, or it makes nothing of that name.
+        ConflictError: it has not ended yet, or failed.
+    """
+    job = store.jobs.get(identifier)
+    _expect_success(job)
+    digest = (job.result or {}).get(name)
+    if not isinstance(digest, str):
+        raise NotFoundError(f"a job of the kind {job.kind} makes no {name}.", field="job")
+    return store.artifacts.get(digest)
+
+
+def _expect_success(job: Job) -> None:
+    if job.state == "failed":
+        error = job.error or {}
+        raise ConflictError(f"the job failed: {error.get('message')}", field="job", mend=error.get("mend"))
+    if job.state != "succeeded":
+        raise ConflictError(
+            f"the job is {job.state}.", field="job", mend=f"Ask again later: GET /v1/admin/jobs/{job.id}."
+        )

@@ -1,0 +1,186 @@
+"""The console in a real browser: a screening problem from the login to its metrics, with the keyboard alone."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lifelong_core.store import Scope
+from tests.integration.browser import Browser, running_browser
+from tests.integration.installation import install
+from tests.integration.processes import Service, running_service
+
+HOST = "console.test"
+"""A name without HTTPS, as in a clinic's network: browsers then do not say Sec-Fetch-Site."""
+ANSWERS: dict[str, int | str | list[str]] = {
+    "class_scores_available": 0,
+    "decision_rule": 3,
+    "unequal_severity": 0,
+    "costs_available": 0,
+    "threshold_perspective": 0,
+    "target_class": 1,
+    "risk_threshold": "0.02",
+    "threshold_range": 0,
+    "prevalences_representative": 0,
+    "costs": ["1", "49"],
+    "predictive_values": 0,
+    "calibration_assessment": 0,
+    "calibration_comparison": 0,
+    "output_interpretation": 1,
+    "unequal_interest": 1,
+    "top_label_only": 1,
+    "dependent_cases": 0,
+    "grouping_variable": "woman",
+    "invalid_outputs": 0,
+}
+"""Mammography screening: which of the answers to pick, what to type, or what to type in one input after another."""
+METRICS = ["EC", "NB@0.02", "AP", "ECE_KDE", "CWCE", "RBS"]
+MOST_KEYS = 150
+"""A person presses two in a second, so that the way takes less than two minutes, reading aside."""
+
+
+class Keyboard:
+    """Presses keys, and counts them."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self.keys = 0
+
+    def press(self, key: str, times: int = 1) -> None:
+        for _ in range(times):
+            self._browser.press(key)
+        self.keys += times
+
+    def type(self, text: str) -> None:
+        self._browser.type(text)
+        self.keys += len(text)
+
+    def submit(self) -> None:
+        with self._browser.navigation():
+            self.press("Enter")
+
+    def answer(self, answer: int | str | list[str]) -> None:
+        """Fill in the inputs of a page, of which the first that is empty has the focus."""
+        if isinstance(answer, int):
+            self.press("Space")
+            self.press("ArrowDown", answer)
+        elif isinstance(answer, str):
+            self.type(answer)
+        else:
+            for index, text in enumerate(answer):
+                self.press("Tab", min(index, 1))
+                self.type(text)
+        self.submit()
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A folder with a task of two classes, and the token of somebody who may answer."""
+    folder = tmp_path_factory.mktemp("console")
+    installation = install(folder)
+    with installation.store() as store:
+        store.tasks.add("mammography", ["no cancer", "cancer"], [[0, 1], [9, 0]], actor="test")
+        _, secret = store.tokens.create("reader", [Scope.OPERATE], actor="test")
+    return folder, secret
+
+
+@pytest.fixture(scope="module")
+def service(installed: tuple[Path, str]) -> Iterator[Service]:
+    with running_service(installed[0], installed[1], workers=1) as started:
+        started.wait_until_ready()
+        yield started
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    with running_browser(f"--host-resolver-rules=MAP {HOST} 127.0.0.1") as started:
+        yield started
+
+
+def test_a_screening_problem_reaches_its_metrics_with_the_keyboard_alone(
+    service: Service, installed: tuple[Path, str], browser: Browser
+) -> None:
+    keyboard = Keyboard(browser)
+    browser.size(1200)
+    browser.open(f"http://{HOST}:{service.port}/console")
+    browser.type(installed[1])  # it is pasted
+    keyboard.submit()
+    assert browser.evaluate("document.cookie") == ""
+    keyboard.press("ArrowDown", 2)
+    assert browser.evaluate("document.activeElement.value") == "mammography"
+    keyboard.press("Tab", 2)
+    keyboard.submit()
+
+    asked: list[str] = []
+    while field := browser.evaluate("document.querySelector('input[name=field]')?.value"):
+        assert field not in asked, browser.text("#error")
+        asked.append(field)
+        has_reader_what_is_needed(browser)
+        keyboard.answer(ANSWERS[field])
+    assert sorted(asked) == sorted(ANSWERS)
+    assert browser.evaluate("location.pathname").endswith("/result")
+    labels = browser.evaluate("[...document.querySelectorAll('.labels strong')].map(one => one.innerText)")
+    assert labels == METRICS
+    assert browser.text(".reasons").startswith("Why")
+    assert keyboard.keys <= MOST_KEYS
+    fits_a_telephone(browser)
+    assert browser.complaints() == []
+    requests = [event["params"] for event in browser.events if event["method"] == "Network.requestWillBeSent"]
+    assert len(requests) > len(asked)
+    for one in requests:
+        assert one["request"]["url"].startswith((f"http://{HOST}:{service.port}/console", "data:"))
+        assert installed[1] not in one["request"]["url"]
+
+
+def has_reader_what_is_needed(browser: Browser) -> None:
+    """The focus is seen and in the form, every input has a name, and nothing sticks out on a telephone."""
+    focused: dict[str, Any] = browser.evaluate(
+        """(() => {
+            const input = document.activeElement, box = input.closest('label') ?? input;
+            return {form: input.form?.action ?? '', outline: parseFloat(getComputedStyle(box).outlineWidth)
+                * (getComputedStyle(box).outlineStyle !== 'none')};
+        })()"""
+    )
+    assert focused["form"].endswith("/answers")
+    assert focused["outline"] >= 2
+    unnamed = browser.evaluate(
+        """[...document.querySelectorAll('input:not([type=hidden]), select, textarea')]
+            .filter(one => !one.labels?.length && !one.ariaLabel).length"""
+    )
+    assert unnamed == 0
+    assert browser.evaluate("document.querySelectorAll('progress').length") == 1
+    fits_a_telephone(browser)
+
+
+def fits_a_telephone(browser: Browser) -> None:
+    browser.size(360)
+    sticking_out = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert browser.evaluate(sticking_out) <= 0, browser.evaluate("location.pathname")
+    browser.size(1200)
+
+
+def test_an_error_has_the_focus_and_is_read_out(
+    service: Service, installed: tuple[Path, str], browser: Browser
+) -> None:
+    keyboard = Keyboard(browser)
+    browser.open(f"http://{HOST}:{service.port}/console/login")
+    keyboard.type("wrong")
+    keyboard.submit()
+    message = (
+        "document.getElementById(document.activeElement.getAttribute('aria-describedby').split(' ').pop())"
+    )
+    assert "unknown, expired or revoked" in browser.evaluate(f"{message}.innerText")
+    keyboard.type(installed[1])
+    keyboard.submit()
+    with service.connect() as connection:
+        made = connection.post_json("/v1/admin/interviews", {"answers": {"number_of_classes": 2}}).body
+    browser.open(f"http://{HOST}:{service.port}/console/interviews/{made['id']}?item=risk_threshold")
+    keyboard.type("2")
+    keyboard.submit()
+    assert "below 1" in browser.evaluate(f"{message}.innerText")
+    assert browser.evaluate("document.activeElement.value") == "2"
+    keyboard.press("Delete")
+    keyboard.type("2 %")
+    keyboard.submit()
+    assert "Risk threshold\n0.02" in browser.text("aside .answers")

@@ -1,0 +1,343 @@
+"""The console over HTTP: an interview by its forms, and what happens to forms that are wrong."""
+
+import html
+import json
+import re
+from collections.abc import Callable
+from uuid import UUID
+
+import pytest
+import sqlalchemy as sa
+
+from lifelong_core.design import recommend
+from lifelong_core.design.interview import start_interview
+from lifelong_core.store import tables
+from tests.unit.service.conftest import CLASS_NAMES, Service
+from tests.unit.service.consoles import OURS, Console, with_task
+from tests.unit.service.test_interviews import ANSWERS, OPEN_CHOICE
+
+
+@pytest.fixture
+def console(serve: Callable[..., Service]) -> Console:
+    return with_task(serve())
+
+
+def test_an_interview_by_its_forms_leads_to_the_metrics(console: Console) -> None:
+    begun = console.post("/console/interviews", {"task": "skin"})
+    path, asked = begun.headers["Location"], []
+    while "result" not in (answer := console.get(path)).headers.get("Location", ""):
+        field = re.search(r'name="field" value="(\w+)"', answer.text)
+        assert field is not None
+        asked.append(field[1])
+        sent = console.send(path, "answers", field=field[1], **filled(field[1]))
+        assert sent.status_code == 303, sent.text
+        assert sent.headers["Location"] == path
+    assert asked[0] == "class_scores_available"  # the names of the task's classes say how many there are
+    assert sorted(asked) == sorted(ANSWERS)
+    expected = recommend(console.record(path).interview.fingerprint)
+    shown = console.get(answer.headers["Location"])
+    for metric in expected.metrics:
+        assert f"<strong>{metric.label}</strong>" in shown.text
+    assert "Why not others" in shown.text
+    download = console.get(f"{path}/recommendation.json")
+    assert json.loads(download.text) == expected.to_document()
+    assert "attachment" in download.headers["Content-Disposition"]
+
+
+def filled(field: str) -> dict[str, str]:
+    """The inputs of a question's form, as ANSWERS answers it."""
+    value = ANSWERS[field]
+    if field == "costs":
+        return {f"value-{i}-{j}": str(cost) for i, row in enumerate(value) for j, cost in enumerate(row)}
+    if field == "target_prevalences":
+        return {f"value-{i}": f"{100 * share:g} %" for i, share in enumerate(value)}
+    return {"value": str(value).lower()}
+
+
+def test_metrics_are_attached_with_their_thresholds(service: Service) -> None:
+    console = Console(service)
+    path = console.begin(**ANSWERS)
+    console.scope = "admin"
+    page = console.get(f"{path}/result").text
+    labels = re.findall(r'<label for="(threshold-\d+)">([^<]+)</label>', page)
+    names = {label: name for name, label in labels}
+    form = {"task": "skin", names["EC"]: "0.4", names["AUROC"]: "85 %", f"{names['AUROC']}-class": "2"}
+    form[f"{names['AUROC']}-by"] = "estimate"
+    answer = console.send(path, "attach", **form)
+    assert answer.status_code == 303, answer.text
+    current = console.service.store.recommendations.current("skin")
+    assert current is not None
+    assert [(one.metric, one.value, one.class_index, one.by) for one in current.thresholds] == [
+        ("EC", 0.4, None, "interval"),
+        ("AUROC", 0.85, 2, "estimate"),
+    ]
+    assert console.service.store.tasks.get("skin").costs.tolist() == ANSWERS["costs"]
+    assert "Attached to <strong>skin</strong>" in console.get(f"{path}/result").text
+    assert "version 1, by admin-token" in console.get("/console").text
+    refitted = console.send(path, "attach", task="skin", refit="yes")
+    assert refitted.status_code == 303, refitted.text
+    head = console.service.store.heads.list("linear")[-1]
+    assert head.head.costs.tolist() == ANSWERS["costs"]
+
+
+def test_thresholds_that_cannot_be_read_keep_what_was_typed(console: Console) -> None:
+    path = console.begin(**ANSWERS)
+    console.scope = "admin"
+    for wrong in ("much", "1e999"):
+        answer = console.send(path, "attach", task="skin", **{"threshold-0": wrong, "threshold-1": "0.5"})
+        assert answer.status_code == 422
+        assert re.search(
+            rf'name="threshold-0" value="{wrong}"[^>]*aria-invalid="true"[^>]*autofocus', answer.text
+        )
+        assert 'name="threshold-1" value="0.5"' in answer.text
+    assert console.send(path, "attach", task="elsewhere").status_code == 422
+    assert console.send(path, "attach").status_code == 422
+    assert console.service.store.recommendations.current("skin") is None
+
+
+def test_metrics_are_attached_only_where_the_classes_are_the_same(console: Console) -> None:
+    """What was said of a class would be taken for another's."""
+    turned = start_interview(class_names=CLASS_NAMES[::-1], answers=ANSWERS)
+    record = console.service.store.interviews.start(turned, task=None, actor="somebody")
+    path = f"/console/interviews/{record.id}"
+    console.scope = "admin"
+    assert "There is no task with these classes." in console.get(f"{path}/result").text
+    assert console.send(path, "attach", task="skin").status_code == 422
+    assert console.service.store.recommendations.current("skin") is None
+
+
+def test_an_open_choice_is_explained_made_and_taken_back(console: Console) -> None:
+    path = console.begin(**OPEN_CHOICE)
+    page = console.get(path).text
+    assert 'name="guide" value="DG3.4"' in page
+    assert "For:" in page
+    assert "Against:" in page
+    console.scope = "admin"
+    result = console.get(f"{path}/result").text
+    assert "A choice is open, and its metrics are missing" in result
+    assert "Decide the open choice first" in result
+    assert console.send(path, "choices", guide="DG3.4").status_code == 422
+    assert console.send(path, "choices", guide="DG3.4", option="TPR").status_code == 303
+    assert console.get(path).headers["Location"] == f"{path}/result"
+    assert "You decided for it." in console.get(f"{path}/result").text
+    again = console.get(f"{path}?item=DG3.4").text
+    assert re.search(r'value="TPR"\s+required checked\s+autofocus', again)
+    assert console.send(path, "choices", guide="DG3.4", withdraw="yes").status_code == 303
+    assert console.record(path).interview.stage == "choices"
+    assert console.send(path, "choices", guide="DG9", option="TPR").status_code == 404
+
+
+def test_a_contradiction_is_explained_and_mended_by_a_button(console: Console) -> None:
+    path = console.begin(decision_rule="target_value")
+    page = console.get(path).text
+    assert "With three or more classes there is no such cut-off." in page
+    assert "Choose another decision rule." in page
+    contradiction = {"contradiction": "target_value_with_many_classes", "mend": "0"}
+    assert console.send(path, "mend", **contradiction).status_code == 303
+    assert console.record(path).interview.contradictions == ()
+    assert console.send(path, "mend", **contradiction).status_code == 404
+
+
+def test_answers_are_changed_and_taken_back(console: Console) -> None:
+    path = console.begin(class_scores_available=True, decision_rule="argmax")
+    page = console.get(path).text
+    assert f'href="{path}?item=decision_rule">Back</a>' in page
+    earlier = console.get(f"{path}?item=decision_rule").text
+    assert re.search(r'value="argmax" required\s+checked autofocus', earlier)
+    assert f'href="{path}?item=class_scores_available">Back</a>' in earlier
+    console.send(path, "answers", field="decision_rule", value="none")
+    assert console.record(path).interview.fingerprint.decision_rule == "none"
+    console.send(path, "withdraw", field="decision_rule")
+    assert console.record(path).interview.question.field == "decision_rule"
+
+
+UNREADABLE: list[tuple[str, dict[str, str], str | None, str]] = [
+    ("decision_rule", {}, None, "Choose one of the answers."),
+    ("decision_rule", {"value": "majority"}, None, "Choose one of the answers."),
+    ("target_class", {"value": "3"}, None, "Choose one of the classes."),
+    ("risk_threshold", {"value": ""}, "value", "There is no answer yet."),
+    ("risk_threshold", {"value": "10 percent"}, "value", "Expected a number"),
+    ("risk_threshold", {"value": "1.5"}, "value", "below 1"),
+    ("grouping_variable", {"value": "x" * 201}, "value", "at most 200"),
+    (
+        "target_prevalences",
+        {"value-0": "0.5", "value-1": "", "value-2": "0"},
+        "value-1",
+        "for unclear is missing",
+    ),
+    ("target_prevalences", {"value-0": "0.5", "value-1": "0", "value-2": "0"}, None, "must sum to 1"),
+    ("costs", {"value-0-0": "0", "value-0-1": "x"}, "value-0-1", "unclear, where benign is true"),
+    (
+        "costs",
+        {f"value-{i}-{j}": "1" for i in range(3) for j in range(3)} | {"value-0-0": "1e999"},
+        None,
+        "finite number",
+    ),
+]
+"""Field, what is sent, the input at fault where there are several, and what is said."""
+
+
+def test_what_cannot_be_read_is_shown_again_with_a_message(console: Console) -> None:
+    path = console.begin()
+    for field, form, wrong, words in UNREADABLE:
+        answer = console.send(path, "answers", field=field, **form)
+        assert answer.status_code == 422, field
+        text = html.unescape(answer.text)
+        assert 'id="error" role="alert"' in text
+        assert words in text
+        assert "autofocus" in text
+        for name, typed in form.items():
+            if field not in ("decision_rule", "target_class"):
+                assert f'name="{name}" value="{typed}"' in text
+        if wrong is not None:
+            assert re.search(rf'id="{wrong}"[^>]*autofocus[^>]*aria-invalid="true"[^>]*error"', text)
+    assert console.record(path).revision == 1
+
+
+def test_who_answers_what_has_changed_meanwhile_is_told(console: Console) -> None:
+    path = console.begin()
+    form = {"field": "class_scores_available", "value": "true", "revision": "1"}
+    assert console.post(f"{path}/answers", form).status_code == 303
+    again = console.post(f"{path}/answers", form | {"value": "false"})
+    assert again.status_code == 409
+    assert "in another window, or the form was sent twice" in again.text
+    assert "How will a score become a decision" in again.text
+    console.scope = "admin"
+    assert "operate-token has answered" in console.post(f"{path}/answers", form).text
+    assert console.record(path).revision == 2
+    unfinished = console.send(path, "attach", task="skin")
+    assert unfinished.status_code == 409
+    assert "More is to be answered" in unfinished.text
+
+
+def test_whatever_people_write_is_text(console: Console) -> None:
+    evil = '"><script>alert(1)</script>'
+    begun = console.post("/console/interviews", {"classes": f"{evil}, fine"})
+    path = begun.headers["Location"]
+    console.send(path, "answers", field="grouping_variable", value=evil)
+    for page in (
+        "/console",
+        path,
+        f"{path}?item=grouping_variable",
+        f"{path}?item={evil}",
+        f"/console/{evil}",
+    ):
+        text = console.get(page).text
+        assert "<script" not in text
+        assert "&lt;script" in text
+
+
+def test_a_token_that_may_only_look_sees_no_forms(console: Console) -> None:
+    path, done = console.begin(), console.begin(**ANSWERS)
+    console.scope = "read"
+    for page in ("/console", "/console/interviews", path, f"{done}/result", f"{done}?item=decision_rule"):
+        text = console.get(page).text
+        assert re.findall(r"<button[^>]*>([^<]*)</button>", text) == ["Log out"], page
+    assert "needs the scope <code>operate</code>" in console.get("/console").text
+
+
+def test_names_that_are_none_are_explained(console: Console) -> None:
+    answer = console.post("/console/interviews", {"classes": "benign, benign"})
+    assert answer.status_code == 422
+    assert "at least two different names" in answer.text
+    assert re.search(r'value="benign, benign"[^>]*aria-invalid="true"[^>]*autofocus', answer.text)
+    assert console.post("/console/interviews", {"task": "nothing"}).status_code == 404
+    unnamed = console.post("/console/interviews", {}).headers["Location"]
+    assert "How many classes can an image be given?" in console.get(unnamed).text
+
+
+def test_an_interview_is_discarded(console: Console) -> None:
+    path = console.begin()
+    assert path in console.get("/console/interviews").text
+    assert console.post(f"{path}/discard").headers["Location"] == "/console/interviews"
+    gone = console.get(path)
+    assert gone.status_code == 404
+    assert "There is no interview" in gone.text
+
+
+def test_pages_that_are_not_there_say_so(console: Console) -> None:
+    path = console.begin()
+    for missing in (
+        "/console/nothing",
+        "/console/interviews/1",
+        f"{path}?item=nothing",
+        f"{path}?item=DG2.1",
+        f"{path}/nothing",
+    ):
+        answer = console.get(missing)
+        assert answer.status_code == 404, missing
+        assert "To the start" in answer.text
+    assert console.get(f"{path}/result").headers["Location"] == path
+    assert console.get(f"{path}?item=a&item=b").status_code == 422
+    json_body = console.service.client.post(f"{path}/answers", json={}, headers=console.headers() | OURS)
+    assert json_body.status_code == 415
+    assert console.get(f"{path}/recommendation.json").status_code == 422
+
+
+def test_what_fails_inside_gets_a_page_without_details(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr("lifelong_service.console.interviews.summary", fail)
+    console.begin()
+    answer = console.get("/console")
+    assert answer.status_code == 500
+    assert "Tell the operators" in answer.text
+    assert "secret" not in answer.text
+
+
+def test_many_classes_are_pasted_from_a_table(console: Console) -> None:
+    count = 13
+    path = console.begin(number_of_classes=count, unequal_severity=True, costs_available=True)
+    assert '<textarea id="value"' in console.get(f"{path}?item=costs").text
+    rows = [[float(row != column) for column in range(count)] for row in range(count)]
+    typed = "\n".join(" ".join(f"{cost:g}" for cost in row) for row in rows)
+    assert console.send(path, "answers", field="costs", value=typed).status_code == 303
+    assert [list(row) for row in console.record(path).interview.fingerprint.costs] == rows
+
+
+def test_what_depends_on_the_classes_can_be_asked_before_they_are_counted(console: Console) -> None:
+    path = console.begin(**ANSWERS, number_of_classes=3, target_class=1)
+    console.send(path, "withdraw", field="number_of_classes")
+    for field, typed in (("costs", "0, 1; 2, 0"), ("target_prevalences", "0.5, 0.5"), ("target_class", "0")):
+        page = console.get(f"{path}?item={field}")
+        assert page.status_code == 200, field
+        assert 'name="value"' in page.text
+        assert console.send(path, "answers", field=field, value=typed).status_code == 303
+    assert console.record(path).interview.fingerprint.costs == ((0, 1), (2, 0))
+
+
+def test_what_is_damaged_hides_nothing_else(service: Service) -> None:
+    console = Console(service)
+    damaged, fine = console.begin(), console.begin(**ANSWERS)
+    store = console.service.store
+    store.recommendations.attach("skin", console.record(fine).interview.recommendation(), actor="somebody")
+    with store.database.write() as connection:
+        connection.exec_driver_sql("UPDATE recommendations SET document = '{}'")
+        rows = tables.interviews
+        change = sa.update(rows).where(rows.c.id == UUID(damaged.split("/")[3]))
+        connection.execute(change.values(document='{"schema_version": 2}'))
+    for path in ("/console", "/console/interviews"):
+        page = console.get(path)
+        assert page.status_code == 200, page.text
+        assert page.text.count("cannot be read") == (2 if path == "/console" else 1)
+        assert f'href="{fine}/result"' in page.text
+    listed = service.client.get("/v1/admin/interviews").json()["interviews"]
+    assert [(one["stage"], one["class_names"] is None) for one in listed] == [
+        ("complete", False),
+        ("damaged", True),
+    ]
+    assert console.get(damaged).status_code == 503
+    assert console.post(f"{damaged}/discard").status_code == 303
+    assert "cannot be read" not in console.get("/console/interviews").text
+
+
+def test_a_column_for_abstaining(console: Console) -> None:
+    path = console.begin(unequal_severity=True, costs_available=True)
+    plain, wide = (console.get(f"{path}?item=costs{more}").text for more in ("", "&columns=abstain"))
+    assert "value-0-3" not in plain
+    assert 'name="value-0-3"' in wide
+    console.send(path, "answers", field="costs", **filled("costs"))
+    assert 'name="value-2-3" value="0.5"' in console.get(f"{path}?item=costs").text

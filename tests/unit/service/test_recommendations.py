@@ -1,0 +1,171 @@
+"""Recommendations of a task over HTTP: attached from an interview or a document, with consequences for the head."""
+
+import json
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tests.unit.design.interviews import ALL_ALIKE
+from tests.unit.service.conftest import CLASS_NAMES, Service, calibration, png
+from tests.unit.service.conftest import COSTS as OLD_COSTS
+from tests.unit.service.test_admin import eventually
+from tests.unit.service.test_interviews import ANSWERS, COSTS, started
+from tests.unit.service.test_operations import error_of
+
+PATH = "/v1/admin/tasks/skin/recommendations"
+FINGERPRINT = {"number_of_classes": 3} | ANSWERS
+BALANCED = {"number_of_classes": 3, **ALL_ALIKE}
+"""Recommends BA and AUROC, and rests on no costs."""
+
+
+def attached(service: Service, **body: Any) -> dict[str, Any]:
+    answer = service.client.post(PATH, json=body)
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def actions(service: Service) -> list[str]:
+    return [entry.action for entry in service.store.audit.list()]
+
+
+def test_the_outcome_of_an_interview_is_attached_with_its_costs(service: Service) -> None:
+    interview = started(service, task="skin", answers=ANSWERS)
+    thresholds = [
+        {"metric": "EC", "value": 0.5, "by": "estimate"},
+        {"metric": "TPR", "value": 0.8, "class_index": 2},
+    ]
+    found = attached(service, interview=interview["id"], thresholds=thresholds)
+    assert (found["task"], found["version"], found["created_by"]) == ("skin", 1, "admin-token")
+    assert found["labels"] == ["EC", "TPR", "AUROC"]
+    assert [threshold["by"] for threshold in found["thresholds"]] == ["estimate", "interval"]
+    assert found["costs"] == COSTS
+    assert (found["model"], found["head_version"]) == (None, None)
+    assert service.client.get("/v1/admin/tasks").json()["tasks"][0]["costs"] == COSTS
+    assert service.client.get("/v1/admin/models/linear").json()["heads"] == {"*": 1}
+    kept = {name: value for name, value in found.items() if name not in ("costs", "model", "head_version")}
+    assert service.client.get(f"{PATH}/current").json() == service.client.get(f"{PATH}/1").json() == kept
+    assert {"recommendations.attach", "tasks.costs"} <= set(actions(service))
+
+
+def test_a_document_and_a_fingerprint_are_attached(service: Service) -> None:
+    first = attached(service, fingerprint=BALANCED)
+    assert first["labels"] == ["BA", "AUROC"]
+    assert first["costs"] == OLD_COSTS
+    second = attached(service, fingerprint=BALANCED, choices={"DG3.3": "TPR"})
+    assert second["labels"] == ["BA", "TPR", "AUROC"]
+    third = attached(service, recommendation=second["recommendation"]["document"], expected_version=2)
+    assert third["recommendation"] == second["recommendation"]
+    listed = service.client.get(PATH).json()["recommendations"]
+    assert [(one["version"], one["labels"]) for one in listed] == [
+        (1, ["BA", "AUROC"]),
+        (2, ["BA", "TPR", "AUROC"]),
+        (3, ["BA", "TPR", "AUROC"]),
+    ]
+    assert service.client.get(f"{PATH}/current").json()["version"] == 3
+
+
+def test_the_head_is_fitted_anew_for_costs_and_prevalences(service: Service) -> None:
+    found = attached(service, fingerprint=FINGERPRINT, refit_head=True)
+    assert (found["model"], found["head_version"]) == ("linear@1", 2)
+    head = service.client.get("/v1/admin/models/linear/heads/2").json()["head"]
+    assert head["costs"] == COSTS
+    assert head["assumed_prevalence"] == pytest.approx([0.7, 0.2, 0.1])
+    assert head["class_names"] == list(CLASS_NAMES)
+    assert head["provenance"] | {"calibration_digest": ""} == {
+        "calibration_digest": "",
+        "origin": "recommendation",
+        "model": "linear@1",
+        "task": "skin",
+        "recommendation": 1,
+    }
+    assert head["provenance"]["calibration_digest"] == calibration().digest
+    eventually(lambda: service.client.post("/v1/predict", content=png()).json()["head_version"] == 2)
+    again = attached(service, fingerprint=BALANCED, refit_head=True)
+    assert again["head_version"] == 3
+    head = service.client.get("/v1/admin/models/linear/heads/3").json()["head"]
+    assert head["costs"] == COSTS
+    assert head["assumed_prevalence"] == pytest.approx([0.7, 0.2, 0.1]), "no other class mix was stated"
+
+
+def test_without_a_model_or_a_calibration_set_nothing_is_refitted_and_nothing_attached(
+    service: Service,
+) -> None:
+    service.store.tasks.add("fresh", CLASS_NAMES, OLD_COSTS, actor="test")
+    body = {"fingerprint": FINGERPRINT, "refit_head": True}
+    for prepare in (lambda: None, lambda: promote_uncalibrated(service)):
+        prepare()
+        refused = service.client.post("/v1/admin/tasks/fresh/recommendations", json=body)
+        assert (refused.status_code, error_of(refused)["field"]) == (409, "refit_head")
+    assert "calibration set" in error_of(refused)["message"]
+    assert service.client.get("/v1/admin/tasks/fresh/recommendations").json() == {"recommendations": []}
+    assert "recommendations.attach" not in actions(service)
+
+
+def promote_uncalibrated(service: Service) -> None:
+    """A model that has a head, but no calibration set."""
+    model = service.store.models.add("fresh", "bare", kind="external", actor="test")
+    head = replace(service.store.heads.get("linear", 1).head, provenance={})
+    service.store.heads.publish(model.reference, head, environment=None, actor="test")
+    service.store.models.promote(model.reference, actor="test")
+
+
+def test_what_does_not_fit_is_refused_and_changes_nothing(service: Service) -> None:
+    kept = attached(service, fingerprint=BALANCED)["recommendation"]["document"]
+    changed = json.loads(json.dumps(kept).replace('"BA"', '"XY"'))
+    interview = started(service, task="skin")
+    elsewhere = started(service, answers={"number_of_classes": 2})
+    service.store.tasks.add("other", ["a", "b"], [[0, 1], [1, 0]], actor="test")
+    foreign = started(service, task="other")
+    turned = started(service, class_names=list(reversed(CLASS_NAMES)))
+    cases: list[tuple[dict[str, Any], int, str]] = [
+        ({}, 422, "body"),
+        ({"interview": interview["id"], "fingerprint": BALANCED}, 422, "body"),
+        ({"interview": interview["id"], "choices": {"DG3.3": "TPR"}}, 422, "body"),
+        ({"interview": "7"}, 422, "interview"),
+        ({"interview": str(UUID(int=7))}, 404, "interview"),
+        ({"interview": interview["id"]}, 409, "class_scores_available"),
+        ({"interview": elsewhere["id"]}, 409, "class_scores_available"),
+        ({"interview": foreign["id"]}, 422, "interview"),
+        ({"interview": turned["id"]}, 422, "interview"),
+        ({"recommendation": {"steps": []}}, 422, "recommendation.method_version"),
+        ({"recommendation": changed}, 422, "recommendation"),
+        ({"recommendation": kept | {"method_version": 99}}, 422, "recommendation"),
+        ({"fingerprint": {"colour": 1}}, 422, "fingerprint.colour"),
+        ({"fingerprint": {"number_of_classes": 3}}, 422, "class_scores_available"),
+        ({"fingerprint": BALANCED | {"number_of_classes": 4}}, 422, "number_of_classes"),
+        ({"fingerprint": BALANCED, "choices": {"DG9": "AC"}}, 422, "choices"),
+        ({"fingerprint": BALANCED, "expected_version": 0}, 409, "expected_version"),
+        ({"fingerprint": BALANCED, "refit_head": True, "expected_version": 7}, 409, "expected_version"),
+        ({"fingerprint": FINGERPRINT | {"costs": [row[:3] for row in COSTS]}}, 409, "costs"),
+        ({"fingerprint": BALANCED, "thresholds": [{"metric": "AC", "value": 0.9}]}, 422, "thresholds"),
+        ({"fingerprint": BALANCED, "thresholds": [{"metric": "BA"}]}, 422, "thresholds.0.value"),
+        (
+            {"fingerprint": BALANCED, "thresholds": [{"metric": "AUROC", "value": 0.9, "class_index": 3}]},
+            422,
+            "thresholds",
+        ),
+        (
+            {"fingerprint": BALANCED, "thresholds": [{"metric": "BA", "value": 1e300}]},
+            422,
+            "thresholds.0.value",
+        ),
+    ]
+    for body, status, field in cases:
+        refused = service.client.post(PATH, json=body)
+        assert (refused.status_code, error_of(refused)["field"]) == (status, field), (body, refused.text)
+    assert len(service.client.get(PATH).json()["recommendations"]) == 1
+    assert service.client.get("/v1/admin/models/linear").json()["heads"] == {"*": 1}
+    assert service.client.get("/v1/admin/tasks").json()["tasks"][0]["costs"] == OLD_COSTS
+
+
+def test_tasks_and_versions_that_are_not_there(service: Service) -> None:
+    missing = service.client.get(f"{PATH}/current")
+    assert (missing.status_code, error_of(missing)["field"]) == (404, "version")
+    assert PATH in error_of(missing)["mend"]
+    for path in (f"{PATH}/1", "/v1/admin/tasks/nothing/recommendations", f"{PATH}/0", f"{PATH}/newest"):
+        answer = service.client.get(path)
+        assert answer.status_code == (422 if path[-1] in "0t" else 404), path
+    unknown = service.client.post("/v1/admin/tasks/nothing/recommendations", json={"fingerprint": BALANCED})
+    assert (unknown.status_code, error_of(unknown)["field"]) == (404, "task")
