@@ -15,9 +15,11 @@ from lifelong.commands import (
     initialise,
     models,
     processes,
+    recommend,
     settings,
     tasks,
     tokens,
+    validate,
 )
 from lifelong_core.errors import LifelongError
 
@@ -40,6 +42,8 @@ for command in (
     tasks.tasks,
     models.models,
     calibrate.calibrate,
+    recommend.recommend,
+    validate.validate,
     adapt.adapt,
     heads.heads,
     tokens.tokens,

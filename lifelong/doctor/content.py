@@ -1,4 +1,4 @@
-"""Checks of what the database refers to: artifacts, heads, the group key."""
+"""Checks of what the database holds or refers to: artifacts, heads, recommendations, the group key."""
 
 import stat
 from collections.abc import Iterator
@@ -40,6 +40,19 @@ def heads(installation: Installation) -> Iterator[Finding]:
             yield warning(f"{reason}; it is not in force anywhere.", "It cannot be rolled back to.")
         total += len(store.heads.list(model.reference))
     yield ok(f"{total} published, {len(registry.heads)} in force.")
+
+
+def recommendations(installation: Installation) -> Iterator[Finding]:
+    """Every recommendation that is attached to a task can be read."""
+    store, total = installation.store, 0
+    for task in store.tasks.list():
+        for attached in store.recommendations.list(task.name):
+            total += 1
+            try:
+                _ = attached.recommendation, attached.thresholds
+            except LifelongError as error:
+                yield failure(error.message, error.mend or "Attach it again.")
+    yield ok(f"{total} attached.")
 
 
 def group_key(installation: Installation) -> Iterator[Finding]:

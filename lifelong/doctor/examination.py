@@ -17,6 +17,7 @@ CHECKS: dict[str, Check] = {
     "retention": database.retention,
     "artifacts": content.artifacts,
     "heads": content.heads,
+    "recommendations": content.recommendations,
     "group key": content.group_key,
     "spool": machine.spool,
     "disk space": machine.disks,

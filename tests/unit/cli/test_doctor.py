@@ -33,6 +33,7 @@ from lifelong_core.store import (
 )
 from lifelong_core.store.engine import Database
 from lifelong_core.store.spool import Spool
+from tests.unit.store.design_samples import recommendation
 from tests.unit.store.samples import CLASSES, COSTS, calibration, cycle, head
 
 DATA = Path("lifelong-data")
@@ -235,6 +236,15 @@ def test_damaged_heads(store: Store):
             store, sa.update(tables.heads).where(tables.heads.c.version == version).values(document=edited)
         )
         expect("heads", status, f"head {version}", words)
+
+
+def test_a_damaged_recommendation(store: Store):
+    store.recommendations.attach("lesions", recommendation(), actor="tests")
+    acknowledge(store)
+    expect("recommendations", "ok", "1 attached")
+    edited = sa.func.replace(tables.recommendations.c.document, "AUROC", "AUPRC")
+    update(store, sa.update(tables.recommendations).values(document=edited))
+    expect("recommendations", "failure", "recommendation 1 of lesions is damaged", "backup")
 
 
 def test_a_group_key_that_is_gone_or_read_by_others(store: Store):

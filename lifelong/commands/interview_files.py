@@ -1,0 +1,124 @@
+"""Files of `lifelong recommend`: where an interview stands, answers for scripts, and labelled data."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lifelong.commands.adaptation_inputs import naming
+
+if TYPE_CHECKING:
+    from lifelong_core.design import Interview, Proposal
+
+DEFAULT_STATE = "recommendation-interview.json"
+"""In the working directory, where nobody says otherwise."""
+
+
+def load_interview(path: Path) -> "Interview | None":
+    """The interview that a file holds; None where there is no such file."""
+    from lifelong_core.design import Interview
+    from lifelong_core.errors import InvalidInputError
+
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read ({error.strerror}).", field="--state") from error
+    with naming(path, InvalidInputError):
+        return Interview.from_json(content)
+
+
+def write_text(path: Path, text: str, *, field: str) -> None:
+    """Put a text in the place of what a file held; after an interruption the file holds one or the other."""
+    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.store.files import write_whole
+
+    try:
+        write_whole(path, f"{text}\n".encode())
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be written ({error.strerror}).", field=field) from error
+
+
+def read_answers(path: Path, class_names: Sequence[str] | None) -> "Interview":
+    """The interview that an answers file describes: answers by field or item, choices and class names.
+
+    Names that the file gives go before those that are given here.
+
+    It is YAML or JSON: items with their answers, or `answers`, `choices` and `class_names`; a fingerprint, an interview
+    or a recommendation will do as well. An answer is a value, or what one would type.
+    """
+    import yaml
+
+    from lifelong_core.design import start_interview
+    from lifelong_core.errors import InvalidInputError
+
+    try:
+        document: Any = yaml.safe_load(path.read_bytes())
+    except (OSError, yaml.YAMLError, RecursionError) as error:
+        raise InvalidInputError(f"{path} is no readable YAML or JSON file.", field="--answers") from error
+    if not isinstance(document, Mapping):
+        raise InvalidInputError(
+            f"{path} holds no answers.", field="--answers", mend="For example: FP2.6: argmax"
+        )
+    with naming(path, InvalidInputError):
+        names, answers = _parts({str(key): value for key, value in document.items()})
+        return with_texts(start_interview(class_names=names or class_names), answers)
+
+
+def _parts(document: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Class names, and all answers and choices."""
+    names = document.pop("class_names", None)
+    inner = next((key for key in ("fingerprint", "answers") if isinstance(document.get(key), Mapping)), None)
+    answers = dict(document if inner is None else document[inner])
+    answers.pop("schema_version", None)
+    choices = document.get("choices") or {}
+    if inner is not None and isinstance(choices, Mapping):
+        answers |= choices
+    return names, {str(item): value for item, value in answers.items() if value is not None}
+
+
+def with_texts(interview: "Interview", answers: Mapping[str, Any]) -> "Interview":
+    """The interview with answers that may be values or what a person types; guides are decided."""
+    from lifelong_core.design import parse_answer
+    from lifelong_core.design.fingerprint import field_of
+    from lifelong_core.design.loading import the_method
+
+    method = the_method()
+    guides = {guide.id for guide in method.guides}
+    given: dict[str, object] = {}
+    for item, value in answers.items():
+        if item in guides:
+            given[item] = value
+            continue
+        question = method.question(field_of(item))
+        text = _as_text(value)
+        names = interview.class_names
+        given[question.field] = value if text is None else parse_answer(question, text, class_names=names)
+    return interview.with_answers(given)
+
+
+def _as_text(value: object) -> str | None:
+    """What a person would type for a value that is a text, or a mapping from classes; None for others."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {number}" for name, number in value.items())
+    return None
+
+
+def read_proposals(path: Path, prevalence: Sequence[float] | None) -> dict[str, "Proposal"]:
+    """What the labelled data of an npz file say about the questions, by field."""
+    from lifelong.commands.labelled_files import read_outputs
+    from lifelong_core.design import propose_answers
+    from lifelong_core.errors import InvalidInputError
+
+    data = read_outputs(path)
+    with naming(path, InvalidInputError):
+        found = propose_answers(
+            data.labels,
+            probabilities=data.scores,
+            decisions=data.decisions,
+            groups=data.groups,
+            target_prevalence=prevalence,
+        )
+    return {proposal.field: proposal for proposal in found}

@@ -1,0 +1,246 @@
+"""What the interview looks like in a terminal; plain text where it is none."""
+
+import io
+import sys
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console, RenderableType
+
+    from lifelong_core.design import Contradiction, Interview, Question
+    from lifelong_core.design.recommendation import GuideOutcome
+    from lifelong_core.errors import InvalidInputError
+
+WIDEST = 100
+"""Longer lines are hard to read."""
+
+LONGEST_SHOWN = 24
+"""Characters of an answer that stands in a hint."""
+
+MOST_CLASSES_TOLD = 3
+"""With more classes, costs are not told one by one."""
+
+POLARITY = {"pro": "+", "con": "-", "neutral": " "}
+
+HINTS = {
+    "yes_no": "y/n",
+    "count": "a number, or the names: benign, malignant",
+    "number": "a number, such as 0.1 or 10 %",
+    "class": "a class",
+    "class_values": "a number for each class",
+    "matrix": "a row for each true class: 0, 1; 9, 0",
+    "text": "a word",
+}
+
+
+def terminal(*, err: bool = False) -> "Console":
+    """Standard output, or standard error, with lines that can be read."""
+    from rich.console import Console
+
+    stream = sys.stderr if err else sys.stdout
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")  # a terminal that lacks a character shows ? in its place
+    console = Console(stderr=err, highlight=False)
+    console.width = min(console.width, WIDEST)
+    return console
+
+
+class InterviewScreen:
+    """Prints questions and reads what is typed."""
+
+    def __init__(self, *, err: bool) -> None:
+        self._err = err
+        self._console = terminal(err=err)
+
+    def welcome(self, state: "Path", kept: "Interview | None") -> None:
+        """Where answers are kept, and whether this goes on with some."""
+        if kept is None:
+            self.say(f"Each answer is kept in {state} at once: stop whenever you like, and run this again.")
+        else:
+            answered = kept.progress.answered
+            self.say(
+                f"Going on with {state}, where {answered} questions are answered; --restart begins anew."
+            )
+
+    def read(self, hint: str) -> str:
+        """A line that was typed, without blanks around it.
+
+        Raises:
+            click.Abort: there is no more input, or Ctrl-C.
+        """
+        text = click.style("> ", fg="cyan", bold=True)
+        self.say(f"{hint}  |  b back  ? more  a answers  s stop", "dim")
+        return str(
+            click.prompt(text, default="", show_default=False, prompt_suffix="", err=self._err)
+        ).strip()
+
+    def hint(self, question: "Question") -> str:
+        """How to answer a question."""
+        return f"1-{len(question.answers)}" if question.kind == "choice" else HINTS[question.kind]
+
+    def enter(self, interview: "Interview", question: "Question", suggested: object) -> str:
+        """What Enter alone would answer."""
+        from lifelong_core.design import format_answer
+
+        shown = format_answer(question, suggested, class_names=interview.class_names)
+        return f"Enter: {shown}" if len(shown) <= LONGEST_SHOWN else "Enter: as above"
+
+    def say(self, text: str, style: str = "") -> None:
+        """A sentence, taken literally."""
+        from rich.text import Text
+
+        self._console.print(Text(text, style=style))
+
+    def problem(self, error: "InvalidInputError") -> None:
+        """What was not understood, and how to say it."""
+        message = error.message[0].upper() + error.message[1:]
+        self.say(f"{message} {error.mend or ''}".rstrip(), "yellow")
+
+    def question(
+        self, interview: "Interview", question: "Question", suggested: object, reason: str | None
+    ) -> None:
+        """A question with its example, why it matters, and the answers to pick from."""
+        from rich.text import Text
+
+        from lifelong_core.design import format_answer
+
+        progress = interview.progress
+        at_least = "" if progress.certain == progress.possible else "at least "
+        done = f"{progress.answered} answered, {at_least}{progress.certain} to go"
+        self._console.print()
+        self._console.rule(Text(f"{question.id}  ·  {done}"), align="left", style="dim")
+        self.say(question.question, "bold")
+        rows = [("Example", question.example), ("Why it matters", question.pitfall)]
+        names = interview.class_names
+        if names is not None and question.kind in ("class", "class_values", "matrix"):
+            rows.append(("Classes", ", ".join(f"{k} {name}" for k, name in enumerate(names))))
+        if suggested is not None:
+            shown = format_answer(question, suggested, class_names=names)
+            rows.append(("So far", shown) if reason is None else ("Proposed", f"{shown} - {reason}"))
+        self._rows(rows)
+        if question.kind in ("choice", "yes_no"):
+            self._options((option.label, option.meaning) for option in question.answers)
+
+    def understood(self, interview: "Interview", question: "Question") -> None:
+        """An answer as it was read, where that is not plain from what was typed."""
+        from lifelong_core.design import format_answer
+
+        value = getattr(interview.fingerprint, question.field)
+        if value is None or question.kind in ("yes_no", "count", "text"):
+            return
+        self.say(f"  = {format_answer(question, value, class_names=interview.class_names)}", "green")
+        called = interview.class_labels
+        is_told = question.kind == "matrix" and len(value) == len(called) <= MOST_CLASSES_TOLD
+        if is_told and len(value[0]) >= len(called):
+            self._rows(
+                ("", f"{called[true]} taken for {called[decided]} costs {value[true][decided]:g}")
+                for true in range(len(called))
+                for decided in range(len(called))
+                if decided != true
+            )
+
+    def explain(self, question: "Question | None") -> None:
+        """All that is known about a question, and what can be typed."""
+        if question is not None:
+            from lifelong_core.design.loading import the_method
+
+            method = the_method()
+            follow = [method.question(field).question for field in question.follow_ups]
+            about = {
+                "Item": f"{question.id}, {question.name}",
+                "Asked": question.asked_when,
+                "May lead to": " ".join(follow),
+                "Source": question.source,
+            }
+            self._rows((label, text) for label, text in about.items() if text)
+        self._rows(
+            [
+                ("b", "withdraws the last answer and asks again"),
+                ("a", "lists the answers so far"),
+                (
+                    "c FP2.6",
+                    "asks a question again: name its item, shown above each question and in the list",
+                ),
+                ("s", "saves and quits; so does Ctrl-C"),
+            ]
+        )
+
+    def answers(self, interview: "Interview", among: "Container[str] | None" = None) -> None:
+        """What was answered and decided so far; `among`: only these."""
+        from lifelong_core.design import format_answer
+        from lifelong_core.design.loading import the_method
+
+        rows: list[tuple[str, str]] = []
+        for field in interview.fingerprint.given():
+            question = the_method().question(field)
+            value = getattr(interview.fingerprint, field)
+            if among is None or field in among:
+                shown = format_answer(question, value, class_names=interview.class_names)
+                rows.append((question.id, f"{question.name}: {shown}"))
+        rows += [
+            (guide, ", ".join(options))
+            for guide, options in interview.choices.items()
+            if among is None or guide in among
+        ]
+        self._rows(rows or [("", "Nothing yet.")])
+
+    def recommendation(self, interview: "Interview") -> None:
+        """What the interview led to."""
+        from lifelong.commands.recommendation_text import print_recommendation
+
+        print_recommendation(self._console, interview.recommendation(), interview.class_names)
+
+    def contradiction(self, interview: "Interview", contradiction: "Contradiction") -> None:
+        """Answers that cannot all be meant, and what can be done."""
+        self._console.print()
+        self._console.rule("These answers do not go together", align="left", style="yellow")
+        self.say(contradiction.explanation, "bold")
+        self.answers(interview, contradiction.answers)
+        self.say("Which of them shall change?")
+        self._options((mend.text, "") for mend in contradiction.mends)
+
+    def choice(self, guide: "GuideOutcome") -> None:
+        """A guide that a person has to decide, with the arguments for and against each option."""
+        self._console.print()
+        self._console.rule(f"{guide.guide}  ·  a choice of yours", align="left", style="dim")
+        self.say(guide.title, "bold")
+        self.say(guide.why)
+        for number, option in enumerate(guide.options, start=1):
+            marks = ["default"] if option == guide.default else []
+            marks += ["chosen so far"] if option in guide.chosen else []
+            self.say(f"  {number}  {option}  {', '.join(marks)}".rstrip(), "bold")
+            self._rows(
+                [
+                    (POLARITY[argument.polarity], argument.text)
+                    for argument in guide.arguments
+                    if argument.option == option
+                ],
+                indent=5,
+            )
+        if guide.several:
+            self.say("Several are possible: 1, 3")
+
+    def _rows(self, rows: "Iterable[tuple[str, str]]", indent: int = 2) -> None:
+        self._grid(((label, text) for label, text in rows), ("dim", ""), indent)
+
+    def _options(self, options: "Iterable[tuple[str, str]]") -> None:
+        numbered = ((str(number), *option) for number, option in enumerate(options, start=1))
+        self._grid(numbered, ("cyan", "bold", ""), 2)
+
+    def _grid(self, rows: Iterable[tuple[str, ...]], styles: tuple[str, ...], indent: int) -> None:
+        from rich.padding import Padding
+        from rich.table import Table
+        from rich.text import Text
+
+        grid = Table.grid(padding=(0, 2))
+        for style in styles:
+            grid.add_column(style=style, overflow="fold")
+        for row in rows:
+            cells: list[RenderableType] = [Text(cell) for cell in row]
+            grid.add_row(*cells)
+        self._console.print(Padding(grid, (0, 0, 0, indent)))

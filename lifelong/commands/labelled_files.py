@@ -1,0 +1,61 @@
+"""Labelled outputs of a model, as `recommend` and `validate` read them from npz files."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lifelong.commands.adaptation_inputs import naming
+
+METADATA = "metadata_"
+"""Arrays of these names say what else is known of each sample."""
+
+
+@dataclass(frozen=True)
+class LabelledOutputs:
+    """The arrays of one file; None for those that it lacks."""
+
+    labels: Any
+    probabilities: Any = None
+    logits: Any = None
+    decisions: Any = None
+    groups: Any = None
+    metadata: dict[str, Any] | None = None
+
+    @property
+    def scores(self) -> Any:
+        """The probabilities, from logits where only these are there; None where neither is."""
+        from lifelong_core.design.validation.outputs import softmax
+
+        return self.probabilities if self.logits is None else softmax(self.logits.astype(float))
+
+
+def read_outputs(path: Path) -> LabelledOutputs:
+    """The labels of an npz file with whatever else it holds.
+
+    Raises:
+        InvalidInputError: no npz file, no labels, logits of another shape, or both logits and probabilities.
+    """
+    from lifelong_core.deploy.npz import read_npz
+    from lifelong_core.errors import InvalidInputError
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read ({error.strerror}).") from error
+    optional = ("probabilities", "logits", "decisions", "groups")
+    with naming(path, InvalidInputError):
+        found = read_npz(content, ("labels",), optional, prefix=METADATA, field="npz")
+        if "logits" in found and "probabilities" in found:
+            raise InvalidInputError(
+                "it holds logits and probabilities.", field="npz", mend="Give one of them."
+            )
+        logits = found.get("logits")
+        if logits is not None and (logits.ndim != 2 or not logits.size or logits.dtype.kind not in "biuf"):
+            raise InvalidInputError(
+                f"expected numbers of shape (N, C), got {logits.dtype} of shape {logits.shape}.",
+                field="logits",
+            )
+    metadata = {
+        name.removeprefix(METADATA): found.pop(name) for name in list(found) if name.startswith(METADATA)
+    }
+    return LabelledOutputs(**found, metadata=metadata or None)

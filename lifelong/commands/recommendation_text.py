@@ -1,0 +1,148 @@
+"""A recommendation as a person reads it in the terminal."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lifelong_core.design import Recommendation, RecommendedMetric, Step
+    from lifelong_core.design.recommendation import GuideOutcome
+
+CONFIDENCE = {
+    "stated": "as the source states",
+    "forced": "the only reading of the source without contradictions",
+    "inferred": "concluded from the source, which does not say so itself",
+    "not_in_source": "our proposal; no source says so",
+}
+
+DECIDED = {"person": "you decided", "answers": "by your answers", "default": "by default", "nobody": "open"}
+
+
+def print_recommendation(
+    console: "Console", recommendation: "Recommendation", class_names: Sequence[str] | None
+) -> None:
+    """The metrics, why these and no others, warnings, and advice."""
+    from rich.text import Text
+
+    from lifelong_core.design.validation.metric_labels import labelled_metrics
+
+    console.print()
+    console.rule("Recommended metrics", align="left", style="bold")
+    _metrics(console, recommendation, class_names)
+    for step in recommendation.steps:
+        _step(console, step)
+    _list(
+        console,
+        "Say much the same",
+        (f"{' and '.join(w.metrics)}: {w.statement}" for w in recommendation.warnings),
+    )
+    _list(console, "How to apply them", (advice.advice for advice in recommendation.advice))
+    shown = (display.replace("_", " ") for display in recommendation.displays)
+    _list(console, "Show beside them", shown)
+    _list(console, "Answers that nothing depended on", (item.item for item in recommendation.unused))
+    labels = ", ".join(label for label, _ in labelled_metrics(recommendation))
+    console.print()
+    console.print(Text("In short: ", style="bold") + Text(labels or "no metric", style="bold green"))
+
+
+def _metrics(console: "Console", recommendation: "Recommendation", class_names: Sequence[str] | None) -> None:
+    """One row for each metric: what it is, and with what it is computed."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from lifelong_core.design.validation.metric_labels import labelled_metrics
+    from lifelong_core.metrics import METRICS
+
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("metric", no_wrap=True)
+    table.add_column("what it says", overflow="fold")
+    for label, metric in labelled_metrics(recommendation):
+        card = METRICS[metric.metric]
+        better = "Higher" if card.orientation == "up" else "Lower"
+        facts = ". ".join([f"{better} is better", *_details(metric, class_names)])
+        said = Text(f"{card.name}. ", style="bold") + Text(f"{card.meaning} {facts}.", style="not bold")
+        table.add_row(Text(label, style="bold green"), said)
+    console.print(table)
+
+
+def _details(metric: "RecommendedMetric", names: Sequence[str] | None) -> Iterator[str]:
+    parameters = dict(metric.parameters)
+    if metric.target_class is not None:
+        yield f"For {_class_name(metric.target_class, names)}"
+    elif metric.per_class:
+        yield "For each class"
+    if "costs" in parameters:
+        yield f"Costs {_rows(parameters['costs'])}"
+    if "prevalence" in parameters:
+        yield f"At the class shares {_rows([parameters['prevalence']])}"
+    if metric.class_weights is not None:
+        yield f"Weights of the classes {_rows([metric.class_weights])}"
+
+
+def _class_name(index: int, names: Sequence[str] | None) -> str:
+    return names[index] if names is not None and index < len(names) else f"class {index}"
+
+
+def _rows(matrix: object) -> str:
+    rows: Sequence[Sequence[float]] = matrix  # type: ignore[assignment]
+    return "; ".join(", ".join(f"{value:g}" for value in row) for row in rows)
+
+
+def _step(console: "Console", step: "Step") -> None:
+    """What one subprocess recommends and rejects, and why."""
+    from rich.text import Text
+
+    labels = ", ".join(metric.label for metric in step.metrics)
+    console.print()
+    title = step.title[0].upper() + step.title[1:]
+    console.print(Text(f"{title}: ", style="bold") + Text(labels or "none", style="green" if labels else ""))
+    if step.metrics or step.guides or step.action is not None:
+        because = "; ".join(f"{entry.name}: {entry.label}" for entry in step.path)
+        _line(console, "because", f"{because}.")
+        _line(console, "how sure", f"{CONFIDENCE[step.confidence]} ({step.source})")
+    for note in step.notes:
+        _line(console, "note", note)
+    for guide in step.guides:
+        _line(console, guide.guide, _decision(guide))
+    for metrics, reason in _rejections(step):
+        _line(console, "left out", f"{metrics}: {reason}")
+
+
+def _decision(guide: "GuideOutcome") -> str:
+    chosen = ", ".join(guide.chosen) or f"one of {', '.join(guide.options)}"
+    return f"{guide.title}: {chosen}, {DECIDED[guide.decided_by]}. {guide.why}"
+
+
+def _rejections(step: "Step") -> Iterator[tuple[str, str]]:
+    """The rejected metrics, those with the same reason together."""
+    reasons: dict[str, list[str]] = {}
+    for rejected in step.rejected:
+        guide = next((item.guide for item in step.guides if rejected.reason.startswith(item.guide)), None)
+        reason = rejected.reason if guide is None else f"see {guide} above."
+        reasons.setdefault(reason, []).append(rejected.metric)
+    for reason, metrics in reasons.items():
+        yield ", ".join(metrics), reason
+
+
+def _list(console: "Console", title: str, items: Iterator[str]) -> None:
+    from rich.text import Text
+
+    lines = list(items)
+    if not lines:
+        return
+    console.print()
+    console.print(Text(title, style="bold"))
+    for line in lines:
+        _line(console, "-", line)
+
+
+def _line(console: "Console", label: str, text: str) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(min_width=2 if label == "-" else 10)
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(f"  {label}", style="dim"), Text(text))
+    console.print(grid)

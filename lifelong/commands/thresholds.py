@@ -1,0 +1,53 @@
+"""Acceptance thresholds as they are typed: LABEL=VALUE, or LABEL[CLASS]=VALUE."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lifelong_core.design import AcceptanceThreshold
+
+THRESHOLD = re.compile(r"(?P<label>.+?)(?:\[(?P<name>[^\]]+)\])?\s*=\s*(?P<value>[^=()]+)")
+
+
+def parse_threshold(text: str, class_names: Sequence[str] | None) -> "AcceptanceThreshold":
+    """A threshold for the worse end of the interval.
+
+    Raises:
+        InvalidInputError: no label, no number, or no such class.
+    """
+    from lifelong_core.design import AcceptanceThreshold
+    from lifelong_core.errors import InvalidInputError
+
+    found = THRESHOLD.fullmatch(text.strip())
+    number = None if found is None else _number(found["value"].strip())
+    if found is None or number is None:
+        raise InvalidInputError(
+            f"expected a metric and the value that it has to reach, got {text[:80]!r}.",
+            field="--threshold",
+            mend="For example BA=0.8, TNR@(TPR=0.95)=0.7, or AUROC[malignant]=0.9 for one class.",
+        )
+    return AcceptanceThreshold(
+        metric=found["label"], value=number, class_index=_class_index(found["name"], class_names)
+    )
+
+
+def _class_index(name: str | None, class_names: Sequence[str] | None) -> int | None:
+    from lifelong_core.errors import InvalidInputError
+
+    if name is None:
+        return None
+    if class_names is not None and name in class_names:
+        return list(class_names).index(name)
+    if name.isdecimal():
+        return int(name[:9])
+    raise InvalidInputError(f"there is no class {name[:80]!r}.", field="--threshold")
+
+
+def _number(text: str) -> float | None:
+    """A number that a metric may have, also in per cent; None for anything else."""
+    from lifelong_core.arrays import LARGEST_NUMBER
+    from lifelong_core.design.answer_texts import parse_number
+
+    number = parse_number(text)
+    return number if number is not None and abs(number) <= LARGEST_NUMBER else None

@@ -1,0 +1,268 @@
+"""`lifelong validate`: the recommended metrics of models on labelled data, here and without a service."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lifelong.commands.adaptation_inputs import naming
+from lifelong.commands.common import open_store
+from lifelong.commands.interview_files import write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lifelong.commands.labelled_files import LabelledOutputs
+    from lifelong_core.design import (
+        AcceptanceThreshold,
+        ModelComparison,
+        ModelOutputs,
+        Recommendation,
+        ValidationResult,
+    )
+
+existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+file = click.Path(dir_okay=False, path_type=Path)
+
+NOT_ACCEPTED = 3
+"""Exit code where thresholds are not reached."""
+
+HISTORY = re.compile(rb'"history"\s*:')
+"""A field that only interviews have."""
+
+
+@click.command(short_help="The recommended metrics on labelled data.")
+@click.argument("data", type=existing_file, required=False)
+@click.option(
+    "--recommendation", type=existing_file, help="What `lifelong recommend` wrote: --output, or --state."
+)
+@click.option("--task", help="Take recommendation, class names and thresholds from this task.")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="A model's labelled data; repeat to compare.",
+)
+@click.option(
+    "--cut-offs",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="npz with labels and outputs of other samples, on which cut-offs are chosen; one for each model.",
+)
+@click.option("--classes", help="Names of the classes in the order of the scores, separated by commas.")
+@click.option(
+    "--threshold",
+    "thresholds",
+    multiple=True,
+    metavar="LABEL=VALUE",
+    help="What a model has to reach, e.g. BA=0.8; repeatable. LABEL[CLASS]=VALUE for one class.",
+)
+@click.option("--replicates", type=int, default=1000, show_default=True, help="Resampled data sets.")
+@click.option("--level", type=float, default=0.95, show_default=True, help="Coverage of the intervals.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--html", type=file, help="Write a report to look at and to print.")
+@click.option("--output", type=file, help="Write the result here, as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def validate(data: Path | None, **options: Any) -> None:
+    """Compute the recommended metrics on DATA, with intervals; several --model are compared.
+
+    DATA is an npz file with labels (N,) and probabilities or logits (N, C), or decisions (N,) with -1 for no valid
+    output; perhaps groups (N,) and arrays metadata_KEY (N,) by which subgroups are reported. Of several models, groups
+    and metadata are those of the first file.
+
+    \b
+    Examples:
+      lifelong validate test.npz --recommendation found.json --threshold BA=0.8 --html report.html
+      lifelong validate --task lesions --model old=old.npz --model new=new.npz
+    It exits with 3 where thresholds are given and no model reaches all of them, by the worse end of the interval.
+    """
+    files = _files(data, options["models"])
+    recommendation, names, thresholds = _judged_by(options)
+    found = _found(recommendation, names, thresholds, files, options)
+    _deliver(found, options)
+    if thresholds and not _accepted(found):
+        raise click.exceptions.Exit(NOT_ACCEPTED)
+
+
+def _files(data: Path | None, models: "Sequence[str]") -> dict[str, Path]:
+    """Labelled data by the name of the model."""
+    files = {} if data is None else {data.stem: data}
+    for text in models:
+        name, file = _named_file(text, "--model")
+        if name is None or name in files:
+            raise click.UsageError(f"--model takes a name of its own for each file, got {text!r}.")
+        files[name] = file
+    if not files:
+        raise click.UsageError("give labelled data: DATA, or --model NAME=FILE.")
+    return files
+
+
+def _named_file(text: str, option: str) -> tuple[str | None, Path]:
+    if Path(text).is_file():
+        return None, Path(text)
+    name, _, path = text.partition("=")
+    if not Path(path).is_file():
+        raise click.UsageError(f"{option}: there is no file {path or text!r}.")
+    return name.strip() or None, Path(path)
+
+
+def _judged_by(
+    options: dict[str, Any],
+) -> "tuple[Recommendation, tuple[str, ...] | None, list[AcceptanceThreshold]]":
+    """The recommendation, class names, and thresholds: of the files and options, else of the task."""
+    from lifelong.commands.thresholds import parse_threshold
+    from lifelong_core.errors import InvalidInputError
+
+    if (options["recommendation"] is None) == (options["task"] is None):
+        raise click.UsageError("give either --recommendation or --task.")
+    names: tuple[str, ...] | None = None
+    attached_thresholds: list[AcceptanceThreshold] = []
+    if options["task"] is not None:
+        with open_store() as store:
+            names = tuple(store.tasks.get(options["task"]).class_names)
+            attached = store.recommendations.current(options["task"])
+        if attached is None:
+            raise InvalidInputError(
+                f"{options['task']} has no recommendation.",
+                field="--task",
+                mend=f"Attach one: lifelong recommend --attach {options['task']}.",
+            )
+        recommendation, attached_thresholds = attached.recommendation, list(attached.thresholds)
+    else:
+        recommendation, names = _read_recommendation(options["recommendation"])
+    if options["classes"] is not None:
+        names = tuple(name.strip() for name in options["classes"].split(","))
+    given = [parse_threshold(text, names) for text in options["thresholds"]]
+    return recommendation, names, given or attached_thresholds
+
+
+def _read_recommendation(path: Path) -> "tuple[Recommendation, tuple[str, ...] | None]":
+    """A recommendation, or that of an interview, which knows the names of the classes as well."""
+    from lifelong_core.design import Interview, Recommendation
+    from lifelong_core.errors import InvalidInputError
+
+    content = path.read_bytes()
+    with naming(path, InvalidInputError):
+        if HISTORY.search(content):
+            interview = Interview.from_json(content)
+            return interview.recommendation(), interview.class_names
+        return Recommendation.from_json(content), None
+
+
+def _found(
+    recommendation: "Recommendation",
+    names: tuple[str, ...] | None,
+    thresholds: "list[AcceptanceThreshold]",
+    files: dict[str, Path],
+    options: dict[str, Any],
+) -> "ValidationResult | ModelComparison":
+    from lifelong.commands.labelled_files import read_outputs
+    from lifelong_core.design import compare
+    from lifelong_core.design import validate as validate_one
+
+    read = {name: read_outputs(path) for name, path in files.items()}
+    first = next(iter(read.values()))
+    _check_same_samples(read)
+    outputs = _outputs(read, _cut_offs(list(files), options["cut_offs"]))
+    setting: dict[str, Any] = {
+        "groups": first.groups,
+        "metadata": first.metadata,
+        "class_names": names,
+        "thresholds": thresholds,
+        "replicates": options["replicates"],
+        "level": options["level"],
+        "rng": options["seed"],
+    }
+    if len(outputs) > 1:
+        return compare(recommendation, first.labels, outputs, **setting)
+    ((name, only),) = outputs.items()
+    return validate_one(
+        recommendation,
+        first.labels,
+        probabilities=only.probabilities,
+        logits=only.logits,
+        decisions=only.decisions,
+        cut_off_data=only.cut_off_data,
+        name=name,
+        **setting,
+    )
+
+
+def _check_same_samples(read: "dict[str, LabelledOutputs]") -> None:
+    """Models are compared on the same samples, in the same order."""
+    import numpy as np
+
+    from lifelong_core.errors import InvalidInputError
+
+    first = next(iter(read.values()))
+    for name, data in read.items():
+        if not np.array_equal(data.labels, first.labels):
+            raise InvalidInputError(
+                f"the labels of {name} are others than those of {next(iter(read))}.",
+                field="--model",
+                mend="Give the outputs of all models on the same samples, in the same order.",
+            )
+
+
+def _cut_offs(models: list[str], given: "Sequence[str]") -> dict[str, Path]:
+    """The file on which each model's cut-offs are chosen, by its name."""
+    files: dict[str, Path] = {}
+    for text in given:
+        named, path = _named_file(text, "--cut-offs")
+        name = models[0] if named is None and len(models) == 1 else named
+        if name not in models or name in files:
+            raise click.UsageError("--cut-offs takes NAME=FILE with the name of a model, once for each.")
+        files[name] = path
+    return files
+
+
+def _outputs(read: "dict[str, LabelledOutputs]", cut_offs: dict[str, Path]) -> "dict[str, ModelOutputs]":
+    from lifelong.commands.labelled_files import read_outputs
+    from lifelong_core.design import ModelOutputs
+
+    others = {name: read_outputs(path) for name, path in cut_offs.items()}
+    return {
+        name: ModelOutputs(
+            probabilities=data.probabilities,
+            logits=data.logits,
+            decisions=data.decisions,
+            cut_off_data=(others[name].labels, others[name].scores) if name in others else None,
+        )
+        for name, data in read.items()
+    }
+
+
+def _accepted(found: "ValidationResult | ModelComparison") -> bool:
+    """Whether some model reaches every threshold."""
+    return any(result.accepted for result in results_of(found))
+
+
+def results_of(found: "ValidationResult | ModelComparison") -> "list[ValidationResult]":
+    """That of each model."""
+    from lifelong_core.design import ValidationResult
+
+    return [found] if isinstance(found, ValidationResult) else list(found.results.values())
+
+
+def _deliver(found: "ValidationResult | ModelComparison", options: dict[str, Any]) -> None:
+    from lifelong.commands.interview_screen import terminal
+    from lifelong.commands.validation_text import print_comparison, print_validation
+    from lifelong_core.design import ValidationResult
+    from lifelong_core.design.report import comparison_html, validation_html
+
+    alone = isinstance(found, ValidationResult)
+    if options["as_json"]:
+        click.echo(found.to_json())
+    elif alone:
+        print_validation(terminal(), found)
+    else:
+        print_comparison(terminal(), found)
+    if options["output"] is not None:
+        write_text(options["output"], found.to_json(), field="--output")
+        click.echo(f"The result is in {options['output']}.", err=options["as_json"])
+    if options["html"] is not None:
+        page = validation_html(found) if alone else comparison_html(found)
+        write_text(options["html"], page, field="--html")
+        click.echo(f"The report is in {options['html']}.", err=options["as_json"])

@@ -1,0 +1,115 @@
+"""A validation as a person reads it in the terminal."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from lifelong_core.design.report.words import better, interval_in_words, number, of, percent
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lifelong_core.design import (
+        AcceptanceOutcome,
+        MetricValue,
+        ModelComparison,
+        ModelRank,
+        ValidationResult,
+    )
+
+MOST_CLASSES = 12
+"""Of a metric per class no more values are printed."""
+
+VERDICT = {True: ("reached", "green"), False: ("missed", "red"), None: ("undecided", "yellow")}
+
+
+def print_validation(console: "Console", result: "ValidationResult") -> None:
+    """The metrics with their intervals, what they have to reach, and what speaks against trusting them."""
+    from rich.table import Table
+    from rich.text import Text
+
+    what = f"{result.samples:,} samples" + (f" of {result.cases:,} groups" if result.groups else "")
+    console.print(Text(result.name, style="bold") + Text(f"  {what}", style="dim"))
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for column in ("metric", "of", f"value ({100 * result.level:g} % interval)", "better"):
+        table.add_column(column, overflow="fold")
+    for label in result.labels:
+        for value in _shown(result, label):
+            summing_up = value is result.value(label)
+            cells = (label if summing_up else "", of(value, result.class_names), interval_in_words(value))
+            table.add_row(*(Text(cell) for cell in (*cells, better(value.orientation) if summing_up else "")))
+    console.print(table)
+    adjusted = result.adjusted_expected_cost
+    if adjusted is not None:
+        said = interval_in_words(adjusted.adjusted)
+        console.print(Text(f"At the class shares of use a decision costs {said} on average."))
+    for outcome in result.acceptance:
+        word, colour = VERDICT[outcome.passed]
+        judged = Text(f"{word} ", style=f"bold {colour}")
+        console.print(
+            judged + Text(f"{_judged(outcome, result.class_names)}: {outcome.why}", style="not bold")
+        )
+    _cautions(console, [*_reasons(result), *result.warnings])
+
+
+def _judged(outcome: "AcceptanceOutcome", names: Sequence[str]) -> str:
+    """The metric of a threshold, and of which class."""
+    wanted = outcome.threshold
+    return wanted.metric if wanted.class_index is None else f"{wanted.metric} of {names[wanted.class_index]}"
+
+
+def print_comparison(console: "Console", comparison: "ModelComparison") -> None:
+    """The models in the order of each metric, and of all together."""
+    for result in comparison.results.values():
+        print_validation(console, result.model_copy(update={"warnings": ()}))
+        console.print()
+    for ranking in comparison.rankings:
+        title = f"By {ranking.label}, {better(ranking.orientation)} is better"
+        _ranks(console, title, "value", ranking.models, ranking.reason)
+    schemes = {"rank_then_mean": "mean rank", "mean_then_rank": "mean value"}
+    for overall in (comparison.rank_then_mean, comparison.mean_then_rank):
+        title = f"By all of {', '.join(overall.labels)}, by {schemes[overall.scheme]}"
+        _ranks(console, title, schemes[overall.scheme], overall.models, "no metric counts here")
+    _cautions(console, comparison.warnings)
+
+
+def _shown(result: "ValidationResult", label: str) -> "list[MetricValue]":
+    return [value for value in result.values if value.label == label][: MOST_CLASSES + 1]
+
+
+def _reasons(result: "ValidationResult") -> list[str]:
+    """Why values are undefined, and how many are not printed."""
+    reasons = [
+        f"{value.label} of {of(value, result.class_names)} is not defined: {value.reason}."
+        for label in result.labels
+        for value in _shown(result, label)
+        if value.reason is not None
+    ]
+    hidden = len(result.values) - sum(len(_shown(result, label)) for label in result.labels)
+    return [*reasons, *([f"{hidden} values are not shown; --json has them."] if hidden else [])]
+
+
+def _ranks(
+    console: "Console", title: str, score: str, models: "Iterable[ModelRank]", reason: str | None
+) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(Text(title, style="bold"))
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 2))
+    for column in ("place", "model", score, "place (interval)", "best in"):
+        table.add_column(column, overflow="fold")
+    for model in models:
+        places = f"{model.mean_rank:.2f} ({model.low:g} to {model.high:g})"
+        cells = (f"{model.rank:g}", model.model, number(model.score), places, percent(model.best))
+        table.add_row(*(Text(cell) for cell in cells))
+    if table.row_count:
+        console.print(table)
+    else:
+        console.print(Text(f"  {reason}"))
+
+
+def _cautions(console: "Console", warnings: Iterable[str]) -> None:
+    from rich.text import Text
+
+    for warning in warnings:
+        console.print(Text(f"Caution: {warning}", style="yellow"))

@@ -1,0 +1,363 @@
+"""`lifelong recommend` as a person types, and as a script calls it."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from lifelong.cli import cli
+from lifelong.commands.common import open_store
+from lifelong_core.design import Interview, Recommendation, recommend
+from lifelong_core.errors import InvalidInputError
+from tests.unit.design.test_next_questions import SCREENING
+
+STATE = "recommendation-interview.json"
+
+TYPED = [
+    "benign, malignant", "y", "reach", "sens", "malignant", "95 %", "y", "y", "y", "0 1; 20 0", "1", "n", "y",
+    "patient", "n",
+]  # fmt: skip
+"""What a person answers for a screening task."""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ask(*typed: str, options: tuple[str, ...] = (), status: int = 0) -> Result:
+    text = "".join(f"{line}\n" for line in typed)
+    result = CliRunner().invoke(cli, ["recommend", *options], input=text, catch_exceptions=False)
+    assert result.exit_code == status, result.output
+    return result
+
+
+def kept() -> Interview:
+    return Interview.from_json(Path(STATE).read_text())
+
+
+def script(answers: object, *options: str, status: int = 0) -> Result:
+    Path("answers.yaml").write_text(json.dumps(answers))
+    return ask(options=("--answers", "answers.yaml", *options), status=status)
+
+
+def written(path: str = "found.json") -> Recommendation:
+    return Recommendation.from_json(Path(path).read_text())
+
+
+def test_a_screening_task_gets_its_metrics_with_the_reasons():
+    said = ask(*TYPED, options=("--output", "found.json")).stdout
+    assert "In short: EC, TNR@(TPR=0.95), AP" in said
+    for part in (
+        "How will a score become a decision when the algorithm is used?",
+        "0 benign, 1 malignant",
+        "malignant taken for benign costs 20",
+        "left out AC, BA, MCC: It counts every mix-up alike",
+        "Weighted Cohen's kappa or expected cost: EC, by default.",
+        "resample whole",
+    ):
+        assert part in said
+    assert written().fingerprint == kept().fingerprint
+    assert written().fingerprint.model_dump(exclude_none=True) == {"schema_version": 1, **SCREENING}
+    assert max(len(line) for line in said.splitlines()) <= 100
+
+
+def test_it_goes_on_where_it_was_left():
+    said = ask(*TYPED[:5], "s").stdout
+    assert f"Your answers are in {STATE}" in said
+    assert len(kept().history) == 4
+    said = ask(*TYPED[5:]).stdout
+    assert "Going on" in said
+    assert "In short" in said
+    assert "Going on" not in ask("s", options=("--restart",)).stdout
+    assert kept().history == ()
+
+
+def test_the_end_of_the_input_loses_nothing():
+    ask(*TYPED[:7], status=1)
+    assert len(kept().history) == 6
+    assert "In short" in ask(*TYPED[7:]).stdout
+
+
+def test_going_back_proposes_what_was_answered():
+    said = ask(*TYPED[:3], "b", "", "b", "3", "s").stdout
+    assert "reach a target" in said
+    assert "So far" in said
+    assert kept().fingerprint.decision_rule == "argmax"
+    assert "nothing to go back to" in ask("b", "s", options=("--restart",)).stdout
+
+
+def test_questions_are_explained_and_mistakes_too():
+    said = ask("?", "one", "3", "perhaps", "", "s").stdout
+    for part in (
+        "thesis sections 2.3.1 and 4.1.3",
+        "Expected a whole number, got 'one'",
+        "Expected yes or no, got 'perhaps'",
+        "Please answer",
+    ):
+        assert part in said
+    assert kept().fingerprint.number_of_classes == 3
+
+
+def test_an_answer_can_be_changed_at_any_time():
+    said = ask(*TYPED, "a", "c FP2.6.target_value", "0.9", "c FP9", "what", "").stdout
+    assert "Target value: 0.95" in said
+    assert "there is no item" in said.lower()
+    assert "In short: EC, TNR@(TPR=0.9), AP" in said
+
+
+def test_a_choice_can_be_made_otherwise():
+    said = ask(*TYPED, "c DG2.1", "wck", "c DG9.9", "c DG2.2", "").stdout
+    assert "chosen so far" in said
+    assert "DG2.2 is no choice" in said
+    assert "In short: WCK" in said
+    assert kept().choices == {"DG2.1": ("WCK",)}
+    assert "In short: EC" in ask("b", "").stdout
+
+
+def test_a_contradiction_is_explained_at_once_and_mended():
+    said = ask("5", "y", "1", "9", "2", "b", "s").stdout
+    assert "These answers do not go together" in said
+    assert "one cut-off on one score" in said
+    assert "number from 1 to 2" in said
+    assert kept().fingerprint.number_of_classes is None
+
+
+def test_costs_of_other_classes_are_explained_and_lose_nothing():
+    typed = [*TYPED[:8], "y", "0 1 1; 1 0 1; 1 1 0", "s"]
+    said = ask(*typed).stdout
+    assert "These answers do not go together" in said
+    assert len(kept().fingerprint.costs) == 3
+
+
+def test_a_name_of_several_words_is_no_command():
+    ask("y", "reach", "sens", "s phase", "s", options=("--classes", "g1 phase,s phase"))
+    assert kept().fingerprint.target_class == 1
+
+
+def test_what_no_source_decides_is_asked_with_its_arguments():
+    answers = [
+        "benign,malignant", "y", "3", "n", "n", "y", "y", "y", "3", "n", "n", "n",
+    ]  # fmt: skip
+    said = ask(*answers, "7", "mcc", "F_beta", "").stdout
+    assert "a choice of yours" in said
+    assert "-  Blind to predictive values" in said
+    assert "number from 1 to 3" in said
+    assert "In short: MCC, F_beta (beta=1.0), AUROC, AP" in said
+
+
+def test_data_propose_answers_to_be_confirmed():
+    np.savez(
+        "data.npz",
+        labels=np.repeat([0, 1], [90, 10]),
+        logits=np.random.default_rng(0).normal(size=(100, 2)),
+        groups=np.arange(100) // 2,
+    )
+    options = ("--data", "data.npz", "--prevalence", "0.99,0.01")
+    said = ask("", "", "3", "n", "n", "", options=options, status=1).stdout
+    assert "Each sample has 2 scores." in said
+    assert "The class shares are 0.9, 0.1" in said
+    found = kept().fingerprint
+    assert (found.number_of_classes, found.class_scores_available) == (2, True)
+    assert found.prevalences_representative is False
+    assert found.dependent_cases is None
+    Path(STATE).unlink()
+    ask("s", options=(*options, "--yes"))
+    assert kept().fingerprint.dependent_cases is True
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {**SCREENING, "class_names": ["benign", "malignant"]},
+        {"class_names": ["benign", "malignant"], "answers": SCREENING},
+        {
+            "class_names": ["benign", "malignant"],
+            "answers": {
+                **{
+                    name: value for name, value in SCREENING.items() if name not in ("decision_rule", "costs")
+                },
+                "FP2.6": "reach a target",
+                "FP2.5.4.costs": "0 1; 20 0",
+                "target_class": "malignant",
+                "target_value": "95 %",
+            },
+        },
+    ],
+)
+def test_a_script_gives_all_answers(document):
+    said = script(document, "--output", "found.json").stdout
+    assert ">" not in said
+    assert "For malignant" in said
+    assert [metric.label for metric in written().metrics] == ["EC", "TNR@(TPR=0.95)", "AP"]
+    assert not Path(STATE).exists()
+
+
+def test_choices_and_earlier_documents_are_answers_as_well():
+    script({"answers": SCREENING, "choices": {"DG2.1": "WCK"}}, "--output", "found.json")
+    assert written().metrics[0].metric == "WCK"
+    again = ask(options=("--answers", "found.json", "--json")).stdout
+    assert Recommendation.from_json(again) == written()
+
+
+def test_json_is_alone_on_standard_output():
+    result = ask(*TYPED, options=("--json",))
+    assert Recommendation.from_json(result.stdout) == recommend(kept().fingerprint)
+    assert "Which class is the one" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"decision_rule": None, "costs": None}, "FP2.6 (decision_rule)"),
+        ({"target_value": 2}, "target_value: answers.yaml: expected a number of at most 1, got 2."),
+        ({"FP5.1": "perhaps"}, "expected yes or no"),
+        ({"surprise": 1}, "there is no item 'surprise'"),
+        ({"DG2.1": "BA"}, "DG2.1 offers one of WCK, EC"),
+        ({"costs": [[0, 1], [1, 0]]}, "contradict each other"),
+        (
+            {"class_names": ["a", "b", "c"], "number_of_classes": 2, "target_class": "malignant"},
+            "none of the classes",
+        ),
+        (
+            {
+                "costs": None,
+                "decision_rule": "argmax",
+                "unequal_severity": False,
+                "unequal_interest": False,
+                "class_imbalance": True,
+                "imbalance_compensation": True,
+                "predictive_values": "unclear",
+            },
+            "these choices are yours: DG2.3 (BA or MCC or NEC)",
+        ),
+    ],
+)
+def test_a_script_is_told_what_is_missing_or_wrong(changes, said):
+    with pytest.raises(InvalidInputError) as caught:
+        script({**SCREENING, **changes})
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff\xfe"])
+def test_a_file_without_answers_is_refused(content):
+    Path("answers.yaml").write_bytes(content)
+    with pytest.raises(InvalidInputError, match="answers"):
+        ask(options=("--answers", "answers.yaml"))
+
+
+def test_a_damaged_state_is_not_overwritten():
+    Path(STATE).write_text('{"history": ["FP2.6"]}')
+    with pytest.raises(InvalidInputError, match=STATE):
+        ask("2")
+    assert Path(STATE).read_text() == '{"history": ["FP2.6"]}'
+
+
+def test_a_state_that_cannot_be_kept_is_said_before_anything_is_asked(folder):
+    (folder / "file").touch()
+    with pytest.raises(InvalidInputError, match="cannot be read") as caught:
+        ask("2", options=("--state", "file/state.json"))
+    assert caught.value.field == "--state"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--threshold", "BA=0.8"),
+        ("--yes",),
+        ("--prevalence", "0.9,0.1"),
+        ("--answers", "answers.yaml", "--restart"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options):
+    Path("answers.yaml").touch()
+    assert "Error" in ask(options=options, status=2).stderr
+
+
+def test_names_must_fit_the_answers():
+    with pytest.raises(InvalidInputError, match="3 names, but the answers say 2 classes"):
+        script(SCREENING, "--classes", "a,b,c")
+    assert "For malignant" in script(SCREENING, "--classes", "benign,malignant").stdout
+
+
+def test_classes_in_another_order_are_refused(installed):
+    """Else costs and the class of interest would be turned round."""
+    named = {**SCREENING, "class_names": ["benign", "malignant"]}
+    with pytest.raises(InvalidInputError, match="benign, malignant here, and malignant, benign there"):
+        script(named, "--classes", "malignant,benign")
+    installed("tasks", "add", "lesions", "--classes", "malignant,benign")
+    with pytest.raises(InvalidInputError, match="benign, malignant here, and malignant, benign there"):
+        installed("recommend", "--answers", "answers.yaml", "--attach", "lesions")
+    with pytest.raises(InvalidInputError, match="a, b here, and malignant, benign there"):
+        installed("recommend", "--classes", "a,b", "--attach", "lesions")
+
+
+def test_a_risk_proposes_costs_until_it_changes():
+    typed = [*TYPED[:2], "4", "y", "y", "1", "malignant", "10 %", "n", "y"]
+    said = ask(*typed, "c FP2.6", "", "c DG3.2.risk_threshold", "20 %", "", "s").stdout
+    assert "Enter: 0, 1; 9, 0" in said
+    assert "Enter: 0, 1; 4, 0" in said
+    assert kept().fingerprint.costs == ((0, 1), (4, 0))
+
+
+def test_it_is_attached_to_a_task(installed):
+    installed("tasks", "add", "lesions", "--classes", "benign,malignant")
+    Path("answers.yaml").write_text(json.dumps({**SCREENING, "target_class": "malignant"}))
+    arguments = ("recommend", "--answers", "answers.yaml", "--attach", "lesions")
+    limits = ("--threshold", "TNR@(TPR=0.95)=40 %", "--threshold", "AP[malignant]=0.5")
+    assert "Recommendation 1 is attached to lesions with 2 thresholds." in installed(*arguments, *limits)
+    with open_store() as store:
+        attached = store.recommendations.current("lesions")
+        assert store.tasks.get("lesions").costs.tolist() == [[0, 1], [20, 0]]
+    found = [(item.metric, item.value, item.class_index) for item in attached.thresholds]
+    assert found == [("TNR@(TPR=0.95)", 0.4, None), ("AP", 0.5, 1)]
+    for wrong in ("AP", "=1", "AP=high", "AP=nan", "AP=1e200", "AP[benine]=0.5"):
+        with pytest.raises(InvalidInputError) as caught:
+            installed(*arguments, "--threshold", wrong)
+        assert caught.value.field == "--threshold"
+
+
+def test_a_terminal_is_enough(folder):
+    """A real terminal: a person types, is interrupted, and finds the answers again."""
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "lifelong", "recommend"]
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "xterm"}
+    with subprocess.Popen(
+        command,
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+    ) as process:
+        os.close(follower)
+        said = b""
+        typed = [b"benign, malignant\n", b"y\n", b"3\n", b"\x04"]
+        while True:
+            try:
+                said += os.read(leader, 65536)
+            except OSError:
+                break
+            if said.count(b"\n") and said.rstrip().endswith(b"\x1b[0m") and typed:
+                os.write(leader, typed.pop(0))
+        assert process.wait() == 1
+    os.close(leader)
+    assert kept().fingerprint.decision_rule == "argmax"
+    assert f"Your answers are in {STATE}" in said.decode()
+
+
+def test_a_terminal_without_unicode_is_enough_as_well():
+    command = [sys.executable, "-m", "lifelong", "recommend", "--classes", "gutartig,bösartig"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, input=b"y\ns\n", env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"How will a score become a decision" in done.stdout
+    assert kept().class_names == ("gutartig", "bösartig")

@@ -1,0 +1,230 @@
+"""`lifelong validate` on files, as a person and a build job call it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from lifelong.cli import cli
+from lifelong.commands.common import open_store
+from lifelong_core.design import (
+    AcceptanceThreshold,
+    ModelComparison,
+    ProblemFingerprint,
+    ValidationResult,
+    recommend,
+    start_interview,
+    validate,
+)
+from lifelong_core.errors import InvalidInputError
+from tests.unit.design.interviews import ALL_ALIKE
+from tests.unit.design.test_next_questions import SCREENING
+
+QUICK = ("--replicates", "50")
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch) -> None:
+    """A recommendation, an interview, and the outputs of a good and of a poor model on the same samples."""
+    monkeypatch.chdir(tmp_path)
+    Path("found.json").write_text(recommend(ProblemFingerprint(**SCREENING)).to_json())
+    interview = start_interview(class_names=["benign", "malignant"], answers=SCREENING)
+    Path("interview.json").write_text(interview.to_json())
+    rng = np.random.default_rng(0)
+    labels = np.arange(200) % 2
+    shared = {"labels": labels, "groups": np.arange(200) // 4, "metadata_scanner": np.repeat(["A", "B"], 100)}
+    for name, signal in (("good", 3.0), ("poor", 0.5), ("tuning", 3.0)):
+        score = signal * (2 * labels - 1) + rng.normal(size=200)
+        logits = np.stack([np.zeros(200), score], axis=1)
+        np.savez(f"{name}.npz", logits=logits, **shared)
+    np.savez("other.npz", labels=1 - labels, logits=logits)
+
+
+def run(*options: str, status: int = 0) -> Result:
+    result = CliRunner().invoke(cli, ["validate", *QUICK, *options], catch_exceptions=False)
+    assert result.exit_code == status, result.output
+    return result
+
+
+def test_the_recommended_metrics_are_printed_with_intervals():
+    said = run("good.npz", "--recommendation", "interview.json").stdout
+    assert said.startswith("good  200 samples of 50 groups\n")
+    for part in ("EC", "TNR@(TPR=0.95)", "AP", "malignant", "95 % interval", "↓ lower"):
+        assert part in said
+    assert "Caution: The cut-offs of TNR@(TPR=0.95) were chosen on a random half" in said.replace("\n", " ")
+    assert "class 1" in run("good.npz", "--recommendation", "found.json").stdout
+
+
+def test_it_is_what_the_library_computes():
+    printed = run(
+        "good.npz", "--recommendation", "found.json", "--json", "--level", "0.9", "--seed", "3"
+    ).stdout
+    with np.load("good.npz") as data:
+        expected = validate(
+            recommend(ProblemFingerprint(**SCREENING)),
+            data["labels"],
+            logits=data["logits"],
+            groups=data["groups"],
+            metadata={"scanner": data["metadata_scanner"]},
+            replicates=50,
+            level=0.9,
+            rng=3,
+            name="good",
+        )
+    assert ValidationResult.from_json(printed) == expected
+
+
+def test_thresholds_decide_how_it_ends():
+    options = ("--recommendation", "interview.json")
+    passed = run("good.npz", *options, "--threshold", "AP[malignant]=50 %").stdout
+    assert "reached AP of malignant: " in passed, passed
+    missed = run("poor.npz", *options, "--threshold", "AP=0.9", "--threshold", "EC=5", status=3).stdout
+    assert "missed AP" in missed
+    assert "reached EC" in missed
+
+
+def test_models_are_compared():
+    models = ("--model", "poor=poor.npz", "--model", "good=good.npz")
+    options = ("--recommendation", "found.json", "--output", "compared.json")
+    # one that is good enough is enough
+    said = run(*models, *options, "--html", "page.html", "--threshold", "AP=0.9").stdout
+    assert "By AP, ↑ higher is better" in said
+    assert "By all of EC, TNR@(TPR=0.95), AP, by mean rank" in said
+    compared = ModelComparison.from_json(Path("compared.json").read_text())
+    assert [model.model for model in compared.rank_then_mean.models] == ["good", "poor"]
+    assert "<html" in Path("page.html").read_text()
+    run(*models, *options, "--threshold", "AP=1.01", status=3)
+
+
+def test_cut_offs_are_chosen_on_other_samples():
+    result = run("good.npz", "--recommendation", "found.json", "--cut-offs", "tuning.npz", "--json").stdout
+    assert ValidationResult.from_json(result).value("TNR@(TPR=0.95)").cut_off.chosen_on == "other_data"
+    models = ("--model", "a=good.npz", "--model", "b=poor.npz", "--recommendation", "found.json")
+    tuning = ("--cut-offs", "a=tuning.npz", "--cut-offs", "b=poor.npz")
+    compared = ModelComparison.from_json(run(*models, *tuning, "--json").stdout)
+    cut_offs = [one.value("TNR@(TPR=0.95)").cut_off for one in compared.results.values()]
+    assert [cut_off.chosen_on for cut_off in cut_offs] == ["other_data"] * 2
+    assert cut_offs[0].threshold != cut_offs[1].threshold
+    with pytest.raises(InvalidInputError, match="for all or for none"):
+        run(*models, *tuning[:2])
+
+
+def test_files_may_lie_in_folders_with_any_name():
+    """As those of partitions by day do."""
+    Path("day=1").mkdir()
+    for name in ("good", "tuning"):
+        Path(f"{name}.npz").rename(f"day=1/{name}.npz")
+    options = ("--recommendation", "found.json", "--json")
+    result = run("--model", "net=day=1/good.npz", "--cut-offs", "day=1/tuning.npz", *options).stdout
+    found = ValidationResult.from_json(result)
+    assert (found.name, found.value("TNR@(TPR=0.95)").cut_off.chosen_on) == ("net", "other_data")
+
+
+def test_a_word_of_an_answer_makes_no_interview_of_a_recommendation():
+    answers = ProblemFingerprint(**{**SCREENING, "grouping_variable": "history"})
+    Path("found.json").write_text(recommend(answers).to_json())
+    assert "TNR@(TPR=0.95)" in run("good.npz", "--recommendation", "found.json").stdout
+
+
+def test_a_report_is_written_beside_json():
+    result = run("good.npz", "--recommendation", "found.json", "--json", "--html", "page.html")
+    json.loads(result.stdout)
+    assert "The report is in page.html" in result.stderr
+    assert "TNR@(TPR=0.95)" in Path("page.html").read_text()
+
+
+def test_a_value_that_is_undefined_says_why():
+    np.savez("ones.npz", labels=np.ones(20, int), probabilities=np.tile([0.3, 0.7], (20, 1)))
+    said = run("ones.npz", "--recommendation", "interview.json", "--cut-offs", "tuning.npz").stdout
+    assert "not defined" in said
+    assert "Caution: TNR@(TPR=0.95) of malignant is not defined" in said
+
+
+def test_many_classes_are_not_all_printed():
+    Path("found.json").write_text(recommend(ProblemFingerprint(number_of_classes=30, **ALL_ALIKE)).to_json())
+    labels = np.arange(90) % 30
+    np.savez("many.npz", labels=labels, probabilities=0.5 * np.eye(30)[labels] + 0.5 / 30)
+    said = run("many.npz", "--recommendation", "found.json").stdout
+    assert "18 values are not shown" in said
+    assert "class 11" in said
+    assert said.count("class 12") == 1  # in a caution
+
+
+def test_a_task_knows_what_its_models_are_judged_by(installed):
+    installed("tasks", "add", "lesions", "--classes", "benign,malignant")
+    with pytest.raises(InvalidInputError, match="has no recommendation") as caught:
+        installed("validate", *QUICK, "good.npz", "--task", "lesions")
+    assert "lifelong recommend --attach lesions" in caught.value.mend
+    with open_store() as store:
+        store.recommendations.attach(
+            "lesions",
+            recommend(ProblemFingerprint(**SCREENING)),
+            thresholds=[AcceptanceThreshold(metric="AP", value=0.99)],
+            actor="me",
+        )
+    said = installed("validate", *QUICK, "poor.npz", "--task", "lesions", status=3)
+    assert "malignant" in said
+    assert "missed AP" in said
+    assert "reached AP" in installed(
+        "validate", *QUICK, "poor.npz", "--task", "lesions", "--threshold", "AP=0.1"
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("good.npz",),
+        ("--recommendation", "found.json"),
+        ("good.npz", "--recommendation", "found.json", "--task", "lesions"),
+        ("good.npz", "--recommendation", "found.json", "--model", "good=poor.npz"),
+        ("--recommendation", "found.json", "--model", "good.npz"),
+        ("--recommendation", "found.json", "--model", "a=missing.npz"),
+        ("good.npz", "--recommendation", "found.json", "--cut-offs", "a=tuning.npz"),
+        (
+            "good.npz",
+            "--recommendation",
+            "found.json",
+            "--cut-offs",
+            "tuning.npz",
+            "--cut-offs",
+            "good=tuning.npz",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options):
+    assert "Error" in run(*options, status=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("found.json", "--recommendation", "found.json"), "expected an npz file"),
+        (("good.npz", "--recommendation", "good.npz"), "this is not JSON"),
+        (("nolabels.npz", "--recommendation", "found.json"), "lacks this array"),
+        (("both.npz", "--recommendation", "found.json"), "logits and probabilities"),
+        (("good.npz", "--recommendation", "found.json", "--cut-offs", "flat.npz"), "of shape (2,)"),
+        (("good.npz", "--recommendation", "found.json", "--cut-offs", "words.npz"), "expected numbers"),
+        (("good.npz", "--recommendation", "found.json", "--threshold", "BA=0.5"), "'BA' is not recommended"),
+        (("good.npz", "--recommendation", "found.json", "--threshold", "AP[c]=0.5"), "no class 'c'"),
+        (("good.npz", "--recommendation", "found.json", "--classes", "a,b,c"), "expected 2 different names"),
+        (
+            ("--recommendation", "found.json", "--model", "a=good.npz", "--model", "b=other.npz"),
+            "the labels of b are others than those of a",
+        ),
+        (
+            ("good.npz", "--recommendation", "found.json", "--html", "missing/../found.json/x"),
+            "cannot be written",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named(options, said):
+    np.savez("nolabels.npz", logits=np.zeros((2, 2)))
+    np.savez("flat.npz", labels=[0, 1], logits=[0.1, 0.2])
+    np.savez("words.npz", labels=[0, 1], logits=[["high", "low"], ["low", "high"]])
+    np.savez("both.npz", labels=[0, 1], logits=np.zeros((2, 2)), probabilities=np.full((2, 2), 0.5))
+    with pytest.raises(InvalidInputError) as caught:
+        run(*options)
+    assert said in str(caught.value)
