@@ -65,7 +65,7 @@ class Arm:
 
 def measure_overhead(kind: str, server: PostgreSQL, *, is_quick: bool) -> dict[str, Any]:
     """Both services run at once and are measured by turns, so that each pair of figures comes from the same machine."""
-    repeats, seconds = (2, 1.5) if is_quick else (12, 10.0)
+    repeats, seconds = (2, 1.5) if is_quick else (8, 6.0)
     figures: dict[str, Any] = {}
     with both_services(kind, server) as (services, logged_rows):
         for is_keyed in (False, True):

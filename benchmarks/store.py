@@ -1,10 +1,11 @@
 """What the prediction log costs, on both databases, and what it takes away from the service.
 
-    python -m benchmarks.store [--json] [--quick]
+    python -m benchmarks.store [--json] [--quick] [--part log|cycle|service ...]
 
 - One writer: commit latency and rows/s at 1, 8 and 32 rows per transaction. Every row is one request of one prediction
   with 8 classes; `keyed` rows carry a request id of their own.
 - Two processes that write keyed rows at once, as fast as they can; SQLite also with `log_durability = "power"`.
+- A monitor's cycle over 1,000,000 logged rows of 168 hours, whose summaries it keeps up to date.
 - The service at saturation and at 500 requests/s of /v1/logits, with the log and with the log switched off.
 
 The peer of the first two is the bare driver (sqlite3, psycopg) writing the same bytes into one table without keys, one
@@ -23,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.large_window import measure_cycles, show_cycles
 from benchmarks.log_overhead import measure_overhead, show_overhead
 from benchmarks.machine import describe
 from benchmarks.store_writers import SEED, WARM_UP, WRITERS, open_writer, prepare, timed, together
@@ -30,6 +32,8 @@ from tests.databases import KINDS, PostgreSQL
 
 ROWS = (1, 8, 32)
 PROCESSES = 2
+WINDOW, QUICK_WINDOW = 1_000_000, 50_000
+PARTS = ("log", "cycle", "service")
 Figures = dict[str, dict[str, float]]
 
 
@@ -39,18 +43,30 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
     parser.add_argument("--quick", action="store_true", help="a tenth of the transactions, short loads")
+    parser.add_argument(
+        "--part", action="append", choices=PARTS, default=[], help="only this; all by default"
+    )
     options = parser.parse_args()
+    parts = options.part or PARTS
     transactions = 40 if options.quick else 400
     with PostgreSQL() as server:
         one: dict[str, Figures] = {}
         two: dict[str, Figures] = {}
-        for kind in KINDS:
+        for kind in KINDS if "log" in parts else ():
             with fresh(kind, server) as url:
                 one[kind] = one_writer(url, transactions)
             for durability in ("process", "power") if kind == "sqlite" else ("process",):
                 with fresh(kind, server) as url:
                     two[f"{kind} {durability}"] = two_processes(url, durability, transactions)
-        overhead = {kind: measure_overhead(kind, server, is_quick=options.quick) for kind in KINDS}
+        rows, cycles = (QUICK_WINDOW, 3) if options.quick else (WINDOW, 10)
+        large = {
+            kind: measure_cycles(kind, server, rows=rows, cycles=cycles)
+            for kind in (KINDS if "cycle" in parts else ())
+        }
+        overhead = {
+            kind: measure_overhead(kind, server, is_quick=options.quick)
+            for kind in (KINDS if "service" in parts else ())
+        }
     report = {
         "benchmark": "store",
         "transactions": transactions,
@@ -58,9 +74,11 @@ def main() -> None:
         "load_average": os.getloadavg()[0],
         **describe("sqlalchemy", "psycopg", "bentoml"),
         "sqlite": sqlite3.sqlite_version,
-        "peer": "bare sqlite3 / psycopg executemany into one table without keys; the service: itself without the log",
+        "peer": "bare sqlite3 / psycopg executemany into one table without keys; the cycle: its window summarised from"
+        " the rows; the service: itself without the log",
         "figures": one,
         "two_processes": two,
+        "cycle": large,
         "service": overhead,
     }
     if options.json:
@@ -126,13 +144,16 @@ def summary(ours: Sequence[float], peer: Sequence[float]) -> dict[str, float]:
 def show(report: dict[str, Any]) -> None:
     print(f"{report['processor']}, {report['cores']} cores, load {report['load_average']:.1f}")
     for title, table in (("one writer", report["figures"]), ("two processes", report["two_processes"])):
-        print(f"{title:34}{'rows/s':>10}{'p50 ms':>9}{'p99 ms':>9}{'peer p50':>10}{'ratio':>7}")
+        if table:
+            print(f"{title:34}{'rows/s':>10}{'p50 ms':>9}{'p99 ms':>9}{'peer p50':>10}{'ratio':>7}")
         for database, cases in table.items():
             for case, one in cases.items():
                 print(
                     f"{database:20}{case:>9} rows{one['rows_per_second']:>10.0f}{one['p50_ms']:>9.2f}"
                     f"{one['p99_ms']:>9.2f}{one['peer_p50_ms']:>10.2f}{one['ratio_p50']:>7.1f}"
                 )
+    for database, figures in report["cycle"].items():
+        show_cycles(database, figures)
     for database, figures in report["service"].items():
         show_overhead(database, figures)
 
