@@ -3,18 +3,14 @@
 `python -m benchmarks.unlogged_service` starts it as `python -m lifelong_service` starts the real one.
 """
 
-import os
 import sys
 from collections.abc import Collection, Sequence
 from typing import Any
 
 from lifelong_core.settings import Settings
 from lifelong_core.store.records import LogEntry
-from lifelong_service.launch import CHECKER, PARENT, command, environment, start_checker
+from lifelong_service.launch import serve
 from lifelong_service.prediction_log import PredictionLog
-
-REAL = "lifelong_service.service:Lifelong"
-UNLOGGED = "benchmarks.unlogged_service:Lifelong"
 
 
 def _append(_: PredictionLog, entries: Sequence[LogEntry]) -> tuple[bool, ...]:
@@ -38,14 +34,7 @@ def __getattr__(name: str) -> Any:
 
 def main() -> None:
     """Start it; does not return."""
-    settings = Settings.load()
-    needed = environment(settings) | {
-        CHECKER: str(start_checker(settings)),
-        PARENT: str(os.getpid()),
-    }
-    arguments = command(settings)
-    arguments[arguments.index(REAL)] = UNLOGGED
-    os.execve(arguments[0], arguments, os.environ | needed)
+    serve(Settings.load(), "benchmarks.unlogged_service:Lifelong")
 
 
 if __name__ == "__main__":

@@ -3,11 +3,10 @@
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import sqlalchemy as sa
 
-from lifelong_core.store import schema
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.audit import AuditLog
 from lifelong_core.store.calibration_sets import CalibrationSets
@@ -31,11 +30,14 @@ from lifelong_core.store.recommendations import Recommendations
 from lifelong_core.store.records import Registry
 from lifelong_core.store.registry import load_registry, read_revision
 from lifelong_core.store.retention import Retention
-from lifelong_core.store.schema import Migration
+from lifelong_core.store.schema import check_schema
 from lifelong_core.store.summaries import Summaries
 from lifelong_core.store.tasks import Tasks
 from lifelong_core.store.tokens import Tokens
 from lifelong_core.store.workers import Workers
+
+if TYPE_CHECKING:
+    from lifelong_core.store.migrating import Migration
 
 
 class Store:
@@ -97,14 +99,14 @@ class Store:
         artifacts = Artifacts(artifacts_url, cache=artifact_cache)
         database = Database(database_url, writer_patience_seconds=patience_seconds, durability=durability)
         try:
-            schema.check_schema(database)
+            check_schema(database)
         except BaseException:
             database.close()
             raise
         return cls(database, artifacts)
 
     @staticmethod
-    def migrate(database_url: str) -> Migration:
+    def migrate(database_url: str) -> "Migration":
         """Make the database's schema, or bring it up to date; harmless to repeat. Makes the folder of a SQLite file.
 
         Returns:
@@ -115,9 +117,11 @@ class Store:
             SchemaError: a newer version of the product made the database.
             UnavailableError: the database does not answer.
         """
+        from lifelong_core.store.migrating import upgrade  # takes a tenth of a second that no start can spare
+
         database = Database(database_url, durability="power")
         try:
-            migration = schema.upgrade(database)
+            migration = upgrade(database)
             with database.write() as connection:
                 align_clock(connection)
             ensure_partitions(database, datetime.now(UTC).date())

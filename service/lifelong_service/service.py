@@ -37,6 +37,7 @@ class Lifelong:
         """Called once, in the parent, before there is any worker: BentoML would restart failing ones for ever."""
         if status := await_checker():
             sys.exit(status)
+        gc.enable()
 
 
 def mount(service: Any, worker_index: int) -> None:

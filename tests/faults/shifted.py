@@ -17,7 +17,6 @@ CLOCK = "FAULTS_CLOCK"
 """Environment variable that names the file; it holds the seconds by which the clock is ahead."""
 SERVICE = (sys.executable, "-m", "tests.faults.shifted", "service")
 MONITOR = (sys.executable, "-m", "tests.faults.shifted", "monitor")
-_REAL = "lifelong_service.service:Lifelong"
 _SHIFTED = "tests.faults.shifted:Lifelong"
 _WHO_ASKS = ("lifelong", "apscheduler")
 """Beginnings of the names of the modules for which the clock is off."""
@@ -103,14 +102,9 @@ def main() -> None:
         shift(_ours())
         sys.exit(run_monitor())
     from lifelong_core.settings import Settings
-    from lifelong_service.launch import CHECKER, PARENT, command, environment, start_checker
+    from lifelong_service.launch import serve
 
-    settings = Settings.load()
-    needed = environment(settings)
-    needed |= {CHECKER: str(start_checker(settings)), PARENT: str(os.getpid())}
-    arguments = command(settings)
-    arguments[arguments.index(_REAL)] = _SHIFTED
-    os.execve(arguments[0], arguments, os.environ | needed)
+    serve(Settings.load(), _SHIFTED)
 
 
 if __name__ == "__main__":

@@ -26,9 +26,9 @@ from lifelong_core.store import (
     Prediction,
     Store,
     identifiers,
+    migrating,
     new_prediction_id,
     register_calibration,
-    schema,
     tables,
 )
 from lifelong_core.store.engine import Database
@@ -165,7 +165,7 @@ def test_settings_that_cannot_be_read(store: Store, monkeypatch: pytest.MonkeyPa
 
 def test_an_older_schema(store: Store):
     database = Database(f"sqlite:///{DATA.resolve()}/lifelong.db")
-    schema.downgrade(database, "0001")
+    migrating.downgrade(database, "0001")
     database.close()
     expect("database", "failure", "lifelong upgrade")
 

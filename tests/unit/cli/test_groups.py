@@ -64,12 +64,12 @@ def test_without_its_key_no_group_is_found(installed: Callable[..., str], tmp_pa
 
 
 def test_an_upgrade_says_what_it_did(installed: Callable[..., str], tmp_path: Path):
-    from lifelong_core.store import schema
+    from lifelong_core.store import migrating
     from lifelong_core.store.engine import Database
 
     assert installed("upgrade").startswith("Nothing to do: the database has the schema of this version, 00")
     database = Database(f"sqlite:///{tmp_path}/lifelong-data/lifelong.db")
-    schema.downgrade(database, "0001")
+    migrating.downgrade(database, "0001")
     database.close()
     assert installed("upgrade").startswith("Upgraded the database from schema 0001 to 00")
     (tmp_path / "lifelong-data" / "lifelong.db").unlink()

@@ -1,6 +1,8 @@
 """What can be known before BentoML starts is said at once, in one line, with a non-zero exit status."""
 
+import gc
 import os
+import runpy
 import socket
 import sqlite3
 import subprocess
@@ -13,7 +15,7 @@ from lifelong_core.errors import ConfigurationError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.registry_cache import RegistryCache
-from lifelong_service import __main__, launch
+from lifelong_service import launch
 
 
 def start(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -130,9 +132,15 @@ def test_the_environment_holds_absolute_paths(tmp_path: Path, monkeypatch: pytes
 
 def test_the_starter_names_itself_as_the_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[dict[str, str]] = []
-    monkeypatch.setattr(os, "execve", lambda _file, _arguments, variables: started.append(variables))
-    monkeypatch.setattr(__main__, "start_checker", lambda _: 1)
-    monkeypatch.setattr(__main__, "check_port", lambda *_: None)
-    monkeypatch.setenv("LIFELONG_DATA_DIRECTORY", str(tmp_path))
-    __main__.main()
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.setattr(runpy, "run_module", lambda *_, **__: started.append(dict(os.environ)))
+    monkeypatch.setattr(launch, "start_checker", lambda _: 1)
+    monkeypatch.setattr(launch, "check_port", lambda *_: None)
+    try:
+        launch.serve(Settings(data_directory=tmp_path))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
     assert started[0][launch.PARENT] == str(os.getpid())
+    assert sys.argv[:3] == ["bentoml", "serve", launch.SERVICE]

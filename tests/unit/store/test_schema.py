@@ -10,9 +10,10 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 
 from lifelong_core.errors import ConfigurationError, SchemaError
-from lifelong_core.store import NewLabel, Scope, Store, partitions, schema, tables
+from lifelong_core.store import NewLabel, Scope, Store, migrating, partitions, schema, tables
 from lifelong_core.store.audit import NUMBERED
 from lifelong_core.store.engine import Database
 from tests import databases
@@ -106,9 +107,9 @@ def test_the_log_is_partitioned_by_day_on_postgresql(database_url: str, kind: st
 def test_migrating_down_leaves_nothing_and_up_again_everything(empty_url: str):
     Store.migrate(empty_url)
     database = Database(empty_url)
-    schema.downgrade(database, "base")
+    migrating.downgrade(database, "base")
     assert set(names_in(empty_url)) == {"alembic_version"}
-    schema.upgrade(database)
+    migrating.upgrade(database)
     database.close()
     assert differences(empty_url) == []
 
@@ -149,7 +150,7 @@ def test_opening_a_database_that_is_not_there_names_init(empty_url: str, artifac
 
 def test_opening_an_older_schema_names_upgrade(database_url: str, artifacts_url: str):
     database = Database(database_url)
-    schema.downgrade(database, "0001")
+    migrating.downgrade(database, "0001")
     database.close()
     with pytest.raises(SchemaError, match=r"older schema 0001.*lifelong upgrade"):
         Store.open(database_url, artifacts_url)
@@ -174,12 +175,18 @@ def content_of(url: str) -> dict[str, list[tuple[Any, ...]]]:
 REVISIONS = ["0001", "0002", "0003", "0004"]
 
 
+def test_the_known_revisions_are_those_of_alembic() -> None:
+    scripts = ScriptDirectory(str(schema.SCRIPTS))
+    assert schema.revisions() == sorted(script.revision for script in scripts.walk_revisions()) == REVISIONS
+    assert scripts.get_current_head() == REVISIONS[-1]
+
+
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_what_a_released_schema_holds_is_kept_up_and_down_and_up(
     empty_url: str, artifacts_url: str, revision: str
 ):
     database = Database(empty_url)
-    schema.upgrade(database)
+    migrating.upgrade(database)
     partitions.ensure_partitions(database, datetime.now(UTC).date())
     database.close()
     with Store.open(empty_url, artifacts_url) as store:
@@ -195,12 +202,12 @@ def test_what_a_released_schema_holds_is_kept_up_and_down_and_up(
         store.jobs.submit("validate", {"task": "lesions"}, actor="tests")
     database = Database(empty_url)
     # As if that version had written it all.
-    schema.downgrade(database, revision)
+    migrating.downgrade(database, revision)
     held = content_of(empty_url)
     assert len(held["predictions"]) == 3
     assert len(held["audit"]) == 10
     assert ("jobs" in held) == (revision == REVISIONS[-1])
-    migration = schema.upgrade(database)
+    migration = migrating.upgrade(database)
     assert (migration.before, migration.after) == (revision, REVISIONS[-1])
     assert differences(empty_url) == []
     with Store.open(empty_url, artifacts_url) as store:
@@ -211,12 +218,12 @@ def test_what_a_released_schema_holds_is_kept_up_and_down_and_up(
         assert np.array_equal(store.tasks.get("lesions").costs, STATED_COSTS)
         assert len(store.jobs.list()) == (revision == REVISIONS[-1])
         store.tasks.add("another", CLASSES, COSTS, actor="tests")
-    schema.downgrade(database, revision)
+    migrating.downgrade(database, revision)
     again = content_of(empty_url)
     assert {name: [row for row in held[name] if row not in again[name]] for name in held} == {
         name: [row for row in held[name] if name == "registry_revision"] for name in held
     }
-    schema.upgrade(database)
+    migrating.upgrade(database)
     database.close()
     assert differences(empty_url) == []
 
@@ -226,7 +233,7 @@ def test_gaps_that_older_versions_left_in_the_audit_log_are_noted_once(empty_url
     with Store.open(empty_url, artifacts_url) as store:
         add_serving_model(store)
     database = Database(empty_url)
-    schema.downgrade(database, "0002")
+    migrating.downgrade(database, "0002")
     with database.write() as connection:
         connection.execute(sa.text("DELETE FROM audit WHERE id IN (2, 3)"))
         if database.is_postgresql:
@@ -235,7 +242,7 @@ def test_gaps_that_older_versions_left_in_the_audit_log_are_noted_once(empty_url
                 "INSERT INTO audit (at, actor, action, subject, details) VALUES (now(), 'a', 'b', 'c', '{}')"
             )
             connection.execute(sa.text(insert))
-    schema.upgrade(database)
+    migrating.upgrade(database)
     database.close()
     with Store.open(empty_url, artifacts_url) as store:
         newest = store.audit.list()[0]

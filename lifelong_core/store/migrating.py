@@ -1,0 +1,70 @@
+"""Make the database's schema, bring it up to date, or take it back."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+
+from lifelong_core.errors import ConfigurationError, SchemaError
+from lifelong_core.store.database_errors import sqlite_file
+from lifelong_core.store.engine import Database
+from lifelong_core.store.schema import SCRIPTS, current_revision
+
+_MIGRATION_LOCK = 0x6C6C_0001
+"""Key of the PostgreSQL advisory lock that lets one process migrate at a time."""
+
+
+@dataclass(frozen=True)
+class Migration:
+    """What `upgrade` did: the revision before (None: there were no tables) and after; equal if nothing was to do."""
+
+    before: str | None
+    after: str
+
+
+def upgrade(database: Database, revision: str = "head") -> Migration:
+    """Bring the schema up to `revision`; doing it twice, or from two processes at once, is harmless.
+
+    Raises:
+        ConfigurationError: the folder or the file cannot be written.
+        SchemaError: a newer version of the product made the database.
+        UnavailableError: the database does not answer.
+    """
+    file = sqlite_file(database.url)
+    if file is not None:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigurationError(
+                f"the folder {file.parent} cannot be made: {error.strerror}.",
+                field="LIFELONG_DATA_DIRECTORY",
+                mend="Choose a folder that this user can write to, on a disk with room.",
+            ) from error
+    with _migrating(database) as (config, connection):
+        before = current_revision(connection)
+        command.upgrade(config, revision)
+        after = current_revision(connection)
+    if after is None:
+        raise SchemaError("the migration made no schema.")
+    return Migration(before, after)
+
+
+def downgrade(database: Database, revision: str) -> None:
+    """Take the schema back to `revision` ("base": nothing is left)."""
+    with _migrating(database) as (config, _):
+        command.downgrade(config, revision)
+
+
+@contextmanager
+def _migrating(database: Database) -> Generator[tuple[Config, sa.Connection], None, None]:
+    config = Config()
+    config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
+    with database.write() as connection:
+        if database.is_postgresql:
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+        current_revision(connection)
+        config.attributes["connection"] = connection
+        yield config, connection
