@@ -103,9 +103,11 @@ def as_probabilities(
     array = _numeric(values, field).astype(np.float64)
     if array.ndim != 2 or array.shape[1] < 2 or (classes is not None and array.shape[1] != classes):
         raise InvalidInputError(f"expected shape (N, {classes or 'C'}), got {array.shape}.", field=field)
-    legal = np.isfinite(array).all(axis=1) & (array >= 0).all(axis=1)
-    legal &= np.abs(array.sum(axis=1) - 1) <= PROBABILITY_TOLERANCE
-    if not legal.all():
+    with np.errstate(invalid="ignore", over="ignore"):
+        # What is not finite makes a sum that is not close to 1.
+        is_one = np.abs(array @ np.ones(array.shape[1]) - 1) <= PROBABILITY_TOLERANCE
+    if not (is_one.all() and array.min(initial=0) >= 0):
+        legal = is_one & (array >= 0).all(axis=1)
         raise InvalidInputError(
             f"row {int(np.argmin(legal))} is not a set of probabilities that are not negative and sum to 1.",
             field=field,

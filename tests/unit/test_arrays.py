@@ -89,7 +89,18 @@ def test_probabilities_may_be_rounded_like_a_float32_softmax():
     assert as_probabilities(rows).dtype == np.float64
 
 
-@pytest.mark.parametrize("values", [[0.5, 0.5], [[1.0]], [[0.5, 0.6]], [[-0.1, 1.1]], [[np.nan, 1]]])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.5, 0.5],
+        [[1.0]],
+        [[0.5, 0.6]],
+        [[-0.1, 1.1]],
+        [[np.nan, 1]],
+        [[np.inf, -np.inf]],
+        [[1e308, 1e308]],
+    ],
+)
 def test_illegal_probabilities_are_refused(values):
     with pytest.raises(InvalidInputError) as caught:
         as_probabilities(values)
