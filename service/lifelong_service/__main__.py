@@ -4,11 +4,12 @@ import sys
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
-from lifelong_service.launch import REFUSED, report, serve
+from lifelong_service.launch import REFUSED, open_standard_streams, report, serve
 
 
 def main() -> None:
     """Start the service; does not return."""
+    open_standard_streams()
     try:
         serve(Settings.load())
     except LifelongError as error:

@@ -7,6 +7,7 @@ for its verdict before it starts a worker.
 import gc
 import os
 import runpy
+import signal
 import socket
 import sys
 import traceback
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_core.settings import Settings
+from lifelong_service import stopping
 
 LISTENING_SECONDS = 0.8
 """After SIGTERM a worker says that it is not ready and still takes new requests for this long."""
@@ -51,13 +53,29 @@ def serve(settings: Settings, service: str = SERVICE) -> None:
     check_port(settings.host, settings.port)
     needed = environment(settings)
     os.environ.update(needed)
-    os.environ[CHECKER] = str(start_checker(settings))
+    # Whoever started us may ignore the ends of children; then nobody could ask how the checker ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    with stopping.held():
+        stopping.end_with_child(_checker)
+        os.environ[CHECKER] = str(start_checker(settings))
     os.environ[PARENT] = str(os.getpid())
     sys.argv = arguments(settings, service)
     # Nothing that is loaded now will be garbage; looking for it takes a fifth of the time. The service enables the
     # collector when it has been loaded.
     gc.disable()
     runpy.run_module("bentoml", run_name="__main__")
+
+
+def open_standard_streams() -> None:
+    """Where one of the three was closed by whoever started us, put a stream to nowhere in its place: the next file that
+    is opened, perhaps one of the spool, would get its number and with it what libraries print."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(descriptor, "w" if descriptor else "r", closefd=False))
 
 
 def arguments(settings: Settings, service: str = SERVICE) -> list[str]:
@@ -181,6 +199,7 @@ def start_checker(settings: Settings) -> int:
     child = os.fork()
     if child:
         return child
+    stopping.end_at_once()
     status = 1
     try:
         check_database(settings)
@@ -200,9 +219,10 @@ def await_checker() -> int:
 
     Where there is none (BentoML was started directly), the check is made here and now.
     """
-    child = os.environ.pop(CHECKER, None)
+    child = _checker()
     if child is not None:
-        _, status = os.waitpid(int(child), 0)
+        _, status = os.waitpid(child, 0)
+        del os.environ[CHECKER]
         return os.waitstatus_to_exitcode(status)
     try:
         settings = Settings.load()
@@ -212,6 +232,11 @@ def await_checker() -> int:
         report(error)
         return REFUSED
     return 0
+
+
+def _checker() -> int | None:
+    child = os.environ.get(CHECKER)
+    return None if child is None else int(child)
 
 
 def _check_absolute(settings: Settings) -> None:

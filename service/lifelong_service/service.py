@@ -11,6 +11,7 @@ from typing import Any
 import bentoml
 
 from lifelong_core.settings import Settings
+from lifelong_service import stopping
 from lifelong_service.launch import await_checker
 
 settings = Settings.load()
@@ -35,6 +36,7 @@ class Lifelong:
     @staticmethod
     def check() -> None:
         """Called once, in the parent, before there is any worker: BentoML would restart failing ones for ever."""
+        stopping.insist()
         if status := await_checker():
             sys.exit(status)
         gc.enable()

@@ -345,6 +345,16 @@ def test_sigterm_answers_what_is_under_way_and_exits_with_zero(
         assert all(store.predictions.get(UUID(reply.body["prediction_id"])) for reply in replies)
 
 
+def test_sigterm_is_heeded_also_while_workers_are_being_started(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """What looks after the workers drops it then."""
+    folder = installation.settings.data_directory
+    with running_service(tmp_path, installation.token, data_directory=folder) as service:
+        eventually(service.workers, "the first worker")
+        assert service.terminate() == 0, service.last_words()
+
+
 def test_workers_do_not_outlive_their_parent(installation: Installation, tmp_path: Path) -> None:
     folder = installation.settings.data_directory
     with running_service(tmp_path, installation.token, data_directory=folder) as service:

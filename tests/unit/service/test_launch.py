@@ -3,30 +3,42 @@
 import gc
 import os
 import runpy
+import signal
 import socket
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 
 from lifelong_core.errors import ConfigurationError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.registry_cache import RegistryCache
-from lifelong_service import launch
+from lifelong_service import launch, stopping
+from tests.databases import locked
+from tests.integration.processes import eventually
+
+COMMAND = (sys.executable, "-m", "lifelong_service")
 
 
-def start(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def environment_of(folder: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    settings = {"LIFELONG_DATA_DIRECTORY": str(folder), "LIFELONG_PORT": str(port)}
+    return kept | {"LIFELONG_DATA_DIRECTORY": str(folder), "LIFELONG_PORT": str(port)}
+
+
+def start(
+    folder: Path, *, command: Sequence[str] = COMMAND, **variables: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "lifelong_service"],
-        env=kept | settings | variables,
+        command,
+        env=environment_of(folder) | variables,
         cwd=folder,
         capture_output=True,
         text=True,
@@ -39,6 +51,69 @@ def test_a_missing_database(tmp_path: Path) -> None:
     assert done.returncode == launch.REFUSED
     assert "lifelong init" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_caller_that_ignores_the_ends_of_children_hears_the_reason_all_the_same(tmp_path: Path) -> None:
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN);"
+        "os.execv(sys.executable, [sys.executable, '-m', 'lifelong_service'])"
+    )
+    done = start(tmp_path, command=(sys.executable, "-c", ignoring))
+    assert done.returncode == launch.REFUSED
+    assert "lifelong init" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_change_nothing_but_who_hears_the_reason(tmp_path: Path, closed: str) -> None:
+    done = start(tmp_path, command=("sh", "-c", f"exec {sys.executable} -m lifelong_service {closed}"))
+    assert done.returncode == launch.REFUSED
+
+
+def test_files_never_get_the_numbers_of_closed_standard_streams() -> None:
+    shown = (
+        "import os; from lifelong_service.launch import open_standard_streams; open_standard_streams();"
+        "print('lost'); number = os.open('/dev/null', os.O_RDONLY); os._exit(number)"
+    )
+    opening = f'exec {sys.executable} -c "{shown}" <&- >&- 2>&-'
+    assert subprocess.run(["sh", "-c", opening], timeout=60).returncode > 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_start_that_is_broken_off_leaves_no_process_and_no_words(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    Store.migrate(Settings(data_directory=tmp_path).resolved_database_url)
+    with locked(tmp_path / "lifelong.db"):  # so long the checker waits
+        process = subprocess.Popen(
+            COMMAND, env=environment_of(tmp_path), cwd=tmp_path, stderr=subprocess.PIPE
+        )
+        try:
+            eventually(psutil.Process(process.pid).children, "the checker")
+            process.send_signal(number)
+            # The checker has its end of the pipe, too, and would say that the file is locked.
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+        assert process.returncode == -number
+        assert said == b""
+
+
+def test_a_signal_that_is_not_heeded_comes_again(tmp_path: Path) -> None:
+    heedless = (
+        "import signal, sys, time; from lifelong_service import stopping; heard = [];"
+        "signal.signal(signal.SIGTERM, lambda number, _: heard.append(number) or len(heard) < 3 or sys.exit(7));"
+        "stopping.insist(); print('ready', flush=True); [time.sleep(1) for _ in iter(int, 1)]"
+    )
+    process = subprocess.Popen([sys.executable, "-c", heedless], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.terminate()
+        assert process.wait(60) == 7
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_a_database_of_another_version(tmp_path: Path) -> None:
@@ -142,5 +217,7 @@ def test_the_starter_names_itself_as_the_parent(tmp_path: Path, monkeypatch: pyt
         assert not gc.isenabled()
     finally:
         gc.enable()
+        stopping.end_at_once()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     assert started[0][launch.PARENT] == str(os.getpid())
     assert sys.argv[:3] == ["bentoml", "serve", launch.SERVICE]

@@ -1,0 +1,75 @@
+"""SIGTERM and SIGINT in the parent process, from the first moment of the start: none is lost, none leaves a child."""
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+ENDING = (signal.SIGTERM, signal.SIGINT)
+REPEAT_SECONDS = 0.5
+"""Time until a signal is sent again."""
+
+
+@contextmanager
+def held() -> Generator[None, None, None]:
+    """Signals that come meanwhile wait for the end of the block."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+
+
+def end_with_child(child: Callable[[], int | None]) -> None:
+    """Until BentoML's server handles the signals itself, end as they ask, and the child with this process.
+
+    Args:
+        child: its process id; None: there is none any more, and nothing is done. The server will soon listen, or has
+            listened and is about to end: `insist` sees to it that it hears of the signal.
+    """
+
+    def end(number: int, _: FrameType | None) -> None:
+        if (process := child()) is None:
+            return
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        # Process 1 of a container does not die of that.
+        os._exit(128 + number)
+
+    for number in ENDING:
+        signal.signal(number, end)
+
+
+def end_at_once() -> None:
+    """End as the signals ask, as any process: in the child."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+
+
+def insist() -> None:
+    """Repeat the first signal until this process has ended.
+
+    What looks after BentoML's workers drops a signal that comes while it is starting one.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return  # only the main thread handles signals: BentoML runs inside another program
+    reader, writer = socket.socketpair()
+    writer.settimeout(0)
+    # Whoever handles the signal, its number is written there too.
+    signal.set_wakeup_fd(writer.detach(), warn_on_full_buffer=False)
+    threading.Thread(target=_repeat, args=(reader,), name="signals", daemon=True).start()
+
+
+def _repeat(reader: socket.socket) -> None:
+    while not (numbers := set(reader.recv(64)).intersection(ENDING)):
+        pass
+    while True:
+        time.sleep(REPEAT_SECONDS)
+        os.kill(os.getpid(), min(numbers))
