@@ -44,9 +44,9 @@ def recommended() -> list[timeseries.Panel]:
     """The metrics that the task's recommendation names, and its acceptance thresholds."""
     metrics = lines(
         "Recommended metrics",
-        "The metrics that the recommendation of the task names, as far as they can be computed from decisions and"
-        " labels, over the same predictions; without a class: over all classes. Empty for a task without a"
-        " recommendation.",
+        "The metrics that the recommendation of the task names, of the decisions and probabilities as they were"
+        " answered, over the same predictions; without a class: over all classes. The monitor's log names those that it"
+        " leaves out. Empty for a task without a recommendation.",
         [Query(f"max by (metric, class) (lifelong_realised_metric{{{POPULATION}}})", "{{metric}} {{class}}")],
         unit="none",
     )

@@ -220,7 +220,8 @@ class Settings(BaseSettings):
     )
     validation_samples: Positive = Field(
         default=5000,
-        description="Realised accuracy and cost are taken over this many of the newest labelled predictions.",
+        description="Realised accuracy, cost and recommended metrics are taken over this many of the newest labelled"
+        " predictions.",
     )
     evidence_samples: Positive = Field(
         default=100_000,

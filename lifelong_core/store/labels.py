@@ -57,8 +57,15 @@ class Labels:
             _upsert(connection, list(changed.values()))
         return tuple(outcomes)
 
-    def labelled(self, model_id: int, environment: str, *, limit: int) -> LabelledPredictions:
-        """The newest predictions of (model, environment) that have a label, at most `limit`, oldest first."""
+    def labelled(self, model_id: int, environment: str, *, limit: int, classes: int) -> LabelledPredictions:
+        """The newest predictions of (model, environment) that have a label, at most `limit`, oldest first.
+
+        Args:
+            model_id: of the model that predicted.
+            environment: where.
+            limit: the most to look at.
+            classes: of the model; rows with another number of logits are left out and counted.
+        """
         newest = (
             sa.select(_labels.c.logged_on, _labels.c.prediction_id, _labels.c.label)
             .where(_labels.c.model_id == model_id, _labels.c.environment == environment)
@@ -80,7 +87,8 @@ class Labels:
         )
         with self._database.read() as connection:
             rows = connection.execute(query).all()
-        classes = len(rows[0].logits) // 4 if rows else 0
+        found = len(rows)
+        rows = [row for row in rows if len(row.logits) == 4 * classes]
         ids, groups = tuple(row.id for row in rows), [row.group_hash for row in rows]
         return LabelledPredictions(
             ids=ids,
@@ -89,6 +97,7 @@ class Labels:
             head_versions=np.array([row.head_version for row in rows], dtype=np.int64),
             logits=unpack_logit_rows([row.logits for row in rows], classes=classes),
             groups=None if all(group is None for group in groups) else group_keys(ids, groups),
+            quarantined=found - len(rows),
         )
 
 

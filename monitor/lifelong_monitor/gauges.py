@@ -30,7 +30,11 @@ def _which(chosen: str, names: Iterable[str]) -> Values:
 
 def _realised(status: PopulationStatus, part: Callable[[RealisedMetric], float | None]) -> Values:
     """By metric and class, where it is defined."""
-    found = [] if status.realised is None else [(metric, part(metric)) for metric in status.realised.metrics]
+    found = (
+        []
+        if status.realised is None
+        else [(metric, part(metric)) for metric in status.realised.recommended.values]
+    )
     return {
         (metric.label, "" if metric.class_index is None else status.class_names[metric.class_index]): float(
             value
@@ -175,7 +179,7 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         lambda status: _one(status.realised and status.realised.expected_cost),
     ),
     "lifelong_realised_metric": (
-        "Metric that the recommendation of the task names, of the decisions on the newest predictions with a known true"
+        "Metric that the recommendation of the task names, of the answers to the newest predictions with a known true"
         " class; class is empty for all classes.",
         ("metric", "class"),
         lambda status: _realised(status, lambda metric: metric.estimate),

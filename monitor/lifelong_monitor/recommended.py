@@ -1,187 +1,289 @@
-"""The metrics that the recommendation of a task names, of the decisions as they were made.
+"""The metrics that the recommendation of a task names, of the answers as they were given.
 
-Imported only where a task has a recommendation: the design loop takes a moment to load.
+They are computed as a validation computes them. Imported only where a task has a recommendation: the design loop takes
+a moment to load.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
 from lifelong_core.design.recommendation import RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-from lifelong_core.design.validation.evaluating import mean_over_classes
+from lifelong_core.design.validation.evaluating import Recipe, class_weights_of
 from lifelong_core.design.validation.metric_labels import labelled_metrics
+from lifelong_core.design.validation.metric_value import MetricValue
+from lifelong_core.design.validation.metric_values import valued
+from lifelong_core.design.validation.outputs import ModelOutputs, Samples
+from lifelong_core.design.validation.resamples import Resamples
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics import METRICS, ConfusionBootstrap, Interval, bootstrap_confusions, counting_metric
+from lifelong_core.metrics import METRICS
 from lifelong_core.store import AttachedRecommendation, LabelledPredictions
-from lifelong_monitor.status import LeftOutMetric, RealisedMetric
+from lifelong_monitor.answered import HeadOf, answered
+from lifelong_monitor.status import LeftOutMetric, LeftOutPredictions, RealisedMetric, RecommendedMetrics
 
 MOST_SERIES = 90
 """Of one metric family of one population; beyond a hundred Prometheus suffers."""
-MOST_CELLS = 10_000
-"""Of the confusion matrix: with more, resampling takes memory and time that the cycles need."""
+MOST_CLASSES = 100
+"""With more, resampling takes memory and time that the cycles need."""
+MOST_SAMPLES = 100_000
+MOST_PROBABILITIES = 500_000
+"""Samples times classes, for metrics of probabilities: a second of one core for the slowest"""
+KERNELS = frozenset({"KCE", "ECE_KDE"})
+MOST_KERNEL_SAMPLES = 1_000
+"""Kernels look at all pairs."""
+MOST_KDE_CLASSES = 10
+"""ECE_KDE takes 140 MB with so many, and 1.3 GB with a hundred."""
 ENOUGH_SAMPLES = 30
 """With fewer, of a class that counts or of the rest, or for each class on average, no threshold is judged; those of one
 group say little more than one."""
 
-_CUT = "it cuts the probabilities anew, and the log holds the decisions as they were made"
-_SCORED = "it judges probabilities, and those of the log are of several heads"
-_TOO_LARGE = f"there are more than {MOST_CELLS} pairs of a class and a decision"
-_TOO_MANY = f"more than {MOST_SERIES} series; only what has a threshold is shown of it"
+REPLICATES = 1000
+MOST_FOR_ALL_REPLICATES = 50_000
+"""Samples times classes, up to which there is time for so many, for metrics that count decisions"""
+FEWER_REPLICATES = 200
+LEVEL = 0.95
+SEED = 0
+
+SCORED = KERNELS | {"NB", "AUROC", "AP", "BS", "RBS", "BSS", "NLL", "ECE", "CWCE"}
+"""Metrics of probabilities that can be resampled fast"""
+
+_VALIDATE = "validate the model on labelled cases instead"
+_CUT = f"its cut-off has to be chosen on other labelled cases than it is judged on: {_VALIDATE}"
+_SLOW = f"resampling it takes time that the cycles need: {_VALIDATE}"
+_KERNEL = f"with more than {MOST_KDE_CLASSES} classes it takes memory that the cycles need: {_VALIDATE}"
+_TOO_LARGE = f"with more than {MOST_CLASSES} classes it takes time that the cycles need: {_VALIDATE}"
+_UNKNOWN = "no labelled prediction is left whose probabilities are known"
+_TOO_MANY = (
+    f"some of its classes; with them there would be more than {MOST_SERIES} series, and what sums a metric up or has a"
+    " threshold comes first"
+)
 
 
 @dataclass(frozen=True, eq=False)
 class _Evidence:
-    """The labelled predictions, as metrics that count see them."""
+    """Labelled predictions, and how they could have come out otherwise."""
 
-    resampled: ConfusionBootstrap
+    samples: Samples
+    resamples: Resamples
     counts: Integers
     """shape (C,), independent ones of each true class"""
 
-    @property
-    def classes(self) -> int:
-        return self.counts.size
+    @classmethod
+    def of(
+        cls,
+        labelled: LabelledPredictions,
+        rows: Integers,
+        *,
+        classes: int,
+        probabilities: Floats | None = None,
+    ) -> Self:
+        """Of some rows, whose probabilities these are."""
+        samples = Samples.of(
+            labelled.labels[rows],
+            ModelOutputs(probabilities=probabilities, decisions=labelled.decisions[rows]),
+            classes=classes,
+            groups=None if labelled.groups is None else labelled.groups[rows],
+        )
+        is_fast = probabilities is None and samples.size * classes <= MOST_FOR_ALL_REPLICATES
+        replicates = REPLICATES if is_fast else FEWER_REPLICATES
+        independent = np.unique(samples.unit * classes + samples.labels) % classes
+        return cls(
+            samples,
+            Resamples.draw(samples.unit, replicates=replicates, seed=SEED),
+            np.bincount(independent, minlength=classes),
+        )
 
-    def is_enough(self, metric: RecommendedMetric, class_index: int | None) -> bool:
-        """Whether there are samples enough to judge a metric, of one class or of all."""
+    def is_enough(self, value: MetricValue) -> bool:
+        """Whether there are samples enough to judge a value."""
         total = self.counts.sum()
-        if not metric.per_class:
-            return bool(total >= ENOUGH_SAMPLES * self.classes)
-        classes = range(self.classes) if class_index is None else (class_index,)
-        return all(min(self.counts[k], total - self.counts[k]) >= ENOUGH_SAMPLES for k in classes)
+        if not METRICS[value.metric].is_per_class:
+            return bool(total >= ENOUGH_SAMPLES * self.counts.size)
+        counts = self.counts if value.class_index is None else self.counts[[value.class_index]]
+        return bool(np.minimum(counts, total - counts).min() >= ENOUGH_SAMPLES)
+
+
+@dataclass(frozen=True, eq=False)
+class _Gathered:
+    """What there is to compute metrics from."""
+
+    counted: _Evidence
+    """labels and decisions"""
+    scored: _Evidence | None
+    """with probabilities; None: nobody asks for them, or there are none"""
+    paired: _Evidence | None
+    """for kernels"""
+    unscored: tuple[LeftOutPredictions, ...] = ()
+
+    @classmethod
+    def of(
+        cls, labelled: LabelledPredictions, head_of: HeadOf, *, classes: int, needs_probabilities: bool
+    ) -> Self:
+        counted = _Evidence.of(labelled, _newest(labelled, MOST_SAMPLES), classes=classes)
+        if not needs_probabilities:
+            return cls(counted, None, None)
+        newest = _newest(labelled, min(MOST_SAMPLES, MOST_PROBABILITIES // classes))
+        found = answered(labelled.logits[newest], labelled.head_versions[newest], head_of, classes=classes)
+        rows = newest[found.is_known]
+        if rows.size == 0:
+            return cls(counted, None, None, found.unscored)
+        scored, paired = (
+            _Evidence.of(labelled, rows[-most:], classes=classes, probabilities=found.probabilities[-most:])
+            for most in (rows.size, MOST_KERNEL_SAMPLES)
+        )
+        return cls(counted, scored, paired, found.unscored)
+
+    def for_metric(self, metric: RecommendedMetric) -> _Evidence | None:
+        """What a metric is computed from."""
+        if metric.metric in KERNELS:
+            return self.paired
+        return self.scored if metric.metric in SCORED else self.counted
 
 
 def realised_metrics(
-    attached: AttachedRecommendation, labelled: LabelledPredictions, *, classes: int, decisions: int
-) -> tuple[tuple[RealisedMetric, ...], tuple[LeftOutMetric, ...]]:
-    """The recommended metrics that count decisions, each with its interval and whether its thresholds are met.
+    attached: AttachedRecommendation, labelled: LabelledPredictions, head_of: HeadOf, *, classes: int
+) -> RecommendedMetrics:
+    """The recommended metrics, each with its interval and whether its thresholds are met.
 
     Args:
         attached: the recommendation of the task.
-        labelled: at least one prediction with its true class.
+        labelled: at least one prediction with its true class, oldest first.
+        head_of: gives the heads that answered.
         classes: number of classes C of the task.
-        decisions: number of decisions D, C + 1 where abstaining is one.
 
     Returns:
-        Those that could be computed, first those with a threshold; and the others, with the reason.
+        Those that could be computed, first those with a threshold; and why the others could not, or are undefined.
 
     Raises:
         UnavailableError: the recommendation cannot be read.
     """
-    thresholds = attached.thresholds
-    recommended = labelled_metrics(attached.recommendation)
-    if classes * decisions > MOST_CELLS:
-        return (), tuple(LeftOutMetric(label, _TOO_LARGE) for label, _ in recommended)
-    evidence = _Evidence(
-        bootstrap_confusions(
-            labelled.labels,
-            labelled.decisions,
-            classes=classes,
-            decisions_count=decisions,
-            groups=labelled.groups,
-        ),
-        _independent(labelled, classes),
-    )
-    fingerprint = attached.recommendation.fingerprint
-    weights = fingerprint.class_weights if fingerprint.unequal_interest else None
-    values: list[RealisedMetric] = []
+    wanted = {threshold.metric for threshold in attached.thresholds}
+    metrics = sorted(labelled_metrics(attached.recommendation), key=lambda pair: pair[0] not in wanted)
+    if classes > MOST_CLASSES:
+        return RecommendedMetrics(left_out=tuple(LeftOutMetric(label, _TOO_LARGE) for label, _ in metrics))
+    needs_probabilities = any(_is_scored(metric) for _, metric in metrics)
+    gathered = _Gathered.of(labelled, head_of, classes=classes, needs_probabilities=needs_probabilities)
+    values: dict[str, list[RealisedMetric]] = {}
     left_out: list[LeftOutMetric] = []
-    wanted = {threshold.metric for threshold in thresholds}
-    for label, metric in sorted(recommended, key=lambda pair: pair[0] not in wanted):
-        own = [threshold for threshold in thresholds if threshold.metric == label]
-        reason = _why_not(metric)
-        try:
-            found = (
-                []
-                if reason
-                else _values(label, metric, evidence, own, weights=metric.class_weights or weights)
-            )
-        except InvalidInputError as error:
-            found, reason = [], str(error)
-        if len(values) + len(found) > MOST_SERIES:
-            found, reason = [value for value in found if value.has_threshold], _TOO_MANY
-        values += found
-        if reason:
-            left_out.append(LeftOutMetric(label, reason))
-    return tuple(values[:MOST_SERIES]), tuple(left_out)
+    for label, metric in metrics:
+        found = _computed(label, metric, gathered, attached, classes=classes)
+        if isinstance(found, str):
+            left_out.append(LeftOutMetric(label, found))
+            continue
+        values[label] = found
+        if found[0].reason is not None:
+            left_out.append(LeftOutMetric(label, found[0].reason))
+    shown, cut = _within_limit(values)
+    return RecommendedMetrics(shown, (*left_out, *cut), gathered.unscored)
 
 
-def _independent(labelled: LabelledPredictions, classes: int) -> Integers:
-    """How many predictions of each true class there are, those of one group counted once, shape (C,)."""
-    labels = labelled.labels
-    if labelled.groups is not None:
-        group = np.unique(labelled.groups, return_inverse=True)[1]
-        labels = np.unique(group * classes + labels) % classes
-    return np.bincount(labels, minlength=classes)
+def _newest(labelled: LabelledPredictions, most: int) -> Integers:
+    """Rows of at most so many, shape (n,)."""
+    size = labelled.labels.size
+    return np.arange(max(0, size - most), size)
 
 
-def _why_not(metric: RecommendedMetric) -> str:
-    """Why a metric cannot be computed from labels and decisions; empty: it can."""
-    if METRICS[metric.metric].family != "counting":
-        return _SCORED
-    return _CUT if "target" in metric.parameters or metric.metric == "NB" else ""
+def _is_scored(metric: RecommendedMetric) -> bool:
+    """Whether it judges probabilities; what is left out anyway does not need them."""
+    return metric.metric in SCORED and "target" not in metric.parameters
+
+
+def _computed(
+    label: str,
+    metric: RecommendedMetric,
+    gathered: _Gathered,
+    attached: AttachedRecommendation,
+    *,
+    classes: int,
+) -> list[RealisedMetric] | str:
+    """The values of a metric, or why it is left out."""
+    if "target" in metric.parameters:
+        return _CUT
+    if METRICS[metric.metric].family != "counting" and metric.metric not in SCORED:
+        return _SLOW
+    if metric.metric == "ECE_KDE" and classes > MOST_KDE_CLASSES:
+        return _KERNEL
+    evidence = gathered.for_metric(metric)
+    if evidence is None:
+        return _UNKNOWN
+    try:
+        return _values(label, metric, evidence, attached)
+    except InvalidInputError as error:
+        return str(error)
 
 
 def _values(
-    label: str,
-    metric: RecommendedMetric,
-    evidence: _Evidence,
-    thresholds: Sequence[AcceptanceThreshold],
-    *,
-    weights: tuple[float, ...] | None,
+    label: str, metric: RecommendedMetric, evidence: _Evidence, attached: AttachedRecommendation
 ) -> list[RealisedMetric]:
     """What sums the metric up, then its classes, as a validation has it."""
-    parameters: dict[str, Any] = dict(metric.parameters)
-    function = counting_metric(metric.metric, **parameters)
-    intervals: dict[int | None, Interval] = {}
-    if metric.target_class is None:
-        shares = None if weights is None else np.array(weights)
+    weights = class_weights_of(metric, attached.recommendation.fingerprint)
+    recipe = Recipe.of(label, metric, weights=weights, split=None, seed=SEED)
+    found = valued(recipe, evidence.samples, evidence.resamples, level=LEVEL, subprocesses=())
+    own = [threshold for threshold in attached.thresholds if threshold.metric == label]
+    return [_judged(value, _for(value, own, metric), evidence) for value in found.values]
 
-        def summary(confusions: Floats) -> Floats:
-            values = function(confusions)
-            return mean_over_classes(values, shares) if metric.per_class else values
 
-        intervals[None] = evidence.resampled.of(summary).interval()
-    if metric.per_class:
-        intervals |= dict(enumerate(evidence.resampled.of(function).intervals()))
-    if metric.target_class is not None:
-        intervals = {metric.target_class: intervals[metric.target_class]}
-    is_up = METRICS[metric.metric].orientation == "up"
-    found: list[RealisedMetric] = []
-    for class_index, interval in intervals.items():
-        wanted = _for(class_index, thresholds, metric)
-        accepted = (
-            _accepted(interval, wanted, is_up=is_up) if evidence.is_enough(metric, class_index) else None
-        )
-        bounds = (interval.estimate, interval.low, interval.high)
-        found.append(
-            RealisedMetric(label, class_index, *bounds, has_threshold=bool(wanted), accepted=accepted)
-        )
-    return found
+def _judged(value: MetricValue, thresholds: Sequence[float], evidence: _Evidence) -> RealisedMetric:
+    realised = RealisedMetric(
+        value.label,
+        value.class_index,
+        value.number("estimate"),
+        value.number("low"),
+        value.number("high"),
+        has_threshold=bool(thresholds),
+        reason=value.reason,
+    )
+    if not thresholds or not evidence.is_enough(value):
+        return realised
+    return replace(realised, accepted=_accepted(realised, thresholds, is_up=value.orientation == "up"))
 
 
 def _for(
-    class_index: int | None, thresholds: Sequence[AcceptanceThreshold], metric: RecommendedMetric
+    value: MetricValue, thresholds: Sequence[AcceptanceThreshold], metric: RecommendedMetric
 ) -> list[float]:
-    """The values to reach of a class; without one, a threshold is for what sums the metric up."""
+    """The numbers that a value has to reach; without a class, a threshold is for what sums the metric up."""
     return [
         threshold.value
         for threshold in thresholds
-        if class_index == (metric.target_class if threshold.class_index is None else threshold.class_index)
+        if value.class_index
+        == (metric.target_class if threshold.class_index is None else threshold.class_index)
     ]
 
 
-def _accepted(interval: Interval, thresholds: Sequence[float], *, is_up: bool) -> bool | None:
-    """True: the estimate reaches all; False: one is missed, and not by chance; None: else, or there is none."""
-    if not thresholds or math.isnan(interval.estimate):
+def _accepted(metric: RealisedMetric, thresholds: Sequence[float], *, is_up: bool) -> bool | None:
+    """True: the estimate reaches all; False: one is missed, and not by chance; None: else."""
+    if math.isnan(metric.estimate):
         return None
     sign = 1 if is_up else -1
     worst = max(sign * threshold for threshold in thresholds)
-    if sign * interval.estimate >= worst:
+    if sign * metric.estimate >= worst:
         return True
-    better_end = interval.high if is_up else interval.low
+    better_end = metric.high if is_up else metric.low
     return False if sign * better_end < worst else None
+
+
+def _within_limit(
+    values: Mapping[str, Sequence[RealisedMetric]],
+) -> tuple[tuple[RealisedMetric, ...], list[LeftOutMetric]]:
+    """As many series as Prometheus takes: of each metric what sums it up or has a threshold, and classes while there is
+    room."""
+    first = {
+        label: [value for value in own if value.has_threshold or value is own[0]]
+        for label, own in values.items()
+    }
+    room = MOST_SERIES - sum(map(len, first.values()))
+    shown: list[RealisedMetric] = []
+    for label, own in values.items():
+        more = len(own) - len(first[label])
+        shown += own if more <= room else first[label]
+        room -= more if more <= room else 0
+    shown = shown[:MOST_SERIES]
+    sizes = Counter(value.label for value in shown)
+    return tuple(shown), [
+        LeftOutMetric(label, _TOO_MANY) for label in values if sizes[label] < len(values[label])
+    ]

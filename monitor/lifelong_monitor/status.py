@@ -85,28 +85,48 @@ class RealisedMetric:
     accepted: bool | None = None
     """True: the estimate reaches the thresholds; False: not even the better end of its interval does; None: there is no
     threshold, or there are too few labels to tell"""
+    reason: str | None = None
+    """why the estimate is undefined"""
 
 
 @dataclass(frozen=True)
 class LeftOutMetric:
-    """A recommended metric that is not computed here, and why."""
+    """A recommended metric that is not computed here, or not defined, and why."""
 
     label: str
     reason: str
 
 
 @dataclass(frozen=True)
+class LeftOutPredictions:
+    """Labelled predictions that do not count, or not in all metrics."""
+
+    samples: int
+    reason: str
+    """why not, and in which; to be read after the number"""
+
+
+@dataclass(frozen=True)
+class RecommendedMetrics:
+    """What the recommendation of a task names, of one population."""
+
+    values: tuple[RealisedMetric, ...] = ()
+    left_out: tuple[LeftOutMetric, ...] = ()
+    unscored: tuple[LeftOutPredictions, ...] = ()
+    """those that the metrics of probabilities do without, because these are not known"""
+
+
+@dataclass(frozen=True)
 class RealisedPerformance:
-    """How good the decisions were, as they were made, on predictions whose true class has become known."""
+    """How good the answers were, as they were given, on predictions whose true class has become known."""
 
     samples: int
     accuracy: float
     """share of correct decisions in 0..1"""
     expected_cost: float
     """mean cost per decision, in the units of the task's cost matrix"""
-    metrics: tuple[RealisedMetric, ...] = ()
-    """those that the recommendation of the task names"""
-    left_out: tuple[LeftOutMetric, ...] = ()
+    recommended: RecommendedMetrics = RecommendedMetrics()
+    left_out: tuple[LeftOutPredictions, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 
 from lifelong_core.errors import LifelongError, UnavailableError
@@ -13,8 +13,8 @@ from lifelong_monitor.cycle import CycleResult, run_cycle
 from lifelong_monitor.exporter import Exporter
 from lifelong_monitor.figures import figures_of
 from lifelong_monitor.quantifiers import FittedQuantifiers
-from lifelong_monitor.status import LeftOutMetric, PopulationStatus, ServingHead
-from lifelong_monitor.validation import realised_performance
+from lifelong_monitor.status import PopulationStatus, RealisedPerformance, ServingHead
+from lifelong_monitor.validation import RealisedPerformances
 from lifelong_monitor.words import describe
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,8 @@ class Ticker:
         self._first_seen: dict[tuple[int, str], datetime] = {}
         self._last_success: dict[tuple[int, str], datetime] = {}
         self._skip_reasons: dict[tuple[int, str], str] = {}
-        self._left_out: dict[tuple[int, str], tuple[LeftOutMetric, ...]] = {}
+        self._realised = RealisedPerformances(store)
+        self._left_out: dict[tuple[int, str, str], tuple[str, ...]] = {}
 
     def tick(self, now: datetime, due_at: datetime) -> float | None:
         """Run the cycles that are due.
@@ -176,10 +177,8 @@ class Ticker:
         registry = self._current_registry()
         task = registry.tasks[model.task_id]
         head = self._serving_head(registry, model, environment)
-        realised = realised_performance(
-            self._store, task, model, environment, limit=self._settings.validation_samples
-        )
-        self._log_left_out(model, environment, () if realised is None else realised.left_out)
+        realised = self._realised.of(task, model, environment, limit=self._settings.validation_samples)
+        self._log_left_out(model, environment, realised)
         self._exporter.show(
             PopulationStatus(
                 model=model.reference,
@@ -218,15 +217,28 @@ class Ticker:
             log.info("%s in %s: skip. %s", model.reference, environment, result.reason)
         self._skip_reasons[key] = result.reason if result.outcome == "skip" else ""
 
-    def _log_left_out(self, model: Model, environment: str, left_out: tuple[LeftOutMetric, ...]) -> None:
-        """Say once which recommended metrics are not watched here."""
-        key = (model.id, environment)
-        if left_out != self._left_out.get(key, ()):
-            said = "; ".join(f"{metric.label}: {metric.reason}" for metric in left_out) or "none"
-            log.info(
-                "%s in %s: recommended metrics that are not watched: %s", model.reference, environment, said
-            )
-        self._left_out[key] = left_out
+    def _log_left_out(self, model: Model, environment: str, realised: RealisedPerformance | None) -> None:
+        """Say once which recommended metrics are not watched here, and which labelled predictions they do without."""
+        metrics = () if realised is None else realised.recommended.left_out
+        said = [f"{metric.label}: {metric.reason}" for metric in metrics]
+        self._say_once(model, environment, "recommended metrics that are not watched", said, said)
+        predictions = () if realised is None else realised.left_out
+        self._say_once(
+            model,
+            environment,
+            "labelled predictions that are left out",
+            [f"{some.samples} {some.reason}" for some in predictions],
+            [some.reason for some in predictions],
+        )
+
+    def _say_once(
+        self, model: Model, environment: str, topic: str, said: Sequence[str], reasons: Sequence[str]
+    ) -> None:
+        """Log what is said when its reasons have changed."""
+        key = (model.id, environment, topic)
+        if tuple(reasons) != self._left_out.get(key, ()):
+            log.info("%s in %s: %s: %s", model.reference, environment, topic, "; ".join(said) or "none")
+        self._left_out[key] = tuple(reasons)
 
     def _current_registry(self) -> Registry:
         known = None if self._registry is None else self._registry.revision

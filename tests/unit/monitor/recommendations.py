@@ -1,8 +1,14 @@
-"""A recommendation for the task of `population`."""
+"""Recommendations for the task of `population`, and what the monitor makes of them."""
+
+from typing import Any
 
 from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
+from lifelong_core.design.recommendation import RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-from lifelong_core.store import Store
+from lifelong_core.metrics import METRICS
+from lifelong_core.store import Model, Store
+from lifelong_monitor.status import RealisedMetric, RealisedPerformance
+from lifelong_monitor.validation import RealisedPerformances
 from tests.unit.monitor.population import COSTS
 
 RECOMMENDED = recommend(
@@ -25,5 +31,41 @@ RECOMMENDED = recommend(
 """EC with these costs, TPR of each class, AUROC of each class."""
 
 
+def metric(acronym: str, **more: Any) -> RecommendedMetric:
+    return RecommendedMetric(metric=acronym, per_class=METRICS[acronym].is_per_class, **more)
+
+
+def naming(*metrics: RecommendedMetric | str) -> Recommendation:
+    """A recommendation of these."""
+    named = tuple(metric(one) if isinstance(one, str) else one for one in metrics)
+    first = RECOMMENDED.steps[0].model_copy(update={"metrics": named})
+    return RECOMMENDED.model_copy(update={"steps": (first,)})
+
+
 def attach(store: Store, *thresholds: AcceptanceThreshold, what: Recommendation = RECOMMENDED) -> None:
     store.recommendations.attach("lesions", what, thresholds=thresholds, actor="tests")
+
+
+def realised(
+    store: Store, model: Model, *, limit: int = 1000, known: RealisedPerformances | None = None
+) -> RealisedPerformance:
+    """What is known of the clinic, where there are labels."""
+    performances = known or RealisedPerformances(store)
+    found = performances.of(store.tasks.get("lesions"), model, "clinic", limit=limit)
+    assert found is not None
+    return found
+
+
+def of(performance: RealisedPerformance, label: str, class_index: int | None = None) -> RealisedMetric:
+    """One value."""
+    (found,) = [
+        metric
+        for metric in performance.recommended.values
+        if (metric.label, metric.class_index) == (label, class_index)
+    ]
+    return found
+
+
+def reasons(performance: RealisedPerformance) -> dict[str, str]:
+    """Of the metrics that are left out, by label."""
+    return {metric.label: metric.reason for metric in performance.recommended.left_out}

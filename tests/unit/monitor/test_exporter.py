@@ -22,6 +22,7 @@ from lifelong_monitor.status import (
     PopulationStatus,
     RealisedMetric,
     RealisedPerformance,
+    RecommendedMetrics,
     ServingHead,
 )
 
@@ -50,10 +51,12 @@ JUDGED = replace(
         40,
         0.75,
         1.25,
-        metrics=(
-            RealisedMetric("EC", None, 1.25, 1.0, 1.5, has_threshold=True, accepted=False),
-            RealisedMetric("F_beta (beta=2.0)", 1, 0.9, 0.8, np.inf, has_threshold=True, accepted=True),
-            RealisedMetric("TPR", 0, np.nan, np.nan, np.nan, has_threshold=True),
+        RecommendedMetrics(
+            (
+                RealisedMetric("EC", None, 1.25, 1.0, 1.5, has_threshold=True, accepted=False),
+                RealisedMetric("F_beta (beta=2.0)", 1, 0.9, 0.8, np.inf, has_threshold=True, accepted=True),
+                RealisedMetric("TPR", 0, np.nan, np.nan, np.nan, has_threshold=True),
+            )
         ),
     ),
 )

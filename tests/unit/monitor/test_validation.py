@@ -1,4 +1,5 @@
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -6,29 +7,19 @@ import numpy as np
 import pytest
 
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-from lifelong_core.metrics import (
-    accuracy,
-    bootstrap_confusions,
-    confusion_matrix,
-    counting_metric,
-    expected_cost,
-    sensitivity,
-)
+from lifelong_core.metrics import accuracy, confusion_matrix, expected_cost, sensitivity
 from lifelong_core.store import Model, Store
 from lifelong_monitor import recommended
-from lifelong_monitor.status import RealisedMetric, RealisedPerformance
-from lifelong_monitor.validation import realised_performance
+from lifelong_monitor.status import RecommendedMetrics
+from lifelong_monitor.validation import RealisedPerformances
 from tests.unit.monitor.population import BALANCED, COSTS, draw, label, predict
-from tests.unit.monitor.recommendations import RECOMMENDED, attach
-
-
-def realised(store: Store, model: Model, *, limit: int = 1000):
-    return realised_performance(store, store.tasks.get("lesions"), model, "clinic", limit=limit)
+from tests.unit.monitor.recommendations import RECOMMENDED, attach, metric, naming, of, realised, reasons
 
 
 def test_without_labels_nothing_is_claimed(store: Store, model: Model) -> None:
     predict(store, model, "clinic", draw(BALANCED, 30, seed=2))
-    assert realised(store, model) is None
+    found = RealisedPerformances(store).of(store.tasks.get("lesions"), model, "clinic", limit=1000)
+    assert found is None
 
 
 def test_decisions_count_as_they_were_made(store: Store, model: Model) -> None:
@@ -38,7 +29,6 @@ def test_decisions_count_as_they_were_made(store: Store, model: Model) -> None:
     made = store.heads.get(model.reference, 1).head.apply(drawn.logits).decisions
     costs = [COSTS[true][decided] for true, decided in zip(drawn.labels, made, strict=True)]
     performance = realised(store, model)
-    assert performance is not None
     assert performance.samples == 90
     assert performance.accuracy == accuracy(confusion_matrix(drawn.labels, made, classes=3))
     assert performance.expected_cost == pytest.approx(sum(costs) / 90, abs=1e-12)
@@ -51,16 +41,7 @@ def test_only_this_population_and_the_newest_labels_count(store: Store, model: M
     label(store, predict(store, model, "elsewhere", late), [0] * 30)
     label(store, predict(store, model, "clinic", late), list(made))
     performance = realised(store, model, limit=30)
-    assert performance is not None
     assert (performance.samples, performance.accuracy) == (30, 1.0)
-
-
-def of(performance: RealisedPerformance | None, label: str, class_index: int | None) -> RealisedMetric:
-    assert performance is not None
-    (found,) = [
-        metric for metric in performance.metrics if (metric.label, metric.class_index) == (label, class_index)
-    ]
-    return found
 
 
 def labelled(store: Store, model: Model, samples: int = 300, **more: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -69,62 +50,49 @@ def labelled(store: Store, model: Model, samples: int = 300, **more: Any) -> tup
     return drawn.labels, store.heads.get(model.reference, 1).head.apply(drawn.logits).decisions
 
 
-def test_what_the_task_recommends_is_watched_and_the_rest_is_named(store: Store, model: Model) -> None:
+def test_what_the_task_recommends_is_watched(store: Store, model: Model) -> None:
     assert RECOMMENDED.metrics[0].parameters["costs"] == COSTS
     truth, made = labelled(store, model)
     attach(store)
     performance = realised(store, model)
     confusion = confusion_matrix(truth, made, classes=3)
     rates = sensitivity(confusion)
-    assert of(performance, "EC", None).estimate == expected_cost(confusion, COSTS)
+    assert of(performance, "EC").estimate == expected_cost(confusion, COSTS)
     assert [of(performance, "TPR", k).estimate for k in range(3)] == rates.tolist()
-    assert of(performance, "TPR", None).estimate == pytest.approx(rates.mean(), abs=1e-12)
-    resampled = bootstrap_confusions(truth, made, classes=3).of(counting_metric("TPR")).intervals()
-    assert (of(performance, "TPR", 1).low, of(performance, "TPR", 1).high) == (
-        resampled[1].low,
-        resampled[1].high,
-    )
-    assert performance is not None
-    assert len(performance.metrics) == 5
-    assert [(metric.label, metric.reason) for metric in performance.left_out] == [
-        ("AUROC", "it judges probabilities, and those of the log are of several heads")
-    ]
-    assert {metric.accepted for metric in performance.metrics} == {None}
+    assert of(performance, "TPR").estimate == pytest.approx(rates.mean(), abs=1e-12)
+    assert Counter(value.label for value in performance.recommended.values) == {"EC": 1, "TPR": 4, "AUROC": 4}
+    assert performance.recommended.left_out == ()
+    assert {value.accepted for value in performance.recommended.values} == {None}
 
 
-def test_metrics_of_a_cut_off_are_left_out(store: Store, model: Model) -> None:
-    step = RECOMMENDED.steps[1]
-    at_target = step.metrics[0].model_copy(update={"parameters": {"target": ("TPR", 0.9)}})
-    benefit = at_target.model_copy(update={"metric": "NB", "parameters": {"threshold": 0.1}})
-    unfit = at_target.model_copy(update={"metric": "EC", "parameters": {"costs": ((0.0, 1.0), (1.0, 0.0))}})
-    steps = (step.model_copy(update={"metrics": (at_target, benefit, unfit)}),)
+def test_what_cannot_be_watched_is_named_with_what_to_do(store: Store, model: Model) -> None:
+    unfit = metric("EC", parameters={"costs": ((0.0, 1.0), (1.0, 0.0))})
     labelled(store, model)
-    attach(store, what=RECOMMENDED.model_copy(update={"steps": steps}))
+    attach(store, what=naming(metric("TPR", parameters={"target": ("TNR", 0.9)}), unfit, "MCE"))
     performance = realised(store, model)
-    assert performance is not None
-    assert performance.metrics == ()
-    reasons = {metric.label: metric.reason for metric in performance.left_out}
-    assert set(reasons) == {"TPR@(TPR=0.9)", "NB@0.1", "EC"}
-    assert "cuts the probabilities anew" in reasons["NB@0.1"]
-    assert "costs" in reasons["EC"]
+    assert performance.recommended.values == ()
+    found = reasons(performance)
+    assert set(found) == {"TPR@(TNR=0.9)", "EC", "MCE"}
+    assert "cut-off" in found["TPR@(TNR=0.9)"]
+    assert "costs" in found["EC"]
+    assert all("validate the model" in found[name] for name in ("TPR@(TNR=0.9)", "MCE"))
 
 
 def test_a_threshold_is_reached_or_surely_missed(store: Store, model: Model) -> None:
     labelled(store, model)
-    for metric, class_index, value, accepted in (
+    for name, class_index, value, accepted in (
         ("TPR", 0, 0.5, True),
         ("TPR", 0, 0.999, False),
         ("TPR", None, 0.999, False),
         ("EC", None, 10.0, True),
         ("EC", None, 0.001, False),
     ):
-        attach(store, AcceptanceThreshold(metric=metric, class_index=class_index, value=value))
+        attach(store, AcceptanceThreshold(metric=name, class_index=class_index, value=value))
         performance = realised(store, model)
-        found = of(performance, metric, class_index)
+        found = of(performance, name, class_index)
         assert (found.has_threshold, found.accepted) == (True, accepted)
-        assert performance is not None
-        assert [other.accepted for other in performance.metrics if other != found] == [None] * 4
-        assert performance.metrics[0].label == metric  # what is judged comes first
+        assert [other.accepted for other in performance.recommended.values if other != found] == [None] * 8
+        assert performance.recommended.values[0].label == name  # what is judged comes first
 
 
 def test_what_may_be_chance_is_not_judged(store: Store, model: Model) -> None:
@@ -144,20 +112,6 @@ def test_few_labels_judge_nothing(store: Store, model: Model, samples: int, acce
     assert of(realised(store, model), "TPR", 0).accepted is accepted
 
 
-def test_intervals_respect_groups(store: Store, model: Model) -> None:
-    """Ten patients say less than three hundred."""
-    labelled(store, model, groups=[bytes([index % 10]) * 16 for index in range(300)])
-    attach(store)
-    found = of(realised(store, model), "EC", None)
-    drawn = draw(BALANCED, 300, seed=2)
-    made = store.heads.get(model.reference, 1).head.apply(drawn.logits).decisions
-    alone = (
-        bootstrap_confusions(drawn.labels, made, classes=3).of(counting_metric("EC", costs=COSTS)).interval()
-    )
-    assert found.estimate == pytest.approx(alone.estimate, abs=1e-12)
-    assert (found.low, found.high) != (alone.low, alone.high)
-
-
 @pytest.mark.parametrize(("patients", "accepted"), [(2, None), (90, False)])
 def test_many_labels_of_few_groups_judge_nothing(
     store: Store, model: Model, patients: int, accepted: bool | None
@@ -174,34 +128,68 @@ def test_what_is_undefined_is_nan(store: Store, model: Model) -> None:
     performance = realised(store, model)
     assert np.isnan([of(performance, "TPR", k).estimate for k in (2, None)]).all()
     assert of(performance, "TPR", None).accepted is None
+    assert reasons(performance)["TPR"].startswith("undefined for class 2")
 
 
 def test_many_classes_never_give_more_series_than_prometheus_takes(
     store: Store, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recommended, "MOST_SERIES", 3)
+    """What sums a metric up and what has a threshold come first, and then whole metrics."""
     labelled(store, model)
     attach(store, AcceptanceThreshold(metric="TPR", class_index=2, value=0.5))
-    performance = realised(store, model)
-    assert performance is not None
-    assert [(metric.label, metric.class_index) for metric in performance.metrics] == [
-        ("TPR", 2),
-        ("EC", None),
-    ]
-    assert [metric.label for metric in performance.left_out] == ["TPR", "AUROC"]
+    for most, classes, cut in (
+        (3, [None, 2, None], ["TPR", "AUROC"]),
+        (5, [None, 2, None, None], ["TPR", "AUROC"]),
+        (6, [None, 0, 1, 2, None, None], ["AUROC"]),
+        (9, [None, 0, 1, 2, None, None, 0, 1, 2], []),
+    ):
+        monkeypatch.setattr(recommended, "MOST_SERIES", most)
+        found = realised(store, model).recommended
+        assert [metric.class_index for metric in found.values] == classes
+        assert [metric.label for metric in found.left_out] == cut
 
 
-def test_confusion_matrices_that_are_too_large_to_resample_are_named(
+def test_tasks_with_too_many_classes_keep_accuracy_and_cost(
     store: Store, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recommended, "MOST_CELLS", 8)
+    monkeypatch.setattr(recommended, "MOST_CLASSES", 2)
     labelled(store, model)
     attach(store)
     performance = realised(store, model)
-    assert performance is not None
     assert performance.accuracy > 0.5
-    assert performance.metrics == ()
-    assert [metric.label for metric in performance.left_out] == ["EC", "TPR", "AUROC"]
+    assert performance.recommended.values == ()
+    assert list(reasons(performance)) == ["EC", "TPR", "AUROC"]
+
+
+def test_metrics_are_computed_again_only_when_something_has_changed(
+    store: Store, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The monitor may tick every few seconds, to go on with what it left."""
+    computed: list[RecommendedMetrics] = []
+
+    def counting(*arguments: Any, **named: Any) -> RecommendedMetrics:
+        computed.append(recommended_metrics(*arguments, **named))
+        return computed[-1]
+
+    recommended_metrics = recommended.realised_metrics
+    monkeypatch.setattr(recommended, "realised_metrics", counting)
+    performances = RealisedPerformances(store)
+
+    def found() -> RecommendedMetrics:
+        return realised(store, model, known=performances).recommended
+
+    ids = predict(store, model, "clinic", draw(BALANCED, 90, seed=2))
+    label(store, ids, [0] * 90)
+    attach(store)
+    assert found() is found()
+    label(store, ids[:1], [1])  # corrected
+    again = [found()]
+    label(store, predict(store, model, "clinic", draw(BALANCED, 3, seed=3)), [0] * 3)
+    again.append(found())
+    attach(store, what=naming("BS"))
+    again.append(found())
+    assert found() is again[-1]
+    assert computed[1:] == again
 
 
 def test_a_recommendation_that_cannot_be_read_leaves_the_other_figures(store: Store, model: Model) -> None:
@@ -210,9 +198,9 @@ def test_a_recommendation_that_cannot_be_read_leaves_the_other_figures(store: St
     with store.database.write() as connection:
         connection.exec_driver_sql("UPDATE recommendations SET document = '{}'")
     performance = realised(store, model)
-    assert performance is not None
     assert performance.accuracy > 0.5
-    assert "damaged" in performance.left_out[0].reason
+    (reason,) = reasons(performance).values()
+    assert "damaged" in reason
 
 
 def test_the_design_loop_is_imported_only_where_a_task_has_a_recommendation() -> None:

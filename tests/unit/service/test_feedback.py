@@ -20,7 +20,7 @@ def send(service: Service, **body: Any) -> Any:
 
 def labels_of(service: Service, environment: str = "default") -> dict[UUID, int]:
     model = service.store.models.get("linear")
-    found = service.store.labels.labelled(model.id, environment, limit=100)
+    found = service.store.labels.labelled(model.id, environment, limit=100, classes=3)
     return dict(zip(found.ids, found.labels.tolist(), strict=True))
 
 
@@ -110,6 +110,7 @@ def test_a_single_unknown_prediction_is_not_found(service: Service, identifier: 
         ({"request_id": "both"}, "body"),
         ({"lable": 1}, "lable"),
         ({"source": "s" * 65}, "source"),
+        ({"source": "a\0b"}, "source"),
     ],
 )
 def test_wrong_feedback_names_the_field(service: Service, change: dict[str, Any], field: str) -> None:
