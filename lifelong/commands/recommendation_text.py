@@ -3,20 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from lifelong_core.design.wording import CONFIDENCE_WORDS, DECIDED_BY, DISPLAY_NAMES
+
 if TYPE_CHECKING:
     from rich.console import Console
 
     from lifelong_core.design import Recommendation, RecommendedMetric, Step
     from lifelong_core.design.recommendation import GuideOutcome
-
-CONFIDENCE = {
-    "stated": "as the source states",
-    "forced": "the only reading of the source without contradictions",
-    "inferred": "concluded from the source, which does not say so itself",
-    "not_in_source": "our proposal; no source says so",
-}
-
-DECIDED = {"person": "you decided", "answers": "by your answers", "default": "by default", "nobody": "open"}
 
 
 def print_recommendation(
@@ -38,7 +31,7 @@ def print_recommendation(
         (f"{' and '.join(w.metrics)}: {w.statement}" for w in recommendation.warnings),
     )
     _list(console, "How to apply them", (advice.advice for advice in recommendation.advice))
-    shown = (display.replace("_", " ") for display in recommendation.displays)
+    shown = (DISPLAY_NAMES[display] for display in recommendation.displays)
     _list(console, "Show beside them", shown)
     _list(console, "Answers that nothing depended on", (item.item for item in recommendation.unused))
     labels = ", ".join(label for label, _ in labelled_metrics(recommendation))
@@ -100,7 +93,7 @@ def _step(console: "Console", step: "Step") -> None:
     if step.metrics or step.guides or step.action is not None:
         because = "; ".join(f"{entry.name}: {entry.label}" for entry in step.path)
         _line(console, "because", f"{because}.")
-        _line(console, "how sure", f"{CONFIDENCE[step.confidence]} ({step.source})")
+        _line(console, "how sure", f"{CONFIDENCE_WORDS[step.confidence]} ({step.source})")
     for note in step.notes:
         _line(console, "note", note)
     for guide in step.guides:
@@ -111,7 +104,7 @@ def _step(console: "Console", step: "Step") -> None:
 
 def _decision(guide: "GuideOutcome") -> str:
     chosen = ", ".join(guide.chosen) or f"one of {', '.join(guide.options)}"
-    return f"{guide.title}: {chosen}, {DECIDED[guide.decided_by]}. {guide.why}"
+    return f"{guide.title}: {chosen}, {DECIDED_BY[guide.decided_by]}. {guide.why}"
 
 
 def _rejections(step: "Step") -> Iterator[tuple[str, str]]:

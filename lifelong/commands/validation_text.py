@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from lifelong_core.design.report.words import better, interval_in_words, number, of, percent
+from lifelong_core.design.report.subgroups import missing_in, of_subgroup, subgroup_columns
+from lifelong_core.design.report.words import better, interval_in_words, missing, named, number, of, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,17 +39,42 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
             cells = (label if summing_up else "", of(value, result.class_names), interval_in_words(value))
             table.add_row(*(Text(cell) for cell in (*cells, better(value.orientation) if summing_up else "")))
     console.print(table)
+    if result.subgroups:
+        _subgroups(console, result)
     adjusted = result.adjusted_expected_cost
     if adjusted is not None:
         said = interval_in_words(adjusted.adjusted)
         console.print(Text(f"At the class shares of use a decision costs {said} on average."))
     for outcome in result.acceptance:
         word, colour = VERDICT[outcome.passed]
+        why = named(outcome.why, result.class_names)
         judged = Text(f"{word} ", style=f"bold {colour}")
-        console.print(
-            judged + Text(f"{_judged(outcome, result.class_names)}: {outcome.why}", style="not bold")
-        )
-    _cautions(console, [*_reasons(result), *result.warnings])
+        console.print(judged + Text(f"{_judged(outcome, result.class_names)}: {why}", style="not bold"))
+    _cautions(console, (named(text, result.class_names) for text in (*_reasons(result), *result.warnings)))
+
+
+def _subgroups(console: "Console", result: "ValidationResult") -> None:
+    """What sums each metric up, of each subgroup."""
+    from rich.table import Table
+    from rich.text import Text
+
+    for column in subgroup_columns(result):
+        whole = result.value(column.label, column.class_index)
+        rows = [("all", result.samples, whole)]
+        rows += [
+            (f"{one.attribute}: {one.key}", one.samples, of_subgroup(one, column)) for one in result.subgroups
+        ]
+        console.print()
+        title = f"{column.label}, {of(column, result.class_names)}, by subgroup"
+        console.print(Text(title, style="bold"))
+        table = Table(box=None, header_style="dim", padding=(0, 2, 0, 2))
+        table.add_column("subgroup", overflow="fold")
+        table.add_column("samples", justify="right")
+        table.add_column(f"value ({100 * result.level:g} % interval)", overflow="fold")
+        for name, samples, value in rows:
+            table.add_row(Text(name), f"{samples:,}", interval_in_words(value))
+        console.print(table)
+    console.print()
 
 
 def _judged(outcome: "AcceptanceOutcome", names: Sequence[str]) -> str:
@@ -69,7 +95,8 @@ def print_comparison(console: "Console", comparison: "ModelComparison") -> None:
     for overall in (comparison.rank_then_mean, comparison.mean_then_rank):
         title = f"By all of {', '.join(overall.labels)}, by {schemes[overall.scheme]}"
         _ranks(console, title, schemes[overall.scheme], overall.models, "no metric counts here")
-    _cautions(console, comparison.warnings)
+    names = next(iter(comparison.results.values())).class_names
+    _cautions(console, (named(text, names) for text in comparison.warnings))
 
 
 def _shown(result: "ValidationResult", label: str) -> "list[MetricValue]":
@@ -77,13 +104,20 @@ def _shown(result: "ValidationResult", label: str) -> "list[MetricValue]":
 
 
 def _reasons(result: "ValidationResult") -> list[str]:
-    """Why values are undefined, and how many are not printed."""
+    """Why values or their intervals are missing, what is too little in subgroups, and how many are not printed."""
     reasons = [
-        f"{value.label} of {of(value, result.class_names)} is not defined: {value.reason}."
+        f"{value.label} of {of(value, result.class_names)}{reason}"
         for label in result.labels
         for value in _shown(result, label)
-        if value.reason is not None
+        if (reason := missing(value)) is not None
     ]
+    for group in result.subgroups:
+        found = [*group.warnings, *missing_in(group, subgroup_columns(result))]
+        reasons += (
+            [f"{group.attribute} {group.key}: {'; '.join(text.rstrip('.') for text in found)}."]
+            if found
+            else []
+        )
     hidden = len(result.values) - sum(len(_shown(result, label)) for label in result.labels)
     return [*reasons, *([f"{hidden} values are not shown; --json has them."] if hidden else [])]
 

@@ -22,6 +22,7 @@ from lifelong_core.design.validation.comparison import (
     ModelRank,
     OverallRanking,
 )
+from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
 from lifelong_core.design.validation.metric_value import CutOff, MetricValue
 from lifelong_core.design.validation.outputs import ModelOutputs
 from lifelong_core.design.validation.result import ValidationResult
@@ -48,6 +49,8 @@ __all__ = [
     "RecommendedMetric",
     "Stage",
     "Step",
+    "SubgroupMetric",
+    "SubgroupResult",
     "ValidationResult",
     "check_thresholds",
     "compare",

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from lifelong_core.design.report.plots import Axis, Dot, Scale, padded
 from lifelong_core.design.report.words import interval_in_words, of, shortened
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome
-from lifelong_core.design.validation.metric_value import MetricValue
+from lifelong_core.design.validation.metric_value import EstimatedValue, MetricValue, Orientation
 
 LABELS, PLOT, TEXTS, ROW, HEAD = 280.0, 380.0, 190.0, 24.0, 8.0
-"""widths of the three columns, height of a row and of the space above the first"""
+"""widths of the three columns, the first at most, height of a row and of the space above the first"""
+CHARACTER, LONGEST_LABEL = 7.5, 36
+
+
+ARROW = 5.0
 
 
 @dataclass(frozen=True)
@@ -18,9 +22,14 @@ class Entry:
     """A value that gets a row."""
 
     label: str
-    value: MetricValue
+    value: EstimatedValue
+    orientation: Orientation
     threshold: float | None = None
     """what it has to reach"""
+    naive: float | None = None
+    """of a classifier that ignores the image"""
+    is_rough: bool = False
+    """whether its interval is too wide to stretch the axis for"""
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,8 @@ class Row:
     """None: the value is not defined"""
     threshold: float | None
     naive: float | None
+    arrows: tuple[str, ...] = ()
+    """`d` of SVG paths, at the edges that the interval goes beyond"""
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,8 @@ class Forest:
     """where the values in words begin"""
     x: Axis
     rows: tuple[Row, ...]
+    reference: float | None = None
+    """pixels: a value that all rows are compared with"""
 
 
 def entries_of(
@@ -69,7 +82,7 @@ def entries_of(
         summed.add(value.label)
         is_one = value.value_of == "all_classes"
         label = value.label if is_one else f"{value.label} · {of(value, class_names)}"
-        found.append(Entry(label, value, threshold))
+        found.append(Entry(label, value, value.orientation, threshold, value.naive))
     return found
 
 
@@ -86,34 +99,51 @@ def forests(entries: Sequence[Entry]) -> list[Forest]:
     }
     groups: dict[tuple[str, str], list[Entry]] = {}
     for entry in entries:
-        value = entry.value
-        own = value.label if value.label in beyond else ""
-        groups.setdefault((value.orientation, own), []).append(entry)
+        own = entry.value.label if entry.value.label in beyond else ""
+        groups.setdefault((entry.orientation, own), []).append(entry)
     shared = {"up": "Higher is better", "down": "Lower is better"}
+    labels = label_width(entries)
     return [
-        forest(group, f"{own}: {shared[orientation].lower()}" if own else shared[orientation])
+        forest(group, f"{own}: {shared[orientation].lower()}" if own else shared[orientation], labels=labels)
         for (orientation, own), group in sorted(groups.items(), key=lambda item: item[0][1] != "")
     ]
 
 
-def forest(entries: Sequence[Entry], title: str) -> Forest:
-    """One plot of values that share an axis."""
+def label_width(entries: Iterable[Entry]) -> float:
+    """Pixels that the longest label takes."""
+    longest = max((len(shortened(entry.label, LONGEST_LABEL)) for entry in entries), default=0)
+    return min(24 + CHARACTER * longest, LABELS)
+
+
+def forest(
+    entries: Sequence[Entry], title: str, *, reference: float | None = None, labels: float | None = None
+) -> Forest:
+    """One plot of values that share an axis.
+
+    Args:
+        entries: one for each row.
+        title: of the plot.
+        reference: a value that all are compared with.
+        labels: width of the column of labels; None: as they need.
+    """
     numbers = list(_numbers(entries))
     is_share = all(0 <= number <= 1 for number in numbers)
     within = (0.0, 1.0) if is_share else (-math.inf, math.inf)
-    scale = Scale(padded(numbers, within=within), (LABELS, LABELS + PLOT))
+    left = label_width(entries) if labels is None else labels
+    scale = Scale(padded(numbers, within=within), (left, left + PLOT))
     ticks = scale.ticks(7)
     rows = tuple(_row(entry, scale, HEAD + ROW * (index + 0.5)) for index, entry in enumerate(entries))
     words = "; ".join(f"{row.label}: {row.text}" for row in rows)
     return Forest(
         title=title,
         description=f"Estimates with intervals. {title}. {words}.",
-        width=LABELS + PLOT + TEXTS,
+        width=left + PLOT + TEXTS,
         height=HEAD + ROW * len(rows) + 24,
         plot=scale.pixels,
-        texts=LABELS + PLOT + 12,
+        texts=left + PLOT + 12,
         x=Axis("", ticks),
         rows=rows,
+        reference=None if reference is None else _if_on(scale, reference),
     )
 
 
@@ -121,7 +151,8 @@ def _numbers(entries: Iterable[Entry]) -> Iterable[float]:
     """The finite numbers that have to be seen."""
     for entry in entries:
         value = entry.value
-        found = (value.estimate, value.low, value.high, entry.threshold)
+        ends = () if entry.is_rough else (value.low, value.high)
+        found = (value.estimate, entry.threshold, *ends)
         yield from (number for number in found if number is not None)
 
 
@@ -135,13 +166,23 @@ def _row(entry: Entry, scale: Scale, middle: float) -> Row:
         dot = Dot(_on(scale, estimate), middle, *ends)
     return Row(
         label=entry.label,
-        short_label=shortened(entry.label, 36),
+        short_label=shortened(entry.label, LONGEST_LABEL),
         text=interval_in_words(value),
         middle=middle,
         dot=dot,
         threshold=None if entry.threshold is None else scale(entry.threshold),
-        naive=_if_on(scale, value.naive),
+        naive=_if_on(scale, entry.naive),
+        arrows=tuple(_arrows(value, scale, middle)),
     )
+
+
+def _arrows(value: EstimatedValue, scale: Scale, middle: float) -> Iterable[str]:
+    """Where the interval goes on beyond the axis."""
+    first, last = scale.values
+    for number, inward in ((value.number("low"), ARROW), (value.number("high"), -ARROW)):
+        if number < first or number > last:
+            at = _on(scale, number)
+            yield f"M{at + inward:g} {middle - ARROW:g}L{at:g} {middle:g}L{at + inward:g} {middle + ARROW:g}"
 
 
 def _if_on(scale: Scale, value: float | None) -> float | None:

@@ -7,7 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from lifelong_core.design.frozen import FrozenDocument
 from lifelong_core.design.loading import the_method
-from lifelong_core.design.report import figures, tables, words
+from lifelong_core.design.report import figures, subgroups, tables, words
 from lifelong_core.design.report.forest import Entry, Forest, entries_of, forest, forests, thresholds_of
 from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking
 from lifelong_core.design.validation.result import ValidationResult
@@ -22,11 +22,16 @@ FILTERS = (
     words.decided_by,
     words.definition,
     words.exact,
+    words.found,
+    words.named,
     words.number,
     words.of,
     words.percent,
     words.range_of,
     words.shortened,
+    words.side_by_side,
+    words.sureness,
+    words.whole,
 )
 
 
@@ -55,6 +60,7 @@ def validation_html(result: ValidationResult) -> str:
         precision_recall=figures.precision_recall_panels(result),
         reliability=figures.reliability_panels(result),
         decision=figures.decision_panels(result),
+        subgroup_forests=subgroups.subgroup_forests(result),
     )
 
 
@@ -107,7 +113,8 @@ def _detail(comparison: ModelComparison, ranking: MetricRanking) -> tuple[Metric
     any_result = comparison.results[order[0]]
     wanted = thresholds_of(any_result.acceptance)
     threshold = wanted.get((ranking.label, ranking.class_index), wanted.get((ranking.label, None)))
-    entries = [Entry(name, values[name], threshold) for name in order]
+    shown = ((name, values[name]) for name in order)
+    entries = [Entry(name, value, value.orientation, threshold, value.naive) for name, value in shown]
     plot = forest(entries, f"{ranking.label} of each model")
     return ranking, plot, METRICS[ranking.metric], words.of(values[order[0]], any_result.class_names)
 
@@ -138,6 +145,7 @@ def environment() -> Environment:
     own.filters |= {one.__name__: one for one in FILTERS}
     own.globals |= {
         "tables": tables,
+        "subgroups": subgroups,
         "figures": figures,
         "answer_rows": tables.answer_rows,
         "advice_rows": tables.advice_rows,

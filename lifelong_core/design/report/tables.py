@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from lifelong_core.design.answer_texts import format_answer
 from lifelong_core.design.loading import the_method
 from lifelong_core.design.recommendation import Advice, Recommendation, Step
-from lifelong_core.design.report.words import counted, number, percent
-from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
+from lifelong_core.design.report.words import asked, counted, found, number, percent
 from lifelong_core.design.validation.metric_value import MetricValue
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.metrics import METRICS
@@ -26,6 +25,8 @@ MOST_COPIED = 200
 class AnswerRow:
     """An answer of the interview in words."""
 
+    item: str
+    """of the method, such as FP2.6, by which warnings and reasons name it"""
     question: str
     text: str
     columns: tuple[str, ...] = ()
@@ -81,13 +82,21 @@ def answer_rows(recommendation: Recommendation, class_names: Sequence[str]) -> l
             continue
         question, value = method.question(field), getattr(fingerprint, field)
         if question.kind != "matrix":
-            rows.append(AnswerRow(question.question, format_answer(question, value, class_names=class_names)))
+            rows.append(
+                AnswerRow(
+                    question.id, question.question, format_answer(question, value, class_names=class_names)
+                )
+            )
         elif len(value) > MOST_CLASSES:
-            rows.append(AnswerRow(question.question, f"a matrix of {len(value)} by {len(value[0])} numbers"))
+            rows.append(
+                AnswerRow(
+                    question.id, question.question, f"a matrix of {len(value)} by {len(value[0])} numbers"
+                )
+            )
         else:
             columns = decision_names(class_names, len(value[0]))
             matrix = tuple(zip(class_names, value, strict=False))
-            rows.append(AnswerRow(question.question, "", columns, matrix))
+            rows.append(AnswerRow(question.id, question.question, "", columns, matrix))
     return rows
 
 
@@ -141,8 +150,8 @@ def _value_row(result: ValidationResult, value: MetricValue) -> ValueRow:
         threshold = outcome.threshold
         is_summed = threshold.class_index is None and value is result.value(value.label)
         if threshold.metric == value.label and (threshold.class_index == value.class_index or is_summed):
-            verdict = {True: "✓ reaches", False: "✗ misses", None: "? undecided against"}[outcome.passed]
-            remarks.append(f"{verdict} the threshold {threshold.value:g} by the {threshold.by}")
+            mark = {True: "✓", False: "✗", None: "?"}[outcome.passed]
+            remarks.append(f"{mark} Threshold, {asked(outcome, value.orientation)}: {found(outcome)}")
     if value.cut_off is not None and value.cut_off.threshold is not None:
         cut = value.cut_off
         remarks.append(
@@ -216,22 +225,3 @@ def class_rows(result: ValidationResult) -> list[tuple[str, int, str, str | None
         )
         for k, name in enumerate(result.class_names)
     ]
-
-
-def subgroup_columns(result: ValidationResult) -> list[SubgroupMetric]:
-    """The values of a subgroup that stand in its row: those of classes only where nothing sums the metric up."""
-    found = result.subgroups[0].values
-    summed = {value.label for value in found if value.class_index is None}
-    return [value for value in found if value.class_index is None or value.label not in summed][:MOST_CLASSES]
-
-
-def of_subgroup(group: SubgroupResult, column: SubgroupMetric) -> SubgroupMetric:
-    """The value of a column."""
-    wanted = (column.label, column.class_index)
-    return next(value for value in group.values if (value.label, value.class_index) == wanted)
-
-
-def reasons(group: SubgroupResult, columns: Iterable[SubgroupMetric]) -> list[str]:
-    """Why values of a subgroup are not defined."""
-    found = [of_subgroup(group, column) for column in columns]
-    return [f"{value.label} is not defined: {value.reason}" for value in found if value.estimate is None]

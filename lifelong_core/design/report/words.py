@@ -1,13 +1,18 @@
 """Numbers and answers as they are read."""
 
 import math
+import re
 from collections.abc import Sequence
 
+from lifelong_core.design.method_schema import Confidence
+from lifelong_core.design.recommendation import DecidedBy
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome
-from lifelong_core.design.validation.displays import SubgroupMetric
-from lifelong_core.design.validation.metric_value import MetricValue, Number
+from lifelong_core.design.validation.metric_value import EstimatedValue, MetricValue, Number
+from lifelong_core.design.wording import CONFIDENCE_WORDS, DECIDED_BY, told_apart
 
 NOT_DEFINED = "not defined"
+NUMBERED_CLASS = re.compile(r"\bclass (\d{1,6}(?:, \d{1,6})*)\b")
+LONGEST_WORD = 20
 
 
 def number(value: Number) -> str:
@@ -67,6 +72,45 @@ def shortened(text: str, most: int = 30) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
+def whole(text: str) -> str:
+    """A CSS class for a cell of a table: words are kept whole where they are short enough for a column."""
+    return "whole" if max(map(len, text.split()), default=0) <= LONGEST_WORD else ""
+
+
+def side_by_side(values: Sequence[Number]) -> list[str]:
+    """Numbers of a column, with up to seven decimals where different ones would else look alike.
+
+    Examples:
+        >>> side_by_side([0.99312, 0.99278, 0.5]), side_by_side([0.5, 0.5])
+        (['0.9931', '0.9928', '0.5000'], ['0.500', '0.500'])
+    """
+    texts = [number(value) for value in values]
+    for places in range(4, 8):
+        if len(set(texts)) == len(set(values)):
+            break
+        texts = [number(value) if value is None else f"{value:.{places}f}" for value in values]
+    return texts
+
+
+def named(text: str, class_names: Sequence[str]) -> str:
+    """A sentence about classes by number, with their names.
+
+    Examples:
+        >>> named("no reference sample of class 0, 2", ["healthy", "sick", "dead"])
+        'no reference sample of class healthy, dead'
+        >>> named("only 3 cases of class 1.", ["class 0", "class 1"])
+        'only 3 cases of class 1.'
+    """
+
+    def names(found: re.Match[str]) -> str:
+        numbers = [int(index) for index in found[1].split(", ")]
+        if any(k >= len(class_names) or class_names[k] == f"class {k}" for k in numbers):
+            return found[0]
+        return "class " + ", ".join(class_names[k] for k in numbers)
+
+    return NUMBERED_CLASS.sub(names, text)
+
+
 def range_of(value: MetricValue) -> str:
     """The range of a metric, open where it has no end."""
     low, high = value.range
@@ -79,7 +123,7 @@ def better(orientation: str) -> str:
     return "↑ higher" if orientation == "up" else "↓ lower"
 
 
-def of(value: MetricValue | SubgroupMetric, class_names: Sequence[str]) -> str:
+def of(value: EstimatedValue, class_names: Sequence[str]) -> str:
     """What a value is of: a class, or all of them."""
     if value.class_index is not None:
         return class_names[value.class_index]
@@ -87,20 +131,49 @@ def of(value: MetricValue | SubgroupMetric, class_names: Sequence[str]) -> str:
     return names.get(value.value_of, "all classes")
 
 
-def interval_in_words(value: MetricValue) -> str:
+def interval_in_words(value: EstimatedValue) -> str:
     """Estimate and interval in one line."""
     if math.isnan(value.number("estimate")):
         return NOT_DEFINED
+    if not value.has_interval:
+        return f"{number(value.number('estimate'))} (no interval)"
     ends = f"{number(value.number('low'))} to {number(value.number('high'))}"
     return f"{number(value.number('estimate'))} ({ends})"
 
 
+def missing(value: EstimatedValue) -> str | None:
+    """Why a value, or its interval, is not there: how a sentence goes on after its name; None where it is there.
+
+    Examples:
+        >>> single = EstimatedValue(
+        ...     label="AC", value_of="all_classes", estimate=1.0, low=None, high=None, reason=None, method="bca",
+        ...     replicates=9, notes=("No interval: one case.",),
+        ... )
+        >>> missing(single)
+        ': no interval: one case.'
+    """
+    if math.isnan(value.number("estimate")):
+        return f" is not defined: {value.reason}."
+    return None if value.has_interval else f": {value.notes[-1][0].lower()}{value.notes[-1][1:]}"
+
+
 def asked(outcome: AcceptanceOutcome, orientation: str) -> str:
     """What an acceptance threshold asks for."""
-    threshold = outcome.threshold
-    by = "the estimate" if threshold.by == "estimate" else "the worse end of the interval"
+    by = "the estimate" if outcome.threshold.by == "estimate" else "the worse end of the interval"
     relation = "at least" if orientation == "up" else "at most"
-    return f"{relation} {threshold.value:g}, by {by}"
+    return f"{relation} {_compared(outcome)[1]}, by {by}"
+
+
+def found(outcome: AcceptanceOutcome) -> str:
+    """What was compared with a threshold, with enough digits to see on which side of it."""
+    return _compared(outcome)[0]
+
+
+def _compared(outcome: AcceptanceOutcome) -> tuple[str, str]:
+    threshold = outcome.threshold.value
+    if outcome.value is None:
+        return NOT_DEFINED if outcome.passed is None else "infinite", f"{threshold:g}"
+    return told_apart(outcome.value, threshold)
 
 
 def definition(number: str) -> str:
@@ -108,14 +181,14 @@ def definition(number: str) -> str:
     return f"thesis Def. {number}" if number[0].isdigit() else number
 
 
-def decided_by(guide_decided_by: str) -> str:
+def decided_by(guide_decided_by: DecidedBy) -> str:
     """Who decided a guide."""
-    return {
-        "person": "a person decided",
-        "answers": "the answers decide",
-        "default": "default of a source",
-        "nobody": "open",
-    }[guide_decided_by]
+    return DECIDED_BY[guide_decided_by]
+
+
+def sureness(confidence: Confidence) -> str:
+    """How sure a step is."""
+    return CONFIDENCE_WORDS[confidence]
 
 
 def embedded(document: str) -> str:

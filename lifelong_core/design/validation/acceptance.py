@@ -12,6 +12,7 @@ from lifelong_core.design.frozen import Frozen
 from lifelong_core.design.recommendation import Recommendation, RecommendedMetric
 from lifelong_core.design.validation.metric_labels import labelled_metrics
 from lifelong_core.design.validation.metric_value import MetricValue
+from lifelong_core.design.wording import told_apart
 from lifelong_core.errors import InvalidInputError
 
 
@@ -122,7 +123,8 @@ def _outcome(threshold: AcceptanceThreshold, value: MetricValue) -> AcceptanceOu
     passed = number >= threshold.value if is_up else number <= threshold.value
     relation = ("reaches" if passed else "is below") if is_up else ("stays within" if passed else "is above")
     of = "" if threshold.by == "estimate" else f" of the {100 * value.level:g} % interval"
-    why = f"{what}{of}, {number:.4g}, {relation} {threshold.value:g}."
+    found, wanted = told_apart(number, threshold.value)
+    why = f"{what}{of}, {found}, {relation} {wanted}."
     return AcceptanceOutcome(threshold=threshold, value=shown, passed=passed, why=why[0].upper() + why[1:])
 
 

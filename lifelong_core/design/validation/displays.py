@@ -4,7 +4,7 @@ from pydantic import Field
 
 from lifelong_core.design.frozen import Frozen
 from lifelong_core.design.parameters import Matrix
-from lifelong_core.design.validation.metric_value import MetricValue, Number, ValueOf
+from lifelong_core.design.validation.metric_value import EstimatedValue, MetricValue, Number
 
 
 class ConfusionTable(Frozen):
@@ -74,14 +74,8 @@ class AdjustedCost(Frozen):
     observed: MetricValue = Field(description="EC at the class shares of the data.")
 
 
-class SubgroupMetric(Frozen):
-    """A metric of one subgroup."""
-
-    label: str
-    class_index: int | None
-    value_of: ValueOf
-    estimate: Number
-    reason: str | None = Field(description="Why the estimate is None.")
+class SubgroupMetric(EstimatedValue):
+    """A metric of one subgroup, with the interval of its samples in the same resampled data sets."""
 
 
 class SubgroupResult(Frozen):

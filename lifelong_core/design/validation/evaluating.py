@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
+from lifelong_core.design.fingerprint import ProblemFingerprint
 from lifelong_core.design.recommendation import RecommendedMetric
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.errors import InvalidInputError
@@ -166,6 +167,12 @@ def estimated(recipe: Recipe, samples: Samples) -> Estimated:
     if recipe.acronym == "CWCE" and recipe.weights is not None:
         values = _weighted_error(recipe, samples)
     return Estimated(values, found.reasons.get(recipe.acronym), found.standard_errors.get(recipe.acronym))
+
+
+def class_weights_of(metric: RecommendedMetric, fingerprint: ProblemFingerprint) -> tuple[float, ...] | None:
+    """How much each class matters in the metric's mean over classes, shape (C,); None: all alike."""
+    interest = fingerprint.class_weights if fingerprint.unequal_interest else None
+    return metric.class_weights or (interest if metric.per_class else None)
 
 
 def mean_over_classes(values: Floats, weights: Floats | None) -> Floats:

@@ -14,6 +14,7 @@ Number: TypeAlias = float | None
 Bound: TypeAlias = Literal["estimate", "low", "high"]
 ValueOf: TypeAlias = Literal["all_classes", "one_class", "mean", "weighted_mean"]
 """`all_classes`: the metric is one number; `one_class`: of a class against the rest; else the mean of these."""
+Orientation: TypeAlias = Literal["up", "down"]
 ValueInterval: TypeAlias = Literal["bca", "basic", "unseen"]
 """`bca`: bootstrap, bias-corrected and accelerated. `basic`: where the metric is more than a standard error larger or
 smaller on resampled data, as calibration errors are; the quantiles of the replicates reflected at the estimate, widened
@@ -36,37 +37,53 @@ class CutOff(Frozen):
     reached: Number = Field(description="What the target metric is on these samples.")
 
 
-class MetricValue(Frozen):
-    """The value of one recommended metric, of one class or of all.
+class EstimatedValue(Frozen):
+    """A number with its interval.
 
-    A number is None where it is undefined; `reason` says why. JSON knows no infinity: an infinite number is None too,
-    and `infinite` gives its sign; `number` reads both.
+    A number is None where it is undefined; `reason` says why the estimate is, `notes` why there is no interval. JSON
+    knows no infinity: an infinite number is None too, and `infinite` gives its sign; `number` reads both.
     """
 
-    metric: str = Field(description="The acronym, as in METRICS.")
     label: str = Field(
         description="With its parameters, TNR@(TPR=0.95); different for each recommended metric."
     )
-    parameters: Mapping[str, ParameterValue] = Field(default={}, description="As compute_metrics takes them.")
-    subprocesses: tuple[str, ...] = Field(
-        default=(), description="The steps that recommend it, S3 for instance."
-    )
     class_index: int | None = Field(default=None, description="None: of all classes.")
     value_of: ValueOf
-    class_weights: tuple[float, ...] | None = Field(default=None, description="Of a weighted mean.")
     estimate: Number
     low: Number = Field(description="Lower end of the interval.")
     high: Number = Field(description="Upper end of the interval.")
     infinite: Mapping[Bound, Literal[-1, 1]] = Field(default={}, description="Signs of infinite numbers.")
     reason: str | None = Field(description="Why the estimate is undefined; None where it is not.")
-    level: float = Field(description="Nominal coverage of the interval.")
     method: ValueInterval
     replicates: int = Field(description="Resampled data sets in which the metric is defined.")
+    notes: tuple[str, ...] = Field(default=(), description="What to know when reading it, in sentences.")
+
+    def number(self, bound: Bound) -> float:
+        """The estimate or an end of its interval; nan where undefined, and infinite where it is."""
+        value = getattr(self, bound)
+        return value if value is not None else math.inf * self.infinite.get(bound, math.nan)
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether anything is said of how sure the estimate is."""
+        return not (math.isnan(self.number("low")) or math.isnan(self.number("high")))
+
+
+class MetricValue(EstimatedValue):
+    """The value of one recommended metric, of one class or of all."""
+
+    metric: str = Field(description="The acronym, as in METRICS.")
+    parameters: Mapping[str, ParameterValue] = Field(default={}, description="As compute_metrics takes them.")
+    subprocesses: tuple[str, ...] = Field(
+        default=(), description="The steps that recommend it, S3 for instance."
+    )
+    class_weights: tuple[float, ...] | None = Field(default=None, description="Of a weighted mean.")
+    level: float = Field(description="Nominal coverage of the interval.")
     standard_error: Number = Field(
         default=None,
         description="Where only a random part of the samples was looked at: around the value of all.",
     )
-    orientation: Literal["up", "down"] = Field(description="Which values are better.")
+    orientation: Orientation = Field(description="Which values are better.")
     range: tuple[Number, Number] = Field(
         description="Worst to best or best to worst, ascending; None: no end."
     )
@@ -75,12 +92,6 @@ class MetricValue(Frozen):
         description="Of a classifier that ignores the image, on the same samples; None: no such value.",
     )
     cut_off: CutOff | None = Field(default=None, description="Of a metric@target, for one class.")
-    notes: tuple[str, ...] = Field(default=(), description="What to know when reading it, in sentences.")
-
-    def number(self, bound: Bound) -> float:
-        """The estimate or an end of its interval; nan where undefined, and infinite where it is."""
-        value = getattr(self, bound)
-        return value if value is not None else math.inf * self.infinite.get(bound, math.nan)
 
     @property
     def worse_end(self) -> Bound:

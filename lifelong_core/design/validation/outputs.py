@@ -6,7 +6,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, Mask, as_groups, as_labels, as_logits, as_probabilities
+from lifelong_core.arrays import (
+    Floats,
+    Integers,
+    Mask,
+    as_decisions,
+    as_groups,
+    as_labels,
+    as_logits,
+    as_probabilities,
+)
 from lifelong_core.errors import InvalidInputError
 
 INVALID = -1
@@ -55,7 +64,7 @@ class Samples:
         reference = as_labels(labels, classes=classes)
         if reference.size == 0:
             raise InvalidInputError("expected at least one sample.", field="labels")
-        decisions = None if outputs.decisions is None else _as_decisions(outputs.decisions, classes)
+        decisions = None if outputs.decisions is None else as_decisions(outputs.decisions, classes=classes)
         is_valid = np.ones(reference.size, np.bool_) if decisions is None else decisions != INVALID
         _check_size(is_valid.size, reference.size, "decisions")
         probabilities = _probabilities(outputs, is_valid, classes)
@@ -136,17 +145,6 @@ def units_of(groups: ArrayLike | None, *, samples: int) -> Integers:
     if keys is None:
         return np.arange(samples)
     return np.unique(keys, return_inverse=True)[1].astype(np.int64)
-
-
-def _as_decisions(given: ArrayLike, classes: int) -> Integers:
-    """-1 for no valid output, and C to abstain."""
-    try:
-        array = np.asarray(given)
-    except ValueError as error:
-        raise InvalidInputError("expected shape (N,).", field="decisions") from error
-    is_invalid = array == INVALID if array.dtype.kind in "biuf" else np.zeros(array.shape, np.bool_)
-    decided = as_labels(np.where(is_invalid, 0, array), classes=classes + 1, field="decisions")
-    return np.where(is_invalid, INVALID, decided)
 
 
 def _probabilities(outputs: ModelOutputs, is_valid: Mask, classes: int) -> Floats | None:

@@ -9,28 +9,33 @@ from lifelong_core.design.validation.evaluating import CutOffs, Recipe, estimate
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.resamples import Resamples
 from lifelong_core.design.validation.weighted_kernels import weighted_ece_kde, weighted_kernel_error
-from lifelong_core.design.validation.weighted_scores import Weighted, weighted_brier_score, weighted_scores
-from lifelong_core.metrics import METRICS, bootstrap
+from lifelong_core.design.validation.weighted_scores import (
+    Counts,
+    Weighted,
+    weighted_brier_score,
+    weighted_scores,
+)
+from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.evidence import Evidence
 from lifelong_core.metrics.intervals import Bootstrap
 from lifelong_core.metrics.invalid_outputs import with_invalid
 from lifelong_core.metrics.workbench import Workbench
 
 SLOW_REPLICATES = 200
-"""Of metrics that have to be computed anew for each resampled data set"""
+"""Of metrics that have to be computed anew for each resampled data set, and of kernels in subgroups"""
+KERNELS = ("KCE", "ECE_KDE")
+"""Metrics of all pairs of samples"""
 
 
-def resampled(recipe: Recipe, samples: Samples, resamples: Resamples, estimate: Floats) -> Bootstrap:
-    """A metric of the data, of all draws, and without each part; of shape () or (C,) each.
+def resampled(recipe: Recipe, part: Samples, draws: Resamples, estimate: Floats) -> Bootstrap:
+    """A metric of samples, of all draws of them, and without each part of them; of shape () or (C,) each.
 
     Args:
         recipe: how to compute it.
-        samples: all of the data.
-        resamples: of all of the data.
-        estimate: the metric of the data, shape () or (C,).
+        part: the samples, such as those of a subgroup.
+        draws: of these samples.
+        estimate: the metric of them, shape () or (C,).
     """
-    rows = recipe.rows(samples)
-    part, draws = samples.part(rows), resamples.part(rows)
     if recipe.cut_offs is not None:
         values = at_cut_offs(recipe, recipe.cut_offs, recipe.acronym, part, draws)
     elif _counts_decisions(recipe, part):
@@ -38,7 +43,7 @@ def resampled(recipe: Recipe, samples: Samples, resamples: Resamples, estimate: 
     else:
         weighted = _weighted(recipe, part.part(part.is_valid))
         if weighted is None:
-            return _one_by_one(recipe, part, resamples.replicates)
+            return _one_by_one(recipe, part, draws.first(SLOW_REPLICATES), estimate)
         values = draws.part(part.is_valid).values(weighted)
         if recipe.acronym == "CWCE":
             values = mean_over_classes(values, recipe.weights)
@@ -46,7 +51,7 @@ def resampled(recipe: Recipe, samples: Samples, resamples: Resamples, estimate: 
             values = _with_invalid(
                 recipe, recipe.acronym, values, _sizes(part, draws), _brier_scores(recipe, part, draws)
             )
-    return replace(resamples.split(values), estimate=estimate)
+    return replace(draws.split(values), estimate=estimate)
 
 
 def at_cut_offs(recipe: Recipe, cut_offs: CutOffs, acronym: str, part: Samples, draws: Resamples) -> Floats:
@@ -81,14 +86,15 @@ def _weighted(recipe: Recipe, valid: Samples) -> Weighted | None:
     return weighted_scores(recipe.acronym, valid.labels, valid.scores, chosen)
 
 
-def _one_by_one(recipe: Recipe, part: Samples, replicates: int) -> Bootstrap:
-    """From the same seed, the first of the draws of all other metrics."""
+def _one_by_one(recipe: Recipe, part: Samples, draws: Resamples, estimate: Floats) -> Bootstrap:
+    """From copies of the samples, since there is no faster way; undefined where none was drawn."""
 
-    def statistic(rows: Floats) -> Floats:
-        return estimated(recipe, part.part(rows.astype(np.int64))).values
+    def value(times: Counts) -> Floats:
+        rows = np.repeat(np.arange(part.size), times)
+        return estimated(recipe, part.part(rows)).values if rows.size else np.full(estimate.shape, np.nan)
 
-    count = min(replicates, SLOW_REPLICATES)
-    return bootstrap(statistic, [np.arange(part.size)], replicates=count, groups=part.unit, rng=recipe.seed)
+    values = draws.values(lambda weights: np.array([value(times) for times in weights]))
+    return replace(draws.split(values), estimate=estimate)
 
 
 def _of_decisions(recipe: Recipe, part: Samples, draws: Resamples) -> Floats:

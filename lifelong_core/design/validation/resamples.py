@@ -48,6 +48,17 @@ class Resamples:
         """The same draws, of some of the samples."""
         return Resamples(self.unit[rows], self.times, self.replicates)
 
+    def first(self, replicates: int) -> "Resamples":
+        """So many of the draws at most, and the data without each part as before."""
+        end = 1 + min(replicates, self.replicates)
+        times = np.concatenate([self.times[:end], self.times[1 + self.replicates :]])
+        return Resamples(self.unit, times, end - 1)
+
+    @property
+    def as_they_are(self) -> "Resamples":
+        """No draw, and no part left out."""
+        return Resamples(self.unit, self.times[:1], 0)
+
     def values(self, weighted: Callable[[NDArray[np.uint8]], Floats]) -> Floats:
         """A metric of the samples as they are, of all draws, and without each part, shape (1 + R + M, ...).
 

@@ -1,16 +1,17 @@
 """The recommended metrics of the samples that have one thing in common, side by side."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import as_groups
+from lifelong_core.arrays import Integers, as_groups
 from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
 from lifelong_core.design.validation.evaluating import Recipe, estimated
-from lifelong_core.design.validation.metric_values import parts_of, reason_for, taken
 from lifelong_core.design.validation.outputs import Samples
+from lifelong_core.design.validation.resampled_metrics import KERNELS, SLOW_REPLICATES
+from lifelong_core.design.validation.resamples import Resamples
+from lifelong_core.design.validation.value_parts import part_values
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.aggregation import Subgroup, subgroup_values
 
@@ -19,14 +20,27 @@ MOST_SUBGROUPS = 100
 
 
 def subgroup_results(
-    recipes: Sequence[Recipe], samples: Samples, metadata: Mapping[str, ArrayLike]
+    recipes: Sequence[Recipe],
+    samples: Samples,
+    metadata: Mapping[str, ArrayLike],
+    resamples: Resamples,
+    *,
+    level: float,
 ) -> tuple[SubgroupResult, ...]:
     """Of each value of each attribute, in the order of `subgroup_values`.
+
+    Args:
+        recipes: the metrics.
+        samples: all of the data.
+        metadata: of each attribute, its value for each sample.
+        resamples: of all of the data; a subgroup is what they hold of its samples.
+        level: nominal coverage of the intervals.
 
     Raises:
         InvalidInputError: an attribute does not have one value per sample, or too many different ones.
     """
-    return tuple(_result(found, recipes, samples) for found in subgroups_of(samples, metadata))
+    found = subgroups_of(samples, metadata)
+    return tuple(_result(one, recipes, samples, resamples, level) for one in found)
 
 
 def subgroups_of(samples: Samples, metadata: Mapping[str, ArrayLike]) -> tuple[Subgroup, ...]:
@@ -54,7 +68,9 @@ def subgroups_of(samples: Samples, metadata: Mapping[str, ArrayLike]) -> tuple[S
     )
 
 
-def _result(found: Subgroup, recipes: Sequence[Recipe], samples: Samples) -> SubgroupResult:
+def _result(
+    found: Subgroup, recipes: Sequence[Recipe], samples: Samples, resamples: Resamples, level: float
+) -> SubgroupResult:
     rows = found.value.astype(np.int64)
     return SubgroupResult(
         attribute=found.attribute,
@@ -65,26 +81,19 @@ def _result(found: Subgroup, recipes: Sequence[Recipe], samples: Samples) -> Sub
         values=tuple(
             value
             for recipe in recipes
-            for value in _values(recipe, samples, np.intersect1d(rows, recipe.rows(samples)))
+            for value in _values(
+                recipe, samples, resamples, np.intersect1d(rows, recipe.rows(samples)), level
+            )
         ),
         warnings=found.warnings,
     )
 
 
-def _values(recipe: Recipe, samples: Samples, rows: ArrayLike) -> list[SubgroupMetric]:
-    own = samples.part(np.asarray(rows))
-    found = estimated(recipe, own)
-    made: list[SubgroupMetric] = []
-    for part in parts_of(recipe, samples.classes):
-        value = float(taken(found.values, part, recipe))
-        reason = reason_for(part, found.values, found.reasons, recipe.weights) if math.isnan(value) else None
-        made.append(
-            SubgroupMetric(
-                label=recipe.label,
-                class_index=part.class_index,
-                value_of=part.value_of,
-                estimate=value if math.isfinite(value) else None,
-                reason="infinite" if math.isinf(value) else reason,
-            )
-        )
-    return made
+def _values(
+    recipe: Recipe, samples: Samples, resamples: Resamples, rows: Integers, level: float
+) -> Iterator[SubgroupMetric]:
+    own, draws = samples.part(rows), resamples.part(rows)
+    if recipe.acronym in KERNELS:
+        draws = draws.first(SLOW_REPLICATES)
+    for one in part_values(recipe, own, draws, estimated(recipe, own), level=level):
+        yield SubgroupMetric.model_validate(one.fields)

@@ -12,7 +12,7 @@ from lifelong_core.design.parameters import zero_one_costs
 from lifelong_core.design.recommendation import Recommendation, RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold, check_thresholds, judged
 from lifelong_core.design.validation.displays import AdjustedCost
-from lifelong_core.design.validation.evaluating import Recipe, Split
+from lifelong_core.design.validation.evaluating import Recipe, Split, class_weights_of
 from lifelong_core.design.validation.metric_labels import labelled_metrics
 from lifelong_core.design.validation.metric_value import MetricValue
 from lifelong_core.design.validation.metric_values import valued
@@ -229,7 +229,9 @@ def validated(setting: Setting, outputs: ModelOutputs, *, name: str) -> Validate
         reliability=() if scored is None else reliability_bins(scored),
         decision_curves=() if scored is None else decision_curve_points(scored, recommendation),
         adjusted_expected_cost=_adjusted_cost(setting, samples),
-        subgroups=subgroup_results(recipes, samples, setting.metadata),
+        subgroups=subgroup_results(
+            recipes, samples, setting.metadata, setting.resamples, level=setting.level
+        ),
         warnings=warnings_about(recommendation, samples, recipes, has_groups=setting.groups is not None),
         acceptance=judged(setting.thresholds, values),
     )
@@ -238,16 +240,14 @@ def validated(setting: Setting, outputs: ModelOutputs, *, name: str) -> Validate
 
 def _recipes(setting: Setting, samples: Samples, outputs: ModelOutputs) -> list[Recipe]:
     metrics = labelled_metrics(setting.recommendation)
-    fingerprint = setting.recommendation.fingerprint
     split = None
     if any("target" in metric.parameters for _, metric in metrics):
         split = _split(samples, outputs.cut_off_data, setting.seed)
-    weights = fingerprint.class_weights if fingerprint.unequal_interest else None
     return [
         Recipe.of(
             label,
             metric,
-            weights=metric.class_weights or (weights if metric.per_class else None),
+            weights=class_weights_of(metric, setting.recommendation.fingerprint),
             split=split,
             seed=setting.seed,
         )

@@ -12,6 +12,12 @@ from lifelong_core.metrics.scientific import normal_quantile
 
 LARGEST_BIAS = 1.0
 """In standard errors: how much larger or smaller a metric may be on resampled data for its interval to be corrected"""
+FEWEST_CASES = 2
+"""Of one, nothing tells how much the next would differ: in the draws it is the same or missing"""
+LARGEST_MISSING = 0.5
+"""Of the resampled data sets; where the metric is undefined in more, the others do not speak for all"""
+TOO_FEW_CASES = "No interval: every class or decision that counts in it needs two independent cases."
+MOSTLY_UNDEFINED = "No interval: too few resampled data sets have a value."
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,9 @@ def value_bounds(values: Bootstrap, *, level: float, limits: tuple[float, float]
     notes = (f"Undefined in {missing} of {len(values.replicates)} resampled data sets.",) if missing else ()
     if math.isnan(estimate) or defined.size == 0:
         return ValueBounds(math.nan, math.nan, "bca", defined.size, notes)
+    if cases < FEWEST_CASES or missing > LARGEST_MISSING * len(values.replicates):
+        why = TOO_FEW_CASES if cases < FEWEST_CASES else MOSTLY_UNDEFINED
+        return ValueBounds(math.nan, math.nan, "bca", defined.size, (*notes, why))
     if (defined == defined[0]).all() or _is_constant(defined, estimate):
         return _unseen(estimate, level, limits, cases, defined.size, notes)
     # From there on, a narrower interval would not hold the estimate.
@@ -92,8 +101,7 @@ def _unseen(
     if not math.isfinite(estimate) or not all(map(math.isfinite, limits)):
         why = f"{varied}, and the metric has no bound: more samples are needed for an interval."
         return ValueBounds(math.nan, math.nan, "unseen", replicates, (*notes, why))
-    share = 1 - ((1 - level) / 2) ** (1 / max(cases, 1))
+    share = 1 - ((1 - level) / 2) ** (1 / cases)
     low, high = (estimate + (limit - estimate) * share for limit in limits)
-    number = f"{cases} independent cases that all turned out alike" if cases > 1 else "a single case"
-    why = f"{varied}; the interval is that of {number}."
+    why = f"{varied}; the interval is that of {cases} independent cases that all turned out alike."
     return ValueBounds(low, high, "unseen", replicates, (*notes, why))

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from lifelong_core.design.answer_texts import format_answer
+from lifelong_core.design.loading import the_method
 from lifelong_core.design.recommendation import Recommendation
 from lifelong_core.design.validation.evaluating import Recipe
 from lifelong_core.design.validation.outputs import Samples
@@ -65,6 +67,7 @@ def _of_the_decisions(
     recommendation: Recommendation, samples: Samples, recipes: Sequence[Recipe]
 ) -> Iterator[str]:
     rule = recommendation.fingerprint.decision_rule
+    answer = format_answer(the_method().question("decision_rule"), rule) if rule is not None else ""
     counted = [
         recipe.label
         for recipe in recipes
@@ -73,7 +76,7 @@ def _of_the_decisions(
     if counted and not samples.is_decided and rule not in ("argmax", None):
         yield (
             f"No decisions were given, so the likeliest class counts as the decision in {', '.join(counted)}, and not "
-            f"that of the fingerprint's rule (FP2.6: {rule})."
+            f"that of the rule that was answered (FP2.6: {answer})."
         )
     halves = [recipe.label for recipe in recipes if recipe.cut_offs and recipe.cut_offs.split.is_half]
     if halves:

@@ -1,6 +1,6 @@
 """What the result page says of a recommendation: metric cards, the path to them, and what was rejected."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lifelong_service.console.entries import MOST_BOXES
@@ -11,26 +11,12 @@ if TYPE_CHECKING:
     from lifelong_core.design.interview import Interview
     from lifelong_core.design.method_schema import Confidence
 
-CONFIDENCE: "Mapping[Confidence, str]" = {
-    "stated": "stated by a source",
-    "forced": "the only consistent reading",
-    "inferred": "inferred",
-    "not_in_source": "our proposal",
-}
-"""How sure a step is, in a word or two."""
-DISPLAYS = {
-    "confusion_matrix": "confusion matrix",
-    "roc_curve": "ROC curve",
-    "precision_recall_curve": "precision-recall curve",
-    "reliability_diagram": "reliability diagram",
-    "decision_curve": "decision curve",
-}
-"""What to show beside the numbers."""
 BETTER = {"up": "higher is better", "down": "lower is better"}
 
 
 def result_view(interview: "Interview", recommendation: "Recommendation") -> dict[str, Any]:
     """All that the page shows of a recommendation."""
+    from lifelong_core.design.wording import CONFIDENCE_WORDS, DISPLAY_NAMES
     from lifelong_core.metrics import METRICS
 
     labels = interview.class_labels
@@ -45,10 +31,10 @@ def result_view(interview: "Interview", recommendation: "Recommendation") -> dic
         "empty": [step for step in steps if not (step["metrics"] or step["open"])],
         "open": [_guide(guide) for guide in recommendation.open_choices],
         "confidence": _sureness(recommendation.confidence),
-        "legend": [(CONFIDENCE[name], meanings[name]) for name in CONFIDENCE],
+        "legend": [(words, meanings[name]) for name, words in CONFIDENCE_WORDS.items()],
         "warnings": recommendation.warnings,
         "advice": _by_category(recommendation),
-        "displays": [DISPLAYS[name] for name in recommendation.displays],
+        "displays": [DISPLAY_NAMES[name] for name in recommendation.displays],
         "unused": [unused.item for unused in recommendation.unused],
         "method_version": recommendation.method_version,
     }
@@ -104,9 +90,11 @@ def _by_category(recommendation: "Recommendation") -> list[tuple[str, list[Any]]
 
 
 def _sureness(confidence: "Confidence") -> dict[str, str]:
+    from lifelong_core.design.wording import CONFIDENCE_WORDS
+
     return {
         "name": confidence,
-        "text": CONFIDENCE[confidence],
+        "text": CONFIDENCE_WORDS[confidence],
         "meaning": the_method().meta.confidence[confidence],
     }
 
@@ -172,6 +160,8 @@ def _values(metric: "RecommendedMetric", labels: Sequence[str]) -> list[tuple[st
                 pass  # they are shown as a table
             case "costs":
                 found.append(("Costs", f"of {len(labels)} classes, as answered"))
+            case "prevalence" if len(labels) > MOST_BOXES:
+                found.append(("For the class mix", f"of {len(labels)} classes, as answered"))
             case "prevalence":
                 shares = zip(labels, given, strict=True)
                 found.append(
@@ -185,7 +175,9 @@ def _values(metric: "RecommendedMetric", labels: Sequence[str]) -> list[tuple[st
                 found.append(("Acting above a risk of", f"{given:g}"))
             case _:
                 found.append((name, f"{given:g}"))
-    if metric.class_weights is not None:
+    if metric.class_weights is not None and len(labels) > MOST_BOXES:
+        found.append(("Weights in the mean", f"of {len(labels)} classes, as answered"))
+    elif metric.class_weights is not None:
         weights = zip(labels, metric.class_weights, strict=True)
         found.append(("Weights in the mean", ", ".join(f"{label} {weight:g}" for label, weight in weights)))
     return found

@@ -18,6 +18,7 @@ from lifelong_core.design import (
     start_interview,
     validate,
 )
+from lifelong_core.design.report.words import interval_in_words
 from lifelong_core.errors import InvalidInputError
 from tests.unit.design.interviews import ALL_ALIKE
 from tests.unit.design.test_next_questions import SCREENING
@@ -55,6 +56,23 @@ def test_the_recommended_metrics_are_printed_with_intervals():
         assert part in said
     assert "Caution: The cut-offs of TNR@(TPR=0.95) were chosen on a random half" in said.replace("\n", " ")
     assert "class 1" in run("good.npz", "--recommendation", "found.json").stdout
+
+
+def test_subgroups_are_printed_with_intervals():
+    with np.load("good.npz") as arrays:
+        data = dict(arrays)
+    data["metadata_scanner"][:4] = "C"
+    np.savez("sites.npz", **data)
+    printed = run("sites.npz", "--recommendation", "interview.json", "--json").stdout
+    said = run("sites.npz", "--recommendation", "interview.json").stdout
+    for group in ValidationResult.from_json(printed).subgroups:
+        value = next(one for one in group.values if one.label == "EC")
+        line = next(line for line in said.splitlines() if f"scanner: {group.key}" in line)
+        assert str(group.samples) in line
+        assert interval_in_words(value) in line
+    assert "Caution: scanner C: only 1 independent cases" in said
+    assert "cases of class malignant, fewer than 10" in " ".join(said.split())
+    assert ": no interval: every class" in " ".join(said.split())
 
 
 def test_it_is_what_the_library_computes():

@@ -124,7 +124,7 @@ def test_what_is_folded_on_the_screen_is_seen_to_be(browser: Browser, folder: Pa
     assert browser.evaluate(INVISIBLE) > 0
 
 
-@pytest.mark.parametrize("name", ["ten", "models"])
+@pytest.mark.parametrize("name", ["two", "ten", "models"])
 def test_it_fits_a_phone(browser: Browser, folder: Path, name: str) -> None:
     look_at(browser, folder, name, 390)
     assert browser.evaluate("document.documentElement.scrollWidth") <= 390

@@ -10,10 +10,15 @@ import numpy as np
 import pytest
 
 from lifelong_core.design import ProblemFingerprint, recommend
+from lifelong_core.design.method_schema import CONFIDENCES
 from lifelong_core.design.report import comparison_html, validation_html
 from lifelong_core.design.report.pages import LARGEST_DOCUMENT
+from lifelong_core.design.report.subgroups import of_subgroup, subgroup_columns
 from lifelong_core.design.report.words import exact, of
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome, AcceptanceThreshold
+from lifelong_core.design.validation.acceptance import judged as judged_by
+from lifelong_core.design.validation.comparing import compare
+from lifelong_core.design.validation.outputs import ModelOutputs
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.validating import validate
 from tests.unit.design.interviews import ALL_ALIKE
@@ -22,10 +27,12 @@ from tests.unit.design.report.results import (
     advised,
     decisions_only,
     hundred_classes,
+    logits,
     ten_classes,
     three_models,
     two_classes,
 )
+from tests.unit.design.validations import recommending
 
 HOSTILE = (
     """</script><script>window.isHit = 1</script>"><img src=x onerror="window.isHit=1">{{ 7 * 7 }}&lt;'"""
@@ -215,7 +222,7 @@ def test_what_is_still_open_is_said() -> None:
 def test_the_answers_stand_there_in_words() -> None:
     page = plain(validation_html(two_classes()))
     for words in (
-        "Above which risk does one act? 0.1",
+        "Above which risk does one act? DG3.2.risk_threshold 0.1",
         "weigh costs and benefits",
         "dyed lifted polyp: 0.95",
     ):
@@ -290,3 +297,104 @@ def test_a_threshold_of_the_one_class_of_a_metric_is_drawn_for_each_model() -> N
     ranking = next(one for one in comparison.rankings if one.label == "NB@0.1")
     assert (wanted, ranking.class_index) == (None, 1)
     assert comparison_html(comparison).count("<title>threshold</title>") == 3
+
+
+def test_subgroups_stand_there_with_their_intervals() -> None:
+    result = two_classes()
+    columns = subgroup_columns(result)
+    assert columns
+    found = Tables(validation_html(result)).rows
+    (rows,) = (rows for caption, rows in found.items() if caption.startswith("Metrics by subgroup"))
+    for group in result.subgroups:
+        own = next(row for row in rows if row[:2] == [group.attribute, group.key])
+        assert own[2:4] == [str(group.samples), str(group.cases)]
+        for cell, column in zip(own[4:], columns, strict=False):
+            value = of_subgroup(group, column)
+            ends = f"{value.low!r}to{value.high!r}" if value.has_interval else "no interval"
+            assert cell == f"{value.estimate!r}{ends}"
+    few = next(row for row in rows if row[1] == "unknown")
+    assert "only 6 independent cases" in few[-1]
+    assert "of class dyed lifted polyp" in few[-1]
+    page = plain(validation_html(result))
+    assert "⚠ scanner: unknown" in page
+    assert "estimate of all samples" in page
+
+
+def test_a_subgroup_without_an_interval_says_why() -> None:
+    labels = np.arange(40) % 2
+    site = np.where(np.arange(40) == 0, "alone", "other")
+    result = validate(
+        advised(ALL_ALIKE, 2),
+        labels,
+        probabilities=np.eye(2)[labels] * 0.8 + 0.1,
+        metadata={"site": site},
+        class_names=("healthy", "sick"),
+        replicates=20,
+    )
+    page = plain(validation_html(result))
+    assert "BA is not defined: no reference sample of class sick" in page
+    ill = validate(
+        recommending("AC", number_of_classes=2),
+        labels,
+        decisions=labels,
+        metadata={"site": site},
+        replicates=20,
+    )
+    page = plain(validation_html(ill))
+    assert "no interval" in page
+    assert "AC: no interval: every class or decision that counts in it needs two independent cases." in page
+
+
+def test_many_subgroups_are_a_table_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lifelong_core.design.report.subgroups.MOST_DRAWN", 2)
+    page = plain(validation_html(two_classes()))
+    assert "More than 2 subgroups are not drawn." in page
+    assert "⚠ scanner: unknown" not in page
+
+
+def test_a_near_miss_can_be_told_from_its_threshold() -> None:
+    result = ten_classes()
+    threshold = AcceptanceThreshold(metric=result.labels[0], value=0.95, by="estimate")
+    value = result.value(result.labels[0]).model_copy(update={"estimate": 0.9499996})
+    (outcome,) = judged_by([threshold], [value])
+    page = plain(validation_html(result.model_copy(update={"acceptance": (outcome,)})))
+    assert "at least 0.95, by the estimate 0.9499996 ✗ missed" in page
+    assert "The estimate, 0.9499996, is below 0.95." in page
+    assert "✗ Threshold, at least 0.95, by the estimate: 0.9499996" in page
+
+
+def test_how_sure_a_step_is_is_said_in_words() -> None:
+    result = two_classes()
+    steps = [
+        step.model_copy(update={"confidence": sure})
+        for step, sure in zip(result.recommendation.steps, CONFIDENCES, strict=False)
+    ]
+    recommendation = result.recommendation.model_copy(update={"steps": tuple(steps)})
+    page = plain(validation_html(result.model_copy(update={"recommendation": recommendation})))
+    for words in ("stated by a source", "the only consistent reading", "inferred", "our proposal"):
+        assert f"How sure: {words} ." in page
+
+
+def test_a_comparison_shows_the_subgroups_of_each_model() -> None:
+    labels, values = logits("hyperkvasir_therapeutic_interventions", "development_test")
+    models = {name: ModelOutputs(logits=values * size) for name, size in (("first", 1), ("second", 2))}
+    found = compare(
+        advised(ALL_ALIKE, 2), labels, models, metadata={"half": np.arange(labels.size) % 2}, replicates=10
+    )
+    rows = Tables(comparison_html(found)).rows
+    for name in models:
+        (own,) = (rows[caption] for caption in rows if caption.startswith(f"{name} (metrics of a class"))
+        assert [row[:3] for row in own[1:]] == [["all", "", "198"], ["half", "0", "99"], ["half", "1", "99"]]
+
+
+def test_scores_that_rank_apart_look_apart() -> None:
+    comparison = three_models()
+    ranking = comparison.rankings[0]
+    models = [
+        model.model_copy(update={"score": score})
+        for model, score in zip(ranking.models, (0.99312, 0.99278, 0.5), strict=True)
+    ]
+    rankings = (ranking.model_copy(update={"models": tuple(models)}), *comparison.rankings[1:])
+    page = comparison_html(comparison.model_copy(update={"rankings": rankings}))
+    assert ">0.9931</data>" in page
+    assert ">0.9928</data>" in page

@@ -13,9 +13,10 @@ from lifelong_core.design.report.figures import (
     roc_panels,
     share_interval,
 )
-from lifelong_core.design.report.forest import entries_of, forests
+from lifelong_core.design.report.forest import Entry, entries_of, forest, forests
 from lifelong_core.design.report.plots import Scale, padded, path_through, round_numbers
 from lifelong_core.design.report.words import number
+from lifelong_core.design.validation.displays import SubgroupMetric
 from lifelong_core.design.validation.validating import validate
 from tests.unit.design.interviews import ALL_ALIKE
 from tests.unit.design.report.results import advised, logits, ten_classes, two_classes
@@ -115,3 +116,27 @@ def test_a_threshold_stands_in_the_row_that_it_is_for() -> None:
         "EC": 0.01,
         "NB@0.1 · dyed resection margin": 0.4,
     }
+
+
+def value_of(estimate: float, low: float, high: float) -> SubgroupMetric:
+    return SubgroupMetric(
+        label="AC", value_of="all_classes", estimate=estimate, low=low, high=high, reason=None, method="bca",
+        replicates=9,
+    )  # fmt: skip
+
+
+def test_a_rough_interval_ends_in_an_arrow_and_does_not_stretch_the_axis() -> None:
+    whole, small = value_of(0.9, 0.88, 0.92), value_of(0.91, 0.1, 1.0)
+    for is_rough in (False, True):
+        entries = [Entry("all", whole, "up"), Entry("small", small, "up", is_rough=is_rough)]
+        plot = forest(entries, "AC", reference=0.9)
+        first, second = plot.rows
+        assert first.dot is not None
+        assert second.dot is not None
+        assert plot.reference == first.dot.x
+        assert first.arrows == ()
+        assert len(second.arrows) == (2 if is_rough else 0)
+        if is_rough:
+            assert (second.dot.low, second.dot.high) == plot.plot
+            assert first.dot.low is not None
+            assert first.dot.low > plot.plot[0]

@@ -125,3 +125,20 @@ def test_thresholds_that_do_not_fit_are_explained(thresholds, words):
 def test_the_level_of_the_interval_is_not_rounded():
     (outcome,) = judged([asked(0.5, "interval")], [value(level=0.999)])
     assert "of the 99.9 % interval" in outcome.why
+
+
+@pytest.mark.parametrize(
+    ("orientation", "estimate", "said"),
+    [
+        ("up", 0.9499996, "The estimate, 0.9499996, is below 0.95."),
+        ("up", 0.94996, "The estimate, 0.94996, is below 0.95."),
+        ("up", 0.95, "The estimate, 0.95, reaches 0.95."),
+        ("down", 0.9500004, "The estimate, 0.9500004, is above 0.95."),
+        ("up", 0.87654321, "The estimate, 0.8765, is below 0.95."),
+    ],
+)
+def test_a_near_miss_is_seen_to_be_one(orientation, estimate, said):
+    (outcome,) = judged(
+        [asked(0.95, "estimate")], [value(orientation=orientation, estimate=estimate, low=0.5, high=1.0)]
+    )
+    assert outcome.why == said

@@ -319,7 +319,11 @@ class TestWarnings:
             ({"dependent_cases": True, "grouping_variable": "patient"}, {}, "give the patient of each"),
             ({}, {"groups": np.arange(90) // 2}, "90 of them belong to 45 groups"),
             ({}, {"groups": np.arange(90) // 9}, "Only 10 independent cases"),
-            ({"decision_rule": "optimization", "optimised_metric": "BA"}, {}, "FP2.6: optimization"),
+            (
+                {"decision_rule": "optimization", "optimised_metric": "BA"},
+                {},
+                "FP2.6: best value of a metric",
+            ),
         ],
     )
     def test_say_what_speaks_against_the_numbers(self, answers, given, words):

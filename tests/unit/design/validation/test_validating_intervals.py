@@ -141,3 +141,31 @@ def test_every_interval_holds_its_estimate(level):
             recommending(acronym), labels, probabilities=probabilities, level=level, replicates=200
         ).value(acronym)
         assert found.low <= found.estimate <= found.high
+
+
+def test_half_of_the_draws_have_to_have_a_value():
+    for missing, has_interval in ((5, True), (6, False)):
+        replicates = np.r_[np.full(missing, np.nan), np.linspace(0.4, 0.8, 10 - missing)]
+        values = Bootstrap(np.array(0.6), replicates, ())
+        found = value_bounds(values, level=0.9, limits=(0, 1), cases=9)
+        assert math.isnan(found.low) is not has_interval
+        assert ("too few resampled data sets" in found.notes[-1]) is not has_interval
+
+
+def test_a_single_case_has_no_interval_though_its_draws_vary():
+    """Of one positive among many, AUROC varies with the others alone."""
+    labels, probabilities = simulated(60, 2)
+    one = np.r_[np.flatnonzero(labels == 0), np.flatnonzero(labels == 1)[:2]]
+    for rows, has_interval in ((one, True), (one[:-1], False)):
+        result = validate(
+            recommending("AUROC", number_of_classes=2), labels[rows], probabilities=probabilities[rows]
+        )
+        assert result.value("AUROC").estimate is not None
+        assert result.value("AUROC").has_interval is has_interval
+
+
+def test_a_class_that_is_missing_is_no_case_that_a_specificity_needs():
+    labels = np.r_[np.repeat([0, 1], 20)]
+    decisions = np.r_[labels[:-2], 2, 2]
+    found = validate(recommending("TNR"), labels, decisions=decisions).value("TNR")
+    assert found.low < found.estimate < found.high

@@ -63,7 +63,8 @@ def test_a_metric_at_a_target_keeps_its_cut_offs(acronym, target, invalid_share)
     split = Split.halves(samples, seed=3)
     recipe = recipe_of(acronym, {"target": target}, split)
     resamples = Resamples.draw(samples.unit, replicates=6, seed=3)
-    found = resampled(recipe, samples, resamples, np.zeros(3)).replicates
+    part, draws = samples.part(split.rows), resamples.part(split.rows)
+    found = resampled(recipe, part, draws, np.zeros(3)).replicates
     for times, value in zip(resamples.times[1:7], found, strict=True):
         rows = np.repeat(split.rows, times[split.rows])
         expected = compute_metrics(

@@ -1,0 +1,69 @@
+"""How a model does by scanner, site or whatever else its samples are told apart by."""
+
+from collections.abc import Iterable
+
+from lifelong_core.design.report.forest import Entry, Forest, forest, thresholds_of
+from lifelong_core.design.report.tables import MOST_CLASSES
+from lifelong_core.design.report.words import missing, of
+from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
+from lifelong_core.design.validation.result import ValidationResult
+
+MOST_DRAWN = 40
+"""subgroups that are drawn below each other; more are in the table alone"""
+MOST_ON_PAPER = 4
+"""values of a row whose intervals fit on one line of a printed page"""
+
+
+def subgroup_columns(result: ValidationResult) -> list[SubgroupMetric]:
+    """The values of a subgroup that stand in its row: those of classes only where nothing sums the metric up."""
+    found = result.subgroups[0].values
+    summed = {value.label for value in found if value.class_index is None}
+    return [value for value in found if value.class_index is None or value.label not in summed][:MOST_CLASSES]
+
+
+def of_subgroup(group: SubgroupResult, column: SubgroupMetric) -> SubgroupMetric:
+    """The value of a column."""
+    wanted = (column.label, column.class_index)
+    return next(value for value in group.values if (value.label, value.class_index) == wanted)
+
+
+def missing_in(group: SubgroupResult, columns: Iterable[SubgroupMetric]) -> list[str]:
+    """Why values of a subgroup, or their intervals, are missing; those with the same reason together."""
+    labels: dict[str, list[str]] = {}
+    for value in (of_subgroup(group, column) for column in columns):
+        reason = missing(value)
+        if reason is not None:
+            labels.setdefault(reason, []).append(value.label)
+    return [", ".join(own) + reason for reason, own in labels.items()]
+
+
+def subgroup_forests(result: ValidationResult) -> list[Forest]:
+    """A plot for each column: the value of all samples, and below it that of each subgroup."""
+    if not 0 < len(result.subgroups) <= MOST_DRAWN:
+        return []
+    wanted = thresholds_of(result.acceptance)
+    found: list[Forest] = []
+    for column in subgroup_columns(result):
+        whole = result.value(column.label, column.class_index)
+        threshold = wanted.get((column.label, column.class_index), wanted.get((column.label, None)))
+        entries = [Entry("all samples", whole, whole.orientation, threshold)]
+        entries += [
+            Entry(
+                _name(one),
+                of_subgroup(one, column),
+                whole.orientation,
+                threshold,
+                is_rough=bool(one.warnings),
+            )
+            for one in result.subgroups
+        ]
+        is_one = column.value_of == "all_classes"
+        title = column.label if is_one else f"{column.label} · {of(column, result.class_names)}"
+        direction = "higher is better" if whole.orientation == "up" else "lower is better"
+        found.append(forest(entries, f"{title}: {direction}", reference=whole.estimate))
+    return found
+
+
+def _name(group: SubgroupResult) -> str:
+    """What the samples have in common, with a mark where there are few of them."""
+    return ("⚠ " if group.warnings else "") + f"{group.attribute}: {group.key}"

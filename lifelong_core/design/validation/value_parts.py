@@ -1,0 +1,161 @@
+"""The values that one metric of some samples has, of all classes, of each class or their mean, with their intervals."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Mask
+from lifelong_core.design.validation.evaluating import Estimated, Recipe, mean_over_classes
+from lifelong_core.design.validation.metric_value import Number, ValueOf
+from lifelong_core.design.validation.outputs import Samples
+from lifelong_core.design.validation.resampled_metrics import resampled
+from lifelong_core.design.validation.resamples import Resamples, mapped
+from lifelong_core.design.validation.value_intervals import value_bounds
+from lifelong_core.metrics import METRICS
+from lifelong_core.metrics.intervals import Bootstrap
+from lifelong_core.metrics.reasons import Reason
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One of the values of a metric."""
+
+    value_of: ValueOf
+    class_index: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PartValue:
+    """What is known of one of the values of a metric."""
+
+    part: Part
+    resampled: Bootstrap
+    """of shape ()"""
+    fields: Mapping[str, Any]
+    """those of an `EstimatedValue`"""
+
+
+def part_values(
+    recipe: Recipe, own: Samples, draws: Resamples, found: Estimated, *, level: float
+) -> tuple[PartValue, ...]:
+    """The values of a metric of some samples; what sums it up comes first.
+
+    Args:
+        recipe: how to compute it.
+        own: the samples.
+        draws: of these samples.
+        found: the metric of them.
+        level: nominal coverage of the intervals.
+    """
+    values = resampled(recipe, own, draws, found.values)
+    made: list[PartValue] = []
+    for part in parts_of(recipe, own.classes):
+        chosen = mapped(values, lambda array, part=part: taken(array, part, recipe))
+        cases = _cases(recipe, own, part.class_index)
+        bounds = value_bounds(chosen, level=level, limits=limits_of(recipe), cases=cases)
+        estimate = float(chosen.estimate)
+        reason = _reason(part, found.values, found.reasons, recipe.weights)
+        fields = {
+            "label": recipe.label,
+            "class_index": part.class_index,
+            "value_of": part.value_of,
+            "reason": reason if math.isnan(estimate) else None,
+            "method": bounds.method,
+            "replicates": bounds.replicates,
+            "notes": bounds.notes,
+        }
+        ends = {"estimate": estimate, "low": bounds.low, "high": bounds.high}
+        made.append(PartValue(part, chosen, fields | _as_fields(ends)))
+    return tuple(made)
+
+
+def parts_of(recipe: Recipe, classes: int) -> tuple[Part, ...]:
+    """Which values a metric has; what sums it up comes first."""
+    weighted = recipe.weights is not None
+    if not METRICS[recipe.acronym].is_per_class:
+        return (Part("weighted_mean" if weighted and recipe.acronym == "CWCE" else "all_classes"),)
+    if recipe.metric.target_class is not None:
+        return (Part("one_class", recipe.metric.target_class),)
+    mean = Part("weighted_mean" if weighted else "mean")
+    return (mean, *(Part("one_class", k) for k in range(classes)))
+
+
+def taken(values: Floats, part: Part, recipe: Recipe) -> Floats:
+    """The part's value of values (...) of all classes, or (..., C) of each."""
+    if part.class_index is not None:
+        return values[..., part.class_index]
+    return mean_over_classes(values, recipe.weights) if METRICS[recipe.acronym].is_per_class else values
+
+
+def limits_of(recipe: Recipe) -> tuple[float, float]:
+    """The least and the largest value that a metric can have; infinite where there is no bound."""
+    if recipe.acronym == "EC":
+        costs = np.array([[0.0, 1.0]] if recipe.costs is None else recipe.costs)
+        return float(costs.min()), float(costs.max())
+    low, high = METRICS[recipe.acronym].bounds
+    return float(low), float(high)
+
+
+def finite(number: float) -> Number:
+    """The number, or None where JSON knows no such."""
+    return number if math.isfinite(number) else None
+
+
+def _reason(part: Part, values: Floats, reasons: Reason | None, weights: Floats | None) -> str | None:
+    """Why the part's value of a metric is undefined."""
+    if reasons is None or isinstance(reasons, str):
+        return reasons
+    if part.class_index is not None:
+        return reasons.get(part.class_index)
+    missing = [k for k in reasons if weights is None or weights[k] > 0]
+    if missing:
+        return f"undefined for class {missing[0]}: {reasons[missing[0]]}"
+    return "values of opposite infinite sign" if np.isinf(values).any() else None
+
+
+def _cases(recipe: Recipe, own: Samples, k: int | None) -> int:
+    """Independent cases that a value rests on: of those that it is a ratio of, the fewest."""
+
+    def count(*masks: Mask) -> int:
+        return min(np.unique(own.unit[mask]).size for mask in masks)
+
+    if k is None:
+        shares = recipe.weights if recipe.prevalence is None else np.array(recipe.prevalence)
+        counted = range(own.classes) if shares is None else np.flatnonzero(shares).tolist()
+        if METRICS[recipe.acronym].is_per_class:
+            return min(_cases(recipe, own, label) for label in counted)
+        if recipe.acronym == "BA" or recipe.prevalence is not None:
+            return count(*(own.labels == label for label in counted))
+        return count(np.ones(own.size, np.bool_))
+    is_class = own.labels == k
+    match recipe.acronym:
+        case "TPR" | "FNR" | "F_beta" | "JAC":
+            return count(is_class)
+        case "TNR" | "FPR":
+            return count(~is_class)
+        case "PPV" | "FDR":
+            return count(_is_decided(recipe, own, k))
+        case "NPV" | "FOR":
+            return count(own.is_valid & ~_is_decided(recipe, own, k))
+        case "MK":
+            is_decided = _is_decided(recipe, own, k)
+            return count(is_decided, own.is_valid & ~is_decided)
+        case "MCE":
+            return count(np.ones(own.size, np.bool_))
+        case _:
+            return count(is_class, ~is_class)
+
+
+def _is_decided(recipe: Recipe, own: Samples, k: int) -> Mask:
+    if recipe.cut_offs is None:
+        return own.decisions == k
+    return own.is_valid & (own.scores[:, k] >= recipe.cut_offs.thresholds[k])
+
+
+def _as_fields(numbers: Mapping[str, float]) -> dict[str, Any]:
+    """Numbers, and the signs of those that are infinite."""
+    signs = {name: int(math.copysign(1, number)) for name, number in numbers.items() if math.isinf(number)}
+    return {**{name: finite(number) for name, number in numbers.items()}, "infinite": signs}

@@ -1,0 +1,54 @@
+"""How the design loop says things to people: the same words in the terminal, in the browser and in reports."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from lifelong_core.design.method_schema import Confidence, Display
+from lifelong_core.design.recommendation import DecidedBy
+
+CONFIDENCE_WORDS: Mapping[Confidence, str] = MappingProxyType(
+    {
+        "stated": "stated by a source",
+        "forced": "the only consistent reading",
+        "inferred": "inferred",
+        "not_in_source": "our proposal",
+    }
+)
+"""How sure a step is, in a word or two; the method has the sentences."""
+
+DECIDED_BY: Mapping[DecidedBy, str] = MappingProxyType(
+    {"person": "a person decided", "answers": "by the answers", "default": "by default", "nobody": "open"}
+)
+"""Who decided where several metrics fit."""
+
+DISPLAY_NAMES: Mapping[Display, str] = MappingProxyType(
+    {
+        "confusion_matrix": "confusion matrix",
+        "roc_curve": "ROC curve",
+        "precision_recall_curve": "precision-recall curve",
+        "reliability_diagram": "reliability diagram",
+        "decision_curve": "decision curve",
+    }
+)
+"""What to show beside the numbers."""
+
+FEWEST_DIGITS, MOST_DIGITS = 4, 17
+"""with 17 digits, every number has a text of its own"""
+
+
+def told_apart(first: float, second: float) -> tuple[str, str]:
+    """Two numbers with four digits each, or as many more as it takes to see which is larger.
+
+    Examples:
+        >>> told_apart(0.87654321, 0.95)
+        ('0.8765', '0.95')
+        >>> told_apart(0.9499996, 0.95)
+        ('0.9499996', '0.95')
+        >>> told_apart(0.95, 0.95)
+        ('0.95', '0.95')
+    """
+    for digits in range(FEWEST_DIGITS, MOST_DIGITS):
+        one, other = f"{first:.{digits}g}", f"{second:.{digits}g}"
+        if first == second or float(one) != float(other):
+            return one, other
+    return f"{first:.{MOST_DIGITS}g}", f"{second:.{MOST_DIGITS}g}"
