@@ -3,7 +3,15 @@
 Nothing outside this package speaks SQL or knows the name of a table.
 """
 
-from lifelong_core.store.design_records import AttachedRecommendation, InterviewRecord, Job, JobState
+from lifelong_core.store.design_records import (
+    AttachedRecommendation,
+    InterviewRecord,
+    Job,
+    JobState,
+    KeptHead,
+    PublishedHead,
+    Refit,
+)
 from lifelong_core.store.identifiers import logged_at, logged_on, new_prediction_id
 from lifelong_core.store.privacy import group_hash, load_group_key
 from lifelong_core.store.records import (
@@ -51,6 +59,7 @@ __all__ = [
     "InterviewRecord",
     "Job",
     "JobState",
+    "KeptHead",
     "LabelOutcome",
     "LabelledPredictions",
     "LogEntry",
@@ -60,6 +69,8 @@ __all__ = [
     "NewLabel",
     "Outcome",
     "Prediction",
+    "PublishedHead",
+    "Refit",
     "Registry",
     "RequestKey",
     "Scope",

@@ -47,7 +47,7 @@ class Artifacts:
         Raises:
             UnavailableError: the storage cannot be written.
         """
-        digest = hashlib.sha256(content).hexdigest()
+        digest = digest_of(content)
         place = self._place(digest)
         try:
             if not self._is_whole(place, digest):
@@ -70,7 +70,7 @@ class Artifacts:
 
     def _is_whole(self, place: str, digest: str) -> bool:
         """Whether the bytes are there already; damaged ones are mended by putting them again."""
-        return self._files.exists(place) and hashlib.sha256(self._files.cat_file(place)).hexdigest() == digest
+        return self._files.exists(place) and digest_of(self._files.cat_file(place)) == digest
 
     def get(self, digest: str) -> bytes:
         """The bytes of that digest.
@@ -117,7 +117,7 @@ class Artifacts:
             self.get(digest)
             return Path(self._place(digest))
         copy = self._cache / digest
-        if not (copy.is_file() and hashlib.sha256(copy.read_bytes()).hexdigest() == digest):
+        if not (copy.is_file() and digest_of(copy.read_bytes()) == digest):
             _write_copy(copy, self.get(digest))
         return copy
 
@@ -125,6 +125,11 @@ class Artifacts:
         if not re.fullmatch(r"[0-9a-f]{64}", digest):
             raise InvalidInputError(f"{digest[:80]!r} is not a SHA-256 in hexadecimal.", field="digest")
         return f"{self._root}/{digest[:2]}/{digest}"
+
+
+def digest_of(content: bytes) -> str:
+    """By what an artifact is known: SHA-256 (hex)."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def _protocols(filesystem: Any) -> tuple[str, ...]:
@@ -138,7 +143,7 @@ def _default_cache() -> Path:
 
 
 def _verified(content: bytes, digest: str, place: str) -> bytes:
-    if hashlib.sha256(content).hexdigest() != digest:
+    if digest_of(content) != digest:
         raise UnavailableError(
             f"the artifact {place} has other bytes than were put.", mend="Bring it back from the backup."
         )

@@ -4,6 +4,7 @@ Documents are kept as text and read when somebody asks: reading them loads the d
 longer than a serving process may.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
@@ -12,6 +13,7 @@ from uuid import UUID
 
 from lifelong_core.deploy.documents import parse_document
 from lifelong_core.store.documents import damaged, read_kept, text_digest
+from lifelong_core.store.records import HeadRecord, Model
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 
 JobState: TypeAlias = Literal["queued", "running", "succeeded", "failed"]
+KeptCause: TypeAlias = Literal["fits", "pinned", "damaged"]
+"""Why a head was not fitted anew: there was no need, a person holds it, or nobody can tell for which class mix."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,42 @@ class AttachedRecommendation:
 
 
 @dataclass(frozen=True)
+class PublishedHead:
+    """A head that came in force with a recommendation; environment None: the model's default head."""
+
+    environment: str | None
+    record: HeadRecord
+
+
+@dataclass(frozen=True)
+class KeptHead:
+    """A head that was left in force when a recommendation was attached; environment None: the model's default head."""
+
+    environment: str | None
+    version: int
+    cause: KeptCause
+    reason: str
+    """`cause` in a sentence"""
+
+
+@dataclass(frozen=True)
+class Refit:
+    """What came of attaching a recommendation and fitting the heads of the task's promoted model anew."""
+
+    attached: AttachedRecommendation
+    model: Model
+    published: tuple[PublishedHead, ...]
+    """the default head first"""
+    kept: tuple[KeptHead, ...]
+
+    @property
+    def default_version(self) -> int:
+        """Of the default head that is in force now."""
+        versions = {head.environment: head.version for head in self.kept}
+        return (versions | {head.environment: head.record.version for head in self.published})[None]
+
+
+@dataclass(frozen=True)
 class Job:
     """Work that somebody asked for. `token` is that of its newest claim: who comes with an older one has lost it."""
 
@@ -148,6 +188,20 @@ class Job:
 
     def _values(self, text: str) -> dict[str, Any]:
         return read_kept(partial(parse_document, field="document"), text, name=f"the job {self.id}")
+
+
+@dataclass(frozen=True)
+class JobsState:
+    """How it stands with all jobs at one time."""
+
+    waiting: int
+    """that nobody has: they were not begun, or whoever began them died"""
+    waiting_since: datetime | None
+    """when the first of these was asked for, or left alone; None: none waits"""
+    running: int
+    """that somebody has"""
+    last_failures: Mapping[str, datetime]
+    """by kind, when the last one failed of those that are still kept"""
 
 
 def _thresholds_in(text: str) -> "tuple[AcceptanceThreshold, ...]":

@@ -4,6 +4,8 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import sqlalchemy as sa
+
 from lifelong_core.deploy.documents import canonical
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 
@@ -52,6 +54,13 @@ def read_kept(read: Callable[[str], Value], text: str, *, name: str) -> Value:
         return read(text)
     except InvalidInputError as error:
         raise damaged(name, str(error)) from error
+
+
+def undecoded(connection: sa.Connection, column: sa.Column[str]) -> sa.ColumnElement[Any]:
+    """A column of texts, as bytes on SQLite: its driver refuses a whole result for one text that is not UTF-8."""
+    if connection.dialect.name == "sqlite":
+        return sa.cast(column, sa.LargeBinary).label(column.name)
+    return column
 
 
 def damaged(name: str, reason: str) -> UnavailableError:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 import sqlalchemy as sa
 
 from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.store import tables
+from lifelong_core.store.documents import undecoded
 from lifelong_core.store.head_fit import check_fit
 from lifelong_core.store.records import HeadRecord, Registry, Task
 from lifelong_core.store.rows import Row, head_of
@@ -25,7 +25,7 @@ def read_heads(
 ) -> dict[tuple[int, int], HeadRecord | str]:
     """The heads for which the condition holds, by model id and version, oldest first; for a damaged one, its damage."""
     columns = [column for column in _heads.c if column is not _heads.c.document]
-    query = sa.select(*columns, _document(connection)).where(condition)
+    query = sa.select(*columns, undecoded(connection, _heads.c.document)).where(condition)
     rows = connection.execute(query.order_by(_heads.c.model_id, _heads.c.version))
     return {(row.model_id, row.version): _read(row) for row in rows}
 
@@ -75,13 +75,6 @@ def _fitting(task: Task, record: HeadRecord) -> HeadRecord | str:
     except InvalidInputError as error:
         return f"head {record.version} does not fit: {error.message.rstrip('.')}"
     return record
-
-
-def _document(connection: sa.Connection) -> sa.ColumnElement[Any]:
-    """As bytes on SQLite, whose driver refuses a whole result for one text that is not UTF-8."""
-    if connection.dialect.name == "sqlite":
-        return sa.cast(_heads.c.document, sa.LargeBinary).label("document")
-    return _heads.c.document
 
 
 def _read(row: Row) -> HeadRecord | str:

@@ -1,20 +1,21 @@
-"""Rows of jobs: which can be claimed, and what is read from and written to them."""
+"""Rows of jobs: which can be claimed, how many there are, and what is read from and written to them."""
 
 import json
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.store import tables
-from lifelong_core.store.design_records import Job
+from lifelong_core.store.design_records import Job, JobsState
 from lifelong_core.store.rows import Row
 
 LONGEST_TEXTS = {"message": 2000, "field": 200, "mend": 1000}
 """Characters of an error that are kept."""
+_LONGEST_HOLDER = 128
 
 _ARTIFACT = re.compile(r'"(?:labelled_set|result|report)":"([0-9a-f]{64})"')
 """In payloads and results: what is named so is the digest of an artifact that belongs to the job."""
@@ -24,9 +25,37 @@ _jobs = tables.jobs
 
 def claimable(moment: datetime) -> sa.Select[Any]:
     """The oldest job that nobody has at that time of the database, if there is one."""
-    over = sa.or_(_jobs.c.held_until <= moment, _jobs.c.held_from > moment)
-    free = sa.or_(_jobs.c.state == "queued", sa.and_(_jobs.c.state == "running", over))
-    return sa.select(_jobs).where(free).order_by(_jobs.c.id).limit(1)
+    return sa.select(_jobs).where(_is_free(moment)).order_by(_jobs.c.id).limit(1)
+
+
+def state_of_jobs(connection: sa.Connection, moment: datetime) -> JobsState:
+    """How it stands with the jobs at that time of the database."""
+    jobs, count = _jobs.c, sa.func.count()
+    since = sa.case((jobs.state == "queued", jobs.created_at), else_=jobs.held_until)
+    free, begun = _is_free(moment), jobs.state == "running"
+    waiting, first = connection.execute(sa.select(count, sa.func.min(since)).where(free)).one()
+    running = connection.execute(sa.select(count).where(begun, ~free)).scalar_one()
+    failed = sa.select(jobs.kind, sa.func.max(jobs.finished_at)).where(jobs.state == "failed")
+    failures = connection.execute(failed.group_by(jobs.kind)).all()
+    return JobsState(waiting, first, running, {row[0]: row[1] for row in failures})
+
+
+def held(moment: datetime, lease_seconds: float, holder: str, *, attempts: int, token: int) -> dict[str, Any]:
+    """What a claim at that time of the database changes in a job."""
+    return {
+        "state": "running",
+        "attempts": attempts,
+        "token": token,
+        "holder": holder[:_LONGEST_HOLDER],
+        "started_at": moment,
+        **claim_of(moment, lease_seconds),
+    }
+
+
+def claim_of(moment: datetime, lease_seconds: float) -> dict[str, datetime]:
+    """From when to when a claim holds that is made, or renewed, at that time of the database."""
+    lease = timedelta(seconds=lease_seconds)
+    return {"held_from": moment - lease, "held_until": moment + lease}
 
 
 def ended_before(moment: datetime) -> sa.ColumnElement[bool]:
@@ -77,3 +106,8 @@ def error_text(error: LifelongError | Mapping[str, str | None]) -> str:
     texts = {name: given.get(name) for name in LONGEST_TEXTS}
     kept = {name: None if text is None else str(text)[: LONGEST_TEXTS[name]] for name, text in texts.items()}
     return json.dumps(kept)
+
+
+def _is_free(moment: datetime) -> sa.ColumnElement[bool]:
+    over = sa.or_(_jobs.c.held_until <= moment, _jobs.c.held_from > moment)
+    return sa.or_(_jobs.c.state == "queued", sa.and_(_jobs.c.state == "running", over))

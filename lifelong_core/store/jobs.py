@@ -11,23 +11,41 @@ That a job was asked for, and how it ended, is in the audit log; claims are not.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError, NotFoundError
+from lifelong_core.errors import (
+    ConflictError,
+    InvalidInputError,
+    LifelongError,
+    NotFoundError,
+    UnavailableError,
+)
 from lifelong_core.store import tables
-from lifelong_core.store.artifacts import Artifacts
+from lifelong_core.store.artifacts import Artifacts, digest_of
 from lifelong_core.store.audit import write_audit
-from lifelong_core.store.clock import database_time
+from lifelong_core.store.clock import database_time, days_before
 from lifelong_core.store.deletion import delete_rows
-from lifelong_core.store.design_records import Job, JobState
+from lifelong_core.store.design_records import Job, JobsState, JobState
 from lifelong_core.store.documents import values_text
 from lifelong_core.store.engine import Database
 from lifelong_core.store.identifiers import new_prediction_id
-from lifelong_core.store.job_rows import artifacts_of, claimable, ended_before, error_text, is_needed, job_of
+from lifelong_core.store.job_rows import (
+    artifacts_of,
+    claim_of,
+    claimable,
+    ended_before,
+    error_text,
+    held,
+    is_needed,
+    job_of,
+    state_of_jobs,
+)
+from lifelong_core.store.leases import this_process
 from lifelong_core.store.records import check_name
 from lifelong_core.store.retention import ACTOR
 
@@ -36,7 +54,8 @@ LONGEST_KIND = 32
 LARGEST_PAYLOAD = 128 * 2**10
 """Bytes; arrays belong into artifacts. It is enough for the names of all metadata that a labelled set may have."""
 LARGEST_RESULT = 2**20
-_LONGEST_HOLDER = 128
+SENDING_SECONDS = 600.0
+"""Longer than a labelled set takes to the artifacts; so long nobody claims a job whose set is on its way."""
 
 _jobs = tables.jobs
 
@@ -48,20 +67,45 @@ class Jobs:
         self._database = database
         self._artifacts = artifacts
 
-    def submit(self, kind: str, payload: Mapping[str, Any], *, actor: str) -> Job:
+    def submit(
+        self, kind: str, payload: Mapping[str, Any], *, labelled_set: bytes | None = None, actor: str
+    ) -> Job:
         """Ask for work.
+
+        A labelled set is kept only when the job that names it is: whatever goes wrong on the way, the set goes with
+        its job (`delete_expired`). Until it is kept nobody can claim the job; if this process dies meanwhile, the job
+        fails after SENDING_SECONDS, because the set is missing.
 
         Args:
             kind: what is to be done; a legal name of at most 32 characters.
             payload: a JSON object for whoever does it.
+            labelled_set: becomes an artifact, whose digest is added to the payload as `labelled_set`.
             actor: who asks.
 
         Raises:
             InvalidInputError: the kind is not legal, or the payload cannot be written as JSON.
             PayloadTooLargeError: the payload takes more than LARGEST_PAYLOAD bytes.
+            UnavailableError: database or artifacts do not answer. If only the artifacts do not, the job has failed; if
+                the database went away after the set was kept, the job is done all the same, after SENDING_SECONDS.
+            ConflictError: keeping the set took longer than SENDING_SECONDS.
         """
         if len(check_name(kind, field="kind")) > LONGEST_KIND:
             raise InvalidInputError(f"expected at most {LONGEST_KIND} characters.", field="kind")
+        if labelled_set is None:
+            return self._insert(kind, payload, actor=actor)
+        named = {**payload, "labelled_set": digest_of(labelled_set)}
+        job = self._insert(kind, named, actor=actor, holder=this_process())
+        try:
+            self._artifacts.put(labelled_set)
+        except UnavailableError as error:
+            # If this cannot be written either, whoever claims the job later finds no set, and fails it.
+            with suppress(UnavailableError, ConflictError):
+                self.fail(job, error)
+            raise
+        return self.release(job)
+
+    def _insert(self, kind: str, payload: Mapping[str, Any], *, actor: str, holder: str | None = None) -> Job:
+        """A new job, for anybody to claim, or held by somebody."""
         values: dict[str, Any] = {
             "id": new_prediction_id(),
             "kind": kind,
@@ -72,7 +116,9 @@ class Jobs:
             "created_by": actor,
         }
         with self._database.write() as connection:
-            values["created_at"] = database_time(connection)
+            moment = values["created_at"] = database_time(connection)
+            if holder is not None:
+                values |= held(moment, SENDING_SECONDS, holder, attempts=1, token=1)
             row = connection.execute(sa.insert(_jobs).values(values).returning(_jobs)).one()
             subject = str(values["id"])
             write_audit(
@@ -110,6 +156,15 @@ class Jobs:
         with self._database.read() as connection:
             return [job_of(row) for row in connection.execute(query)]
 
+    def state(self) -> JobsState:
+        """How it stands with all jobs now, by the clock of the database.
+
+        Raises:
+            UnavailableError: the database does not answer.
+        """
+        with self._database.read() as connection:
+            return state_of_jobs(connection, database_time(connection))
+
     def claim(self, holder: str, *, lease_seconds: float) -> Job | None:
         """Take the oldest job that waits, or whose holder died; one that has died too often is failed instead.
 
@@ -134,15 +189,7 @@ class Jobs:
                 if row.attempts >= MOST_ATTEMPTS:
                     _end(connection, job_of(row), actor=holder, state="failed", error=error_text(_UNFINISHED))
                     continue
-                values = {
-                    "state": "running",
-                    "attempts": row.attempts + 1,
-                    "token": row.token + 1,
-                    "holder": holder[:_LONGEST_HOLDER],
-                    "started_at": moment,
-                    "held_from": moment - timedelta(seconds=lease_seconds),
-                    "held_until": moment + timedelta(seconds=lease_seconds),
-                }
+                values = held(moment, lease_seconds, holder, attempts=row.attempts + 1, token=row.token + 1)
                 change = sa.update(_jobs).where(_jobs.c.id == row.id).values(values).returning(_jobs)
                 return job_of(connection.execute(change).one())
         return None
@@ -156,11 +203,7 @@ class Jobs:
         """
         with self._database.write() as connection:
             moment = database_time(connection)
-            values = {
-                "held_from": moment - timedelta(seconds=lease_seconds),
-                "held_until": moment + timedelta(seconds=lease_seconds),
-            }
-            return _change(connection, job, values)
+            return _change(connection, job, claim_of(moment, lease_seconds))
 
     def release(self, job: Job) -> Job:
         """Let others have a job at once, as one that was never begun: its holder has to stop.
@@ -220,7 +263,7 @@ class Jobs:
         """
         if days is None:
             return 0
-        before = datetime.combine(today - timedelta(days=days), datetime.min.time(), UTC)
+        before = datetime.combine(days_before(today, days), datetime.min.time(), UTC)
         with self._database.read() as connection:
             jobs = [job_of(row) for row in connection.execute(sa.select(_jobs).where(ended_before(before)))]
             digests = sorted({digest for job in jobs for digest in artifacts_of(job)})

@@ -10,7 +10,7 @@ from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import tables
 from lifelong_core.store.audit import write_audit
 from lifelong_core.store.design_records import AttachedRecommendation
-from lifelong_core.store.documents import document_text, text_digest
+from lifelong_core.store.documents import document_text, text_digest, undecoded
 from lifelong_core.store.engine import Database
 from lifelong_core.store.records import Task
 from lifelong_core.store.registry import changing_registry
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lifelong_core.design import Recommendation
     from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 
+_TEXTS = ("document", "thresholds")
 _recommendations = tables.recommendations
 
 
@@ -43,7 +44,7 @@ class Recommendations:
 
         Costs that the fingerprint gives become those of the task, in the same transaction, unless nothing in the
         recommendation depended on them (`unused`). Heads that were published keep the costs that they were fitted
-        for, and so do the heads that cycles derive from them: fit the default head anew to bring the costs in force.
+        for, and so do the heads that cycles derive from them: `attach_and_refit` brings the costs in force.
 
         Args:
             task: the task.
@@ -78,7 +79,7 @@ class Recommendations:
         """
         with self._database.read() as connection:
             found = task_named(connection, task)
-            query = _of(found).order_by(_recommendations.c.version.desc()).limit(1)
+            query = _of(connection, found).order_by(_recommendations.c.version.desc()).limit(1)
             row = connection.execute(query).one_or_none()
         return None if row is None else _attached(row, found)
 
@@ -90,20 +91,21 @@ class Recommendations:
         """
         with self._database.read() as connection:
             found = task_named(connection, task)
-            row = connection.execute(_of(found).where(_recommendations.c.version == version)).one_or_none()
+            query = _of(connection, found).where(_recommendations.c.version == version)
+            row = connection.execute(query).one_or_none()
         if row is None:
             raise NotFoundError(f"the task {task} has no recommendation {version}.", field="version")
         return _attached(row, found)
 
     def list(self, task: str) -> list[AttachedRecommendation]:
-        """All recommendations of a task, oldest first.
+        """All recommendations of a task, oldest first; a damaged one says so when it is read.
 
         Raises:
             NotFoundError: there is no such task.
         """
         with self._database.read() as connection:
             found = task_named(connection, task)
-            rows = connection.execute(_of(found).order_by(_recommendations.c.version)).all()
+            rows = connection.execute(_of(connection, found).order_by(_recommendations.c.version)).all()
         return [_attached(row, found) for row in rows]
 
 
@@ -179,17 +181,25 @@ def _newest_version(connection: sa.Connection, task: Task) -> int:
     return connection.execute(newest.where(_recommendations.c.task_id == task.id)).scalar_one()
 
 
-def _of(task: Task) -> sa.Select[Any]:
-    return sa.select(_recommendations).where(_recommendations.c.task_id == task.id)
+def _of(connection: sa.Connection, task: Task) -> sa.Select[Any]:
+    columns = (
+        undecoded(connection, column) if column.name in _TEXTS else column for column in _recommendations.c
+    )
+    return sa.select(*columns).where(_recommendations.c.task_id == task.id)
 
 
 def _attached(row: Row, task: Task) -> AttachedRecommendation:
     return AttachedRecommendation(
         task=task.name,
         version=row.version,
-        document=row.document,
-        thresholds_document=row.thresholds,
+        document=_text(row.document),
+        thresholds_document=_text(row.thresholds),
         digest=row.digest,
         created_at=row.created_at,
         created_by=row.created_by,
     )
+
+
+def _text(kept: str | bytes) -> str:
+    """What is no UTF-8 becomes a text with another digest than was attached."""
+    return kept if isinstance(kept, str) else kept.decode(errors="replace")

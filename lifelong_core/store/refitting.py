@@ -1,28 +1,55 @@
-"""From a recommendation to decisions: attached, and a head fitted for its costs put in force, in one transaction."""
+"""From a recommendation to decisions: attached, and heads fitted for its costs put in force, in one transaction."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import sqlalchemy as sa
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy import fit_head
+from lifelong_core.deploy import PostProcessingHead, fit_head
 from lifelong_core.errors import ConflictError
-from lifelong_core.store.activations import serving_version
-from lifelong_core.store.design_records import AttachedRecommendation
-from lifelong_core.store.heads import publish_head
+from lifelong_core.store import activations, tables
+from lifelong_core.store.audit import write_audit
+from lifelong_core.store.design_records import KeptHead, PublishedHead, Refit
+from lifelong_core.store.head_rows import read_heads, served_and_damaged
+from lifelong_core.store.heads import publish_head, subject_of
 from lifelong_core.store.models import model_with_id
+from lifelong_core.store.pins import all_pins
 from lifelong_core.store.recommendations import attach_recommendation, fitting_costs
-from lifelong_core.store.records import HeadRecord, Model, Task
-from lifelong_core.store.registry import changing_registry
+from lifelong_core.store.records import HeadPin, HeadRecord, Model, Task
+from lifelong_core.store.registry import active_versions, changing_registry
 from lifelong_core.store.store import Store
 from lifelong_core.store.tasks import task_named
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation
     from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+
+_SAME_SHARE = 1e-12
+"""Shares of a class mix differ by less when only rounding tells them apart."""
+
+
+@dataclass(frozen=True)
+class _Situation:
+    """What heads are fitted for, and which are in force, by environment (None: the default head)."""
+
+    task: Task
+    model: Model
+    set_id: int
+    versions: dict[str | None, int]
+    pins: dict[str | None, HeadPin]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is to be done with the heads of a model."""
+
+    fitted: dict[str | None, PostProcessingHead]
+    kept: tuple[KeptHead, ...]
+    held: tuple[str, ...]
+    """environments that have to keep as their own what is the default head now"""
 
 
 def attach_and_refit(
@@ -33,41 +60,41 @@ def attach_and_refit(
     thresholds: "Sequence[AcceptanceThreshold]" = (),
     expected_version: int | None = None,
     actor: str,
-) -> tuple[AttachedRecommendation, Model, HeadRecord]:
-    """`store.recommendations.attach`, and a new default head of the task's promoted model, or neither.
+) -> Refit:
+    """`store.recommendations.attach`, and new heads of the task's promoted model wherever one is in force, or neither.
 
-    The head is fitted on the active calibration set of the model, with the costs of the task as the recommendation
-    leaves them. The class mix that it assumes is the one that the recommendation states for the use; where it states
-    none, that of the default head in force. Environments that have a head of their own keep it.
+    Heads are fitted on the active calibration set of the model, with the costs of the task as the recommendation
+    leaves them. The default head is fitted for the class mix that the recommendation states for the use; where it
+    states none, for the one that the present default head assumes. The own head of an environment is fitted for the
+    class mix that it assumes at present: what is known of that environment stays.
+
+    A head stays in force
+
+    - where it decides by these costs for this class mix already;
+    - where a person holds it (`Heads.pin`). An environment that is pinned while it uses the default head keeps the
+      present one as its own;
+    - where it is damaged, and so nobody knows which class mix it assumes.
 
     Returns:
-        What is in force now: the recommendation, the model, and its new default head.
+        What is in force now: the recommendation, the model, its new heads, and those that stayed.
 
     Raises:
         NotFoundError: there is no such task.
         InvalidInputError: the recommendation does not fit the task.
         UnidentifiableError: a class that is to be expected has no calibration case.
         PayloadTooLargeError: the document is too large to be kept.
-        ConflictError: the task has no promoted model, that has no calibration set, or any of this changed meanwhile;
-            and as for `attach`.
+        ConflictError: the task has no promoted model, that has no calibration set, or any of this, a head in force or
+            a pin changed meanwhile; and as for `attach`.
     """
     with store.database.read() as connection:
-        found = task_named(connection, task)
-        model, set_id = _calibrated(connection, found)
-    costs = fitting_costs(recommendation, found)
+        found = _situation(connection, task)
+        present = _present_heads(connection, found)
     # Fitted before the transaction: nobody waits for it.
-    head = fit_head(
-        store.calibration_sets.load(set_id),
-        found.costs if costs is None else costs,
-        target_prevalence=_prevalences(store, model, recommendation),
-        class_names=found.class_names,
-        provenance={"origin": "recommendation", "model": model.reference, "task": task},
-    )
+    plan = _plan(store, found, present, recommendation)
     with changing_registry(store.database) as connection:
-        present = task_named(connection, task)
-        if present != found or _calibrated(connection, present) != (model, set_id):
+        if _situation(connection, task) != found:
             raise ConflictError(
-                f"the task {task} or its model changed while the head was fitted.",
+                f"the task {task}, its model or a head of it changed while heads were fitted.",
                 field="refit_head",
                 mend="Look at them and try again.",
             )
@@ -79,16 +106,36 @@ def attach_and_refit(
             expected_version=expected_version,
             actor=actor,
         )
-        provenance = {**head.provenance, "recommendation": attached.version}
-        record = publish_head(
-            connection,
-            model,
-            replace(head, provenance=provenance),
-            environment=None,
-            actor=actor,
-            reason="publish",
+        for environment in plan.held:
+            _keep_as_own(connection, found, environment, actor=actor)
+        published = tuple(
+            PublishedHead(
+                environment,
+                publish_head(
+                    connection,
+                    found.model,
+                    replace(head, provenance={**head.provenance, "recommendation": attached.version}),
+                    environment=environment,
+                    actor=actor,
+                    reason="publish",
+                ),
+            )
+            for environment, head in plan.fitted.items()
         )
-    return attached, model, record
+    return Refit(attached, found.model, published, plan.kept)
+
+
+def _situation(connection: sa.Connection, task_name: str) -> _Situation:
+    task = task_named(connection, task_name)
+    model, set_id = _calibrated(connection, task)
+    versions = active_versions(connection)
+    return _Situation(
+        task,
+        model,
+        set_id,
+        {place: version for (model_id, place), version in versions.items() if model_id == model.id},
+        {pin.environment: pin for pin in all_pins(connection) if pin.model_id == model.id},
+    )
 
 
 def _calibrated(connection: sa.Connection, task: Task) -> tuple[Model, int]:
@@ -101,25 +148,121 @@ def _calibrated(connection: sa.Connection, task: Task) -> tuple[Model, int]:
         raise ConflictError(
             f"the task {task.name} has no promoted model.",
             field="refit_head",
-            mend="Promote one, or attach the recommendation without a new head.",
+            mend="Promote one, or attach the recommendation without new heads.",
         )
     model = model_with_id(connection, task.promoted_model_id)
     if model.calibration_set_id is None:
         raise ConflictError(
             f"the model {model.reference} has no calibration set.",
             field="refit_head",
-            mend="Give it one, or attach the recommendation without a new head.",
+            mend="Give it one, or attach the recommendation without new heads.",
         )
     return model, model.calibration_set_id
 
 
-def _prevalences(store: Store, model: Model, recommendation: "Recommendation") -> Floats | None:
-    """The class mix to fit for; None: that of the calibration set."""
+def _present_heads(connection: sa.Connection, found: _Situation) -> dict[str | None, HeadRecord | str]:
+    """The heads in force by environment; for a damaged one, its damage."""
+    rows, model_id = tables.heads.c, found.model.id
+    records = read_heads(
+        connection, (rows.model_id == model_id) & rows.version.in_(set(found.versions.values()))
+    )
+    versions = {(model_id, place): version for place, version in found.versions.items()}
+    served, damaged = served_and_damaged(versions, records, {model_id: found.task})
+    return {place: head for (_, place), head in (*served.items(), *damaged.items())}
+
+
+def _plan(
+    store: Store,
+    found: _Situation,
+    present: dict[str | None, HeadRecord | str],
+    recommendation: "Recommendation",
+) -> _Plan:
+    stated_costs = fitting_costs(recommendation, found.task)
+    costs = found.task.costs if stated_costs is None else stated_costs
+    calibration = store.calibration_sets.load(found.set_id)
+    provenance = {"origin": "recommendation", "model": found.model.reference, "task": found.task.name}
+    fitted: dict[str | None, PostProcessingHead] = {}
+    kept: list[KeptHead] = []
+    for environment in (None, *sorted(place for place in found.versions if place is not None)):
+        head = present.get(environment)
+        target = _stated_prevalences(recommendation) if environment is None else None
+        if target is None and isinstance(head, HeadRecord):
+            target = head.head.assumed_prevalence
+        stays = None if head is None else _kept(found, environment, head, target, costs)
+        if stays is not None:
+            kept.append(stays)
+            continue
+        fitted[environment] = fit_head(
+            calibration,
+            costs,
+            target_prevalence=target,
+            class_names=found.task.class_names,
+            provenance=provenance,
+        )
+    held = _held(found) if None in fitted and isinstance(present.get(None), HeadRecord) else ()
+    return _Plan(fitted, (*kept, *held), tuple(head.environment for head in held if head.environment))
+
+
+def _stated_prevalences(recommendation: "Recommendation") -> Floats | None:
+    """The class mix that a recommendation states for the use; None: none that it rests on."""
     stated = recommendation.fingerprint.target_prevalences
     unused = {answer.item for answer in recommendation.unused}
-    if stated is not None and "target_prevalences" not in unused:
-        return np.asarray(stated)
-    with store.database.read() as connection:
-        version = serving_version(connection, model.id, None)
-    record = None if version is None else store.heads.get(model.reference, version)
-    return None if record is None else record.head.assumed_prevalence
+    return None if stated is None or "target_prevalences" in unused else np.asarray(stated)
+
+
+def _kept(
+    found: _Situation,
+    environment: str | None,
+    present: HeadRecord | str,
+    target: Floats | None,
+    costs: Floats,
+) -> KeptHead | None:
+    """Why a head stays; None: it does not."""
+    version = found.versions[environment]
+    if isinstance(present, HeadRecord) and _fits(present.head, target, costs):
+        return KeptHead(environment, version, "fits", "it decides by these costs for this class mix already.")
+    if environment in found.pins:
+        return KeptHead(environment, version, "pinned", f"it is {_pinned(found.pins[environment])}.")
+    if target is None:
+        reason = f"{present}, and so nobody knows which class mix it assumes."
+        return KeptHead(environment, version, "damaged", reason)
+    return None
+
+
+def _held(found: _Situation) -> tuple[KeptHead, ...]:
+    """Pinned environments that use the default head, which is about to be replaced."""
+    return tuple(
+        KeptHead(
+            environment,
+            found.versions[None],
+            "pinned",
+            f"it is {_pinned(found.pins[environment])}, and keeps as its own what was the default head.",
+        )
+        for environment in sorted(place for place in found.pins if place is not None)
+        if environment not in found.versions
+    )
+
+
+def _pinned(pin: HeadPin) -> str:
+    return f"pinned by {pin.pinned_by}: {pin.reason!r}"
+
+
+def _fits(head: PostProcessingHead, target: Floats | None, costs: Floats) -> bool:
+    return (
+        target is not None
+        and np.array_equal(head.costs, costs)
+        and np.allclose(head.assumed_prevalence, target, rtol=0, atol=_SAME_SHARE)
+    )
+
+
+def _keep_as_own(connection: sa.Connection, found: _Situation, environment: str, *, actor: str) -> None:
+    """Let the default head that an environment uses be its own."""
+    version = found.versions[None]
+    activations.activate(connection, found.model, environment, version, actor=actor, reason="publish")
+    write_audit(
+        connection,
+        actor=actor,
+        action="heads.publish",
+        subject=subject_of(found.model, environment),
+        details={"version": version},
+    )

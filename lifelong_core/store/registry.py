@@ -51,7 +51,7 @@ def load_registry(database: Database, known_revision: int | None) -> Registry | 
             return None
         tasks = {row.id: task_of(row) for row in connection.execute(sa.select(tables.tasks))}
         models = {row.id: model_of(row) for row in connection.execute(sa.select(tables.models))}
-        versions = _active_versions(connection)
+        versions = active_versions(connection)
         heads, damaged = served_and_damaged(
             versions,
             _heads(connection, versions),
@@ -73,8 +73,8 @@ def _revision(connection: sa.Connection) -> int:
     return connection.execute(sa.select(tables.registry_revision.c.revision)).scalar_one()
 
 
-def _active_versions(connection: sa.Connection) -> dict[tuple[int, str | None], int]:
-    """Version of the head in force in each place that has one of its own."""
+def active_versions(connection: sa.Connection) -> dict[tuple[int, str | None], int]:
+    """Version of the head in force in each place that has one of its own, by model id and environment."""
     activations = tables.head_activations
     newest = (
         sa.select(

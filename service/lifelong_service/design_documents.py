@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from lifelong_core.design import Question, Recommendation, RecommendedMetric
     from lifelong_core.design.interview import Interview
     from lifelong_core.design.recommendation import Step
-    from lifelong_core.store.design_records import AttachedRecommendation, InterviewRecord, Job
+    from lifelong_core.store.design_records import AttachedRecommendation, InterviewRecord, Job, Refit
+
+NOTHING_REFITTED: dict[str, Any] = {"model": None, "head_version": None, "published": [], "kept": []}
+"""As `refit_document`, where nobody asked for new heads."""
 
 
 def interview_document(record: "InterviewRecord") -> dict[str, Any]:
@@ -70,7 +73,7 @@ def question_document(question: "Question", interview: "Interview") -> dict[str,
 
 def _said(interview: "Interview", item: str) -> dict[str, Any]:
     """One thing that was answered or decided, as a value and as people say it."""
-    from lifelong_core.design.answer_texts import format_answer
+    from lifelong_core.design.answer_texts import summarize_answer
     from lifelong_core.design.loading import the_method
 
     method = the_method()
@@ -78,7 +81,7 @@ def _said(interview: "Interview", item: str) -> dict[str, Any]:
         options = list(interview.choices[item])
         return {"item": item, "name": method.guide(item).title, "value": options, "text": ", ".join(options)}
     question, value = method.question(item), getattr(interview.fingerprint, item)
-    text = format_answer(question, value, class_names=interview.class_names)
+    text = summarize_answer(question, value, class_names=interview.class_names)
     return {"item": item, "name": question.name, "value": value, "text": text}
 
 
@@ -167,16 +170,46 @@ def attached_document(
 
 
 def attached_summary(attached: "AttachedRecommendation") -> dict[str, Any]:
-    """Which recommendation of a task it is, who attached it, and its metrics."""
-    from lifelong_core.design.validation.metric_labels import labelled_metrics
-
+    """Which recommendation of a task it is, who attached it, and its metrics; `damaged` says why it cannot be read."""
+    labels, damage = _labels(attached)
     return {
         "task": attached.task,
         "version": attached.version,
         "digest": attached.digest,
         "created_at": attached.created_at.isoformat(),
         "created_by": attached.created_by,
-        "labels": [label for label, _ in labelled_metrics(attached.recommendation)],
+        "labels": labels,
+        "damaged": damage,
+    }
+
+
+def _labels(attached: "AttachedRecommendation") -> tuple[list[str], str | None]:
+    from lifelong_core.design.validation.metric_labels import labelled_metrics
+
+    try:
+        _ = attached.thresholds
+        return [label for label, _ in labelled_metrics(attached.recommendation)], None
+    except UnavailableError as error:  # the others of a list stay within reach
+        return [], error.message
+
+
+def refit_document(refit: "Refit") -> dict[str, Any]:
+    """Which heads came in force with a recommendation, and which stayed; an environment of null: the default head."""
+    return {
+        "model": refit.model.reference,
+        "head_version": refit.default_version,
+        "published": [
+            {"environment": head.environment, "version": head.record.version} for head in refit.published
+        ],
+        "kept": [
+            {
+                "environment": head.environment,
+                "version": head.version,
+                "cause": head.cause,
+                "reason": head.reason,
+            }
+            for head in refit.kept
+        ],
     }
 
 

@@ -11,7 +11,12 @@ from lifelong_core.arrays import LARGEST_NUMBER
 from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.store import Store, attach_and_refit
 from lifelong_core.store.records import Scope
-from lifelong_service.design_documents import attached_document, attached_summary
+from lifelong_service.design_documents import (
+    NOTHING_REFITTED,
+    attached_document,
+    attached_summary,
+    refit_document,
+)
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.routes.interviews import finished
 
@@ -46,8 +51,8 @@ class NewRecommendation(BaseModel):
     """What to attach: the outcome of an interview, a recommendation, or what follows from a fingerprint.
 
     With `expected_version` nothing is done if another recommendation was attached since (0: none ever was).
-    With `refit_head` the task's promoted model gets a new default head, fitted for the costs and target prevalences
-    of the recommendation.
+    With `refit_head` the heads of the task's promoted model are fitted anew for the costs: the default head for the
+    target prevalences of the recommendation, the own head of an environment for the class mix that it assumes already.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -74,7 +79,10 @@ class NewRecommendation(BaseModel):
 @router.get("/v1/admin/tasks/{task}/recommendations")
 @access(Scope.READ)
 def list_recommendations(request: Request, task: str) -> dict[str, Any]:
-    """All recommendations of a task, oldest first; the last one is in force."""
+    """All recommendations of a task, oldest first; the last one is in force.
+
+    One that cannot be read says why in `damaged`, and has no `labels`.
+    """
     attached = worker_of(request).store.recommendations.list(task)
     return {"recommendations": [attached_summary(one) for one in attached]}
 
@@ -84,7 +92,9 @@ def list_recommendations(request: Request, task: str) -> dict[str, Any]:
 def attach_recommendation(request: Request, task: str, new: NewRecommendation) -> dict[str, Any]:
     """Let a task be judged by a recommendation from now on; costs that it rests on become those of the task.
 
-    Heads that were published keep the costs that they were fitted for, unless `refit_head` asks for a new one.
+    Heads that were published keep the costs that they were fitted for, unless `refit_head` asks for new ones. Then
+    `published` names those, and `kept` each one that stays in force and why: it decides so already (`fits`), somebody
+    holds it (`pinned`), or it is `damaged`. An `environment` of null stands for the default head.
     """
     store, actor = worker_of(request).store, actor_of(request)
     recommendation = _recommendation(store, task, new)
@@ -93,14 +103,13 @@ def attach_recommendation(request: Request, task: str, new: NewRecommendation) -
         "expected_version": new.expected_version,
         "actor": actor,
     }
-    outcome: dict[str, Any] = {"model": None, "head_version": None}
     if new.refit_head:
-        attached, model, head = attach_and_refit(store, task, recommendation, **given)
-        outcome = {"model": model.reference, "head_version": head.version}
+        outcome = attach_and_refit(store, task, recommendation, **given)
+        attached, refit = outcome.attached, refit_document(outcome)
     else:
-        attached = store.recommendations.attach(task, recommendation, **given)
+        attached, refit = store.recommendations.attach(task, recommendation, **given), NOTHING_REFITTED
     present = store.tasks.get(task)
-    return attached_document(attached, present.class_names) | {"costs": present.costs.tolist()} | outcome
+    return attached_document(attached, present.class_names) | {"costs": present.costs.tolist()} | refit
 
 
 @router.get("/v1/admin/tasks/{task}/recommendations/current")

@@ -140,11 +140,11 @@ def _submit(
         "task": task.name,
         "model": model.reference,
         "recommendation_version": version,
-        "labelled_set": store.artifacts.put(data.to_bytes()),
         "metadata": list(data.metadata),
         **parameters,
     }
-    return job_document(store.jobs.submit("validate", payload, actor=actor))
+    job = store.jobs.submit("validate", payload, labelled_set=data.to_bytes(), actor=actor)
+    return job_document(job)
 
 
 def _served(store: Store, reference: str, environment: str | None) -> tuple[Model, Task]:

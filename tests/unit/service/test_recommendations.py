@@ -6,7 +6,11 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+import sqlalchemy as sa
 
+from lifelong_core.deploy import fit_head
+from lifelong_core.store import tables
+from lifelong_core.store.documents import text_digest
 from tests.unit.design.interviews import ALL_ALIKE
 from tests.unit.service.conftest import CLASS_NAMES, Service, calibration, png
 from tests.unit.service.conftest import COSTS as OLD_COSTS
@@ -16,6 +20,7 @@ from tests.unit.service.test_operations import error_of
 
 PATH = "/v1/admin/tasks/skin/recommendations"
 FINGERPRINT = {"number_of_classes": 3} | ANSWERS
+REFIT = ("model", "head_version", "published", "kept")
 BALANCED = {"number_of_classes": 3, **ALL_ALIKE}
 """Recommends BA and AUROC, and rests on no costs."""
 
@@ -41,10 +46,15 @@ def test_the_outcome_of_an_interview_is_attached_with_its_costs(service: Service
     assert found["labels"] == ["EC", "TPR", "AUROC"]
     assert [threshold["by"] for threshold in found["thresholds"]] == ["estimate", "interval"]
     assert found["costs"] == COSTS
-    assert (found["model"], found["head_version"]) == (None, None)
+    assert {name: found[name] for name in REFIT} == {
+        "model": None,
+        "head_version": None,
+        "published": [],
+        "kept": [],
+    }
     assert service.client.get("/v1/admin/tasks").json()["tasks"][0]["costs"] == COSTS
     assert service.client.get("/v1/admin/models/linear").json()["heads"] == {"*": 1}
-    kept = {name: value for name, value in found.items() if name not in ("costs", "model", "head_version")}
+    kept = {name: value for name, value in found.items() if name not in ("costs", *REFIT)}
     assert service.client.get(f"{PATH}/current").json() == service.client.get(f"{PATH}/1").json() == kept
     assert {"recommendations.attach", "tasks.costs"} <= set(actions(service))
 
@@ -69,6 +79,7 @@ def test_a_document_and_a_fingerprint_are_attached(service: Service) -> None:
 def test_the_head_is_fitted_anew_for_costs_and_prevalences(service: Service) -> None:
     found = attached(service, fingerprint=FINGERPRINT, refit_head=True)
     assert (found["model"], found["head_version"]) == ("linear@1", 2)
+    assert (found["published"], found["kept"]) == ([{"environment": None, "version": 2}], [])
     head = service.client.get("/v1/admin/models/linear/heads/2").json()["head"]
     assert head["costs"] == COSTS
     assert head["assumed_prevalence"] == pytest.approx([0.7, 0.2, 0.1])
@@ -83,10 +94,33 @@ def test_the_head_is_fitted_anew_for_costs_and_prevalences(service: Service) -> 
     assert head["provenance"]["calibration_digest"] == calibration().digest
     eventually(lambda: service.client.post("/v1/predict", content=png()).json()["head_version"] == 2)
     again = attached(service, fingerprint=BALANCED, refit_head=True)
-    assert again["head_version"] == 3
-    head = service.client.get("/v1/admin/models/linear/heads/3").json()["head"]
-    assert head["costs"] == COSTS
-    assert head["assumed_prevalence"] == pytest.approx([0.7, 0.2, 0.1]), "no other class mix was stated"
+    assert (again["head_version"], again["published"]) == (2, []), "no other costs or class mix were stated"
+    assert [(one["version"], one["cause"]) for one in again["kept"]] == [(2, "fits")]
+
+
+def test_heads_of_environments_are_fitted_anew_but_for_those_that_are_held(service: Service) -> None:
+    of_site = fit_head(calibration(), OLD_COSTS, target_prevalence=[0.1, 0.3, 0.6], class_names=CLASS_NAMES)
+    heads = service.store.heads
+    for environment in ("clinic-a", "clinic-b"):
+        heads.publish("linear", of_site, environment=environment, actor="test")
+    heads.pin("linear", environment="clinic-b", reason="study", actor="ann")
+    found = attached(service, fingerprint=FINGERPRINT, refit_head=True)
+    assert found["published"] == [
+        {"environment": None, "version": 4},
+        {"environment": "clinic-a", "version": 5},
+    ]
+    reason = "it is pinned by ann: 'study'."
+    assert found["kept"] == [{"environment": "clinic-b", "version": 3, "cause": "pinned", "reason": reason}]
+    refitted = heads.get("linear", 5).head
+    assert refitted.costs.tolist() == COSTS
+    assert refitted.assumed_prevalence.tolist() == of_site.assumed_prevalence.tolist()
+
+    def served(environment: str) -> int:
+        answer = service.client.post(f"/v1/predict?environment={environment}", content=png())
+        return answer.json()["head_version"]
+
+    eventually(lambda: served("clinic-a") == 5)
+    assert served("clinic-b") == 3
 
 
 def test_without_a_model_or_a_calibration_set_nothing_is_refitted_and_nothing_attached(
@@ -169,3 +203,28 @@ def test_tasks_and_versions_that_are_not_there(service: Service) -> None:
         assert answer.status_code == (422 if path[-1] in "0t" else 404), path
     unknown = service.client.post("/v1/admin/tasks/nothing/recommendations", json={"fingerprint": BALANCED})
     assert (unknown.status_code, error_of(unknown)["field"]) == (404, "task")
+
+
+@pytest.mark.parametrize("what", ["document", "thresholds"])
+def test_a_damaged_one_is_marked_and_hides_no_other_of_the_list(service: Service, what: str) -> None:
+    for _ in range(2):
+        attached(service, fingerprint=BALANCED)
+    texts = {
+        "document": service.store.recommendations.get("skin", 1).document,
+        "thresholds": "[]",
+        what: "{}",
+    }
+    values = texts | {"digest": text_digest(*texts.values())}  # as a newer version may have written it
+    rows = tables.recommendations
+    with service.store.database.write() as connection:
+        connection.execute(sa.update(rows).where(rows.c.version == 1).values(values))
+    answer = service.client.get(PATH)
+    assert answer.status_code == 200, answer.text
+    damaged, sound = answer.json()["recommendations"]
+    assert (damaged["version"], damaged["created_by"], damaged["labels"]) == (1, "admin-token", [])
+    assert damaged["damaged"].startswith("recommendation 1 of skin is damaged")
+    assert damaged["created_at"] < sound["created_at"]
+    assert (sound["version"], sound["labels"], sound["damaged"]) == (2, ["BA", "AUROC"], None)
+    one = service.client.get(f"{PATH}/1")
+    assert (one.status_code, error_of(one)["code"]) == (503, "unavailable")
+    assert service.client.get(f"{PATH}/current").json()["version"] == 2

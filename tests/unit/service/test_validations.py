@@ -4,6 +4,7 @@ import re
 import zipfile
 from collections.abc import Callable
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy.labelled_set import LabelledSet
-from lifelong_core.store import Job
+from lifelong_core.errors import UnavailableError
+from lifelong_core.store import Job, jobs
 from lifelong_monitor.jobs import validate
 from tests.unit.service.conftest import Service, calibration
 from tests.unit.service.test_interviews import ANSWERS
@@ -102,6 +104,25 @@ def test_a_labelled_set_becomes_a_job(judged: Service) -> None:
     assert len(set(zip(groups.tolist(), PATIENTS, strict=True))) == len(set(groups.tolist())) == 90
     assert judged.client.get(f"{JOBS}/{job['id']}").json() == job
     assert "jobs.submit" in [entry.action for entry in judged.store.audit.list()]
+
+
+def test_of_what_was_not_accepted_nothing_is_kept(
+    judged: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept() -> set[Path]:
+        return {path for path in tmp_path.rglob("*") if re.fullmatch(r"[0-9a-f]{64}", path.name)}
+
+    def fail(*_: object, **__: object) -> None:
+        raise UnavailableError("the database is gone.")
+
+    before = kept()
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs, "write_audit", fail)
+        answer = judged.client.post(PATH, content=npz(), headers=NPZ)
+    assert answer.status_code == 503
+    assert (judged.client.get(JOBS).json(), kept()) == ({"jobs": []}, before)
+    submitted(judged)
+    assert len(kept() - before) == 1
 
 
 def test_it_may_come_as_json_or_in_a_form(judged: Service) -> None:

@@ -5,6 +5,7 @@ import signal
 import time
 import uuid
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ from lifelong_core.errors import (
     PayloadTooLargeError,
     UnavailableError,
 )
-from lifelong_core.store import Job, Store, tables
-from lifelong_core.store.jobs import LARGEST_PAYLOAD, LARGEST_RESULT, MOST_ATTEMPTS
+from lifelong_core.store import Job, Store, jobs, tables
+from lifelong_core.store.artifacts import Artifacts, digest_of
+from lifelong_core.store.jobs import LARGEST_PAYLOAD, LARGEST_RESULT, MOST_ATTEMPTS, SENDING_SECONDS, Jobs
 from tests.unit.store.at_once import at_once
 from tests.unit.store.samples import add_model, calibration, started_together
 
@@ -333,7 +335,7 @@ def test_old_jobs_go_with_the_artifacts_that_nobody_else_needs(store: Store):
     recent = end(store, shared, 1)
     waiting = submit(store, labelled_set=waited_for)
     today = datetime.now(UTC).date()
-    assert store.jobs.delete_expired(None, today) == 0
+    assert store.jobs.delete_expired(None, today) == store.jobs.delete_expired(10**6, today) == 0
     assert store.jobs.delete_expired(30, today) == len(old)
     assert store.jobs.list() == [waiting, store.jobs.get(recent.id)]
     kept = {name: is_kept(store, name) for name in (of_old, shared, waited_for, of_model)}
@@ -346,3 +348,118 @@ def test_old_jobs_go_with_the_artifacts_that_nobody_else_needs(store: Store):
     assert entry.details == {"jobs": len(old), "ended_before": before}
     assert store.jobs.delete_expired(30, today) == 0
     assert store.audit.list(limit=1)[0] == entry
+
+
+SET = b"labelled logits"
+
+
+def kept_files(artifacts_url: str) -> list[Path]:
+    return [path for path in Path(artifacts_url.removeprefix("file://")).rglob("*") if path.is_file()]
+
+
+def submit_with_set(store: Store) -> Job:
+    return store.jobs.submit("validate", {"task": "lesions"}, labelled_set=SET, actor="ann")
+
+
+def test_a_job_is_claimed_only_when_its_labelled_set_is_kept(store: Store, monkeypatch: pytest.MonkeyPatch):
+    put, seen = Artifacts.put, list[bool]()
+
+    def put_while_others_look(artifacts: Artifacts, content: bytes) -> str:
+        seen.append(nothing_to_do(store))
+        return put(artifacts, content)
+
+    monkeypatch.setattr(Artifacts, "put", put_while_others_look)
+    job = submit_with_set(store)
+    assert seen == [True]
+    assert (job.state, job.attempts, job.started_at, job.created_by) == ("queued", 0, None, "ann")
+    assert job.payload == {"task": "lesions", "labelled_set": digest_of(SET)}
+    assert store.artifacts.get(digest_of(SET)) == SET
+    running = claim(store)
+    assert (running.id, running.attempts) == (job.id, 1)
+
+
+def test_a_set_whose_job_cannot_be_written_is_not_kept(
+    store: Store, artifacts_url: str, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(*_: object, **__: object) -> None:
+        raise UnavailableError("the database is gone.")
+
+    monkeypatch.setattr(jobs, "write_audit", fail)
+    with pytest.raises(UnavailableError, match="the database is gone"):
+        submit_with_set(store)
+    with pytest.raises(PayloadTooLargeError):
+        store.jobs.submit("validate", filled(LARGEST_PAYLOAD), labelled_set=SET, actor="ann")
+    assert (store.jobs.list(), kept_files(artifacts_url)) == ([], [])
+
+
+@pytest.mark.parametrize("database_is_gone", [False, True])
+def test_a_job_whose_set_cannot_be_kept_fails(
+    store: Store, monkeypatch: pytest.MonkeyPatch, database_is_gone: bool
+):
+    def refuse(*_: object) -> str:
+        raise UnavailableError("the disk is full.")
+
+    def fail(*_: object) -> None:
+        raise UnavailableError("the database is gone, too.")
+
+    monkeypatch.setattr(Artifacts, "put", refuse)
+    if database_is_gone:
+        monkeypatch.setattr(Jobs, "fail", fail)
+    with pytest.raises(UnavailableError, match="the disk is full"):
+        submit_with_set(store)
+    (job,) = store.jobs.list()
+    assert job.state == ("running" if database_is_gone else "failed")
+    assert nothing_to_do(store)
+    if not database_is_gone:
+        assert (job.error or {})["message"] == "the disk is full."
+
+
+def test_a_set_whose_sender_died_goes_with_its_job(
+    store: Store, artifacts_url: str, monkeypatch: pytest.MonkeyPatch
+):
+    def die(*_: object) -> None:
+        raise UnavailableError("the database is gone.")
+
+    monkeypatch.setattr(Jobs, "release", die)
+    with pytest.raises(UnavailableError):
+        submit_with_set(store)
+    assert nothing_to_do(store)
+    move_clock(store, seconds=1 - SENDING_SECONDS)
+    assert nothing_to_do(store)
+    move_clock(store, seconds=-2)
+    store.jobs.fail(claim(store), ERROR)
+    assert len(kept_files(artifacts_url)) == 1
+    assert store.jobs.delete_expired(1, datetime.now(UTC).date() + timedelta(days=2)) == 1
+    assert kept_files(artifacts_url) == []
+
+
+def test_how_it_stands_with_all_jobs(store: Store):
+    nothing = store.jobs.state()
+    assert (nothing.waiting, nothing.waiting_since, nothing.running, nothing.last_failures) == (
+        0,
+        None,
+        0,
+        {},
+    )
+    first, second = submit(store), submit(store)
+    state = store.jobs.state()
+    assert (state.waiting, state.waiting_since, state.running) == (2, first.created_at, 0)
+    claim(store)
+    state = store.jobs.state()
+    assert (state.waiting, state.waiting_since, state.running) == (1, second.created_at, 1)
+    move_clock(store, hours=-1)
+    state = store.jobs.state()
+    assert (state.waiting, state.running) == (2, 0)
+    assert state.waiting_since is not None
+    assert state.waiting_since < second.created_at, "its holder left it alone an hour ago"
+    ended = [store.jobs.fail(claim(store), ERROR) for _ in range(2)]
+    submit(store, "retrain")
+    other = store.jobs.fail(claim(store), ERROR)
+    assert ended[0].finished_at is not None
+    assert ended[1].finished_at is not None
+    state = store.jobs.state()
+    assert (state.waiting, state.waiting_since) == (0, None)
+    assert state.last_failures == {
+        "validate": max(ended[0].finished_at, ended[1].finished_at),
+        "retrain": other.finished_at,
+    }

@@ -244,3 +244,21 @@ def test_a_damaged_one_is_named_when_it_is_read_and_keeps_no_other_from_being_re
         _ = first.recommendation
     with pytest.raises(UnavailableError, match="recommendation 1 of lesions is damaged"):
         _ = first.thresholds
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("column", ["document", "thresholds"])
+def test_text_that_is_not_utf_8_damages_its_own_recommendation_only(store: Store, column: str):
+    """PostgreSQL refuses such text; in a file, a bit may have turned."""
+    add_task(store)
+    for _ in range(2):
+        attach(store)
+    with store.database.write() as connection:
+        changed = f"UPDATE recommendations SET {column} = CAST(x'7bff' || {column} AS TEXT) WHERE version = 1"
+        connection.exec_driver_sql(changed)
+    first, second = store.recommendations.list("lesions")
+    assert second == store.recommendations.current("lesions")
+    assert second.recommendation == recommendation()
+    assert first.created_by == "ann"
+    with pytest.raises(UnavailableError, match="recommendation 1 of lesions is damaged"):
+        _ = store.recommendations.get("lesions", 1).recommendation

@@ -1,18 +1,23 @@
-"""A recommendation and the head that follows from it come into force together, or neither does."""
+"""A recommendation and the heads that follow from it come into force together, or neither does."""
 
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
-from lifelong_core.deploy import fit_head
+from lifelong_core.deploy import PostProcessingHead, fit_head
 from lifelong_core.design import Recommendation
 from lifelong_core.errors import ConflictError
-from lifelong_core.store import Store, attach_and_refit, refitting
+from lifelong_core.store import HeadRecord, Model, Store, attach_and_refit, refitting, tables
 from tests.unit.store.design_samples import STATED_COSTS, recommendation, recommendation_without_costs
-from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, head
+from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, cycle, head
 
 TARGET = (0.7, 0.2, 0.1)
+SITE = "site-a"
+OF_SITE = (0.1, 0.3, 0.6)
 
 
 def everything(store: Store) -> tuple[Any, ...]:
@@ -33,33 +38,136 @@ def for_target() -> Recommendation:
     )
 
 
-def test_the_default_head_is_fitted_for_stated_costs_and_class_mix(store: Store):
-    model, _ = add_serving_model(store)
-    elsewhere = store.heads.publish("dermatology", head(), environment="site-a", actor="ann")
-    attached, of, record = attach_and_refit(store, "lesions", for_target(), actor="ann")
-    assert (attached.version, of.id, record.version) == (1, model.id, elsewhere.version + 1)
-    expected = fit_head(calibration(), STATED_COSTS, target_prevalence=TARGET, class_names=CLASSES)
-    assert record.head.digest == expected.digest
-    assert record.head.provenance["recommendation"] == 1
+def of_site(costs: Any = COSTS) -> PostProcessingHead:
+    """As a cycle of the site fits it."""
+    return fit_head(calibration(), costs, target_prevalence=OF_SITE, class_names=CLASSES)
+
+
+def publish(store: Store, given: PostProcessingHead, environment: str | None = SITE) -> HeadRecord:
+    return store.heads.publish("dermatology", given, environment=environment, actor="ann")
+
+
+def pin(store: Store, environment: str | None) -> None:
+    store.heads.pin("dermatology", environment=environment, reason="study until June", actor="ann")
+
+
+def serving(store: Store, model: Model, environment: str | None) -> HeadRecord:
     registry = store.registry()
     assert registry is not None
-    assert registry.head_for(of, "anywhere") == record
-    assert registry.head_for(of, "site-a") == elsewhere
-    assert np.array_equal(registry.tasks[of.task_id].costs, STATED_COSTS)
-    assert {entry.action for entry in store.audit.list(limit=3)} == {
-        "heads.publish",
-        "recommendations.attach",
+    return registry.head_for(model, environment)
+
+
+def kept(found: Any) -> list[tuple[str | None, int, str]]:
+    return [(one.environment, one.version, one.cause) for one in found.kept]
+
+
+def test_the_default_head_is_fitted_for_stated_costs_and_class_mix(store: Store):
+    model, _ = add_serving_model(store)
+    found = attach_and_refit(store, "lesions", for_target(), actor="ann")
+    assert (found.attached.version, found.model.id, found.kept) == (1, model.id, ())
+    (published,) = found.published
+    assert (published.environment, published.record.version, found.default_version) == (None, 2, 2)
+    expected = fit_head(calibration(), STATED_COSTS, target_prevalence=TARGET, class_names=CLASSES)
+    assert published.record.head.digest == expected.digest
+    assert published.record.head.provenance["recommendation"] == 1
+    assert serving(store, model, "anywhere") == published.record
+    assert np.array_equal(store.tasks.get("lesions").costs, STATED_COSTS)
+    assert [entry.action for entry in reversed(store.audit.list(limit=3))] == [
         "tasks.costs",
-    }
+        "recommendations.attach",
+        "heads.publish",
+    ]
+
+
+def test_an_environment_with_a_head_of_its_own_decides_by_the_new_costs_for_its_own_class_mix(store: Store):
+    model, _ = add_serving_model(store)
+    before = publish(store, of_site())
+    logits = calibration(3).logits
+    found = attach_and_refit(store, "lesions", for_target(), actor="ann")
+    assert [(one.environment, one.record.version) for one in found.published] == [(None, 3), (SITE, 4)]
+    present = serving(store, model, SITE)
+    assert present == found.published[1].record
+    assert present.head.digest == of_site(STATED_COSTS).digest
+    assert present.head.provenance["recommendation"] == 1
+    assert (present.head.apply(logits).decisions != before.head.apply(logits).decisions).any()
+    entry = store.audit.list(limit=1)[0]
+    assert (entry.actor, entry.action, entry.subject) == ("ann", "heads.publish", "dermatology@1/site-a")
+    store.heads.rollback("dermatology", environment=SITE, actor="ann")
+    assert serving(store, model, SITE) == before
+
+
+@pytest.mark.parametrize("pinned", [SITE, None])
+def test_a_pinned_head_stays_and_is_named(store: Store, pinned: str | None):
+    model, default = add_serving_model(store)
+    own = publish(store, of_site())
+    pin(store, pinned)
+    found = attach_and_refit(store, "lesions", recommendation(), actor="bob")
+    assert [one.environment for one in found.published] == [SITE if pinned is None else None]
+    assert kept(found) == [(pinned, (default if pinned is None else own).version, "pinned")]
+    assert found.kept[0].reason == "it is pinned by ann: 'study until June'."
+    assert serving(store, model, pinned) == (default if pinned is None else own)
+    assert np.array_equal(found.published[0].record.head.costs, STATED_COSTS)
+    assert found.default_version == (default.version if pinned is None else 3)
+
+
+def test_an_environment_that_is_pinned_while_it_uses_the_default_head_keeps_that_one(store: Store):
+    model, default = add_serving_model(store)
+    store.environments.ensure(SITE, limit=9)
+    pin(store, SITE)
+    found = attach_and_refit(store, "lesions", recommendation(), actor="bob")
+    assert kept(found) == [(SITE, default.version, "pinned")]
+    assert serving(store, model, SITE) == default
+    assert serving(store, model, "elsewhere") == found.published[0].record
+    (step,) = store.heads.activations("dermatology", environment=SITE)
+    assert (step.head_version, step.activated_by) == (default.version, "bob")
+    subjects = [entry.subject for entry in store.audit.list(limit=2)]
+    assert subjects == ["dermatology@1/(default head)", "dermatology@1/site-a"]
+    again = attach_and_refit(store, "lesions", recommendation(), actor="bob")
+    assert kept(again) == [(None, 2, "fits"), (SITE, default.version, "pinned")]
+
+
+def test_a_head_that_decides_so_already_is_not_published_again(store: Store):
+    add_serving_model(store)
+    publish(store, of_site())
+    attach_and_refit(store, "lesions", for_target(), actor="ann")
+    heads = store.heads.list("dermatology")
+    for attached in (for_target(), recommendation_without_costs()):
+        found = attach_and_refit(store, "lesions", attached, actor="ann")
+        assert (found.published, found.default_version) == ((), 3)
+        assert kept(found) == [(None, 3, "fits"), (SITE, 4, "fits")]
+    assert store.heads.list("dermatology") == heads
+    assert store.recommendations.list("lesions")[-1] == found.attached
+
+
+def test_another_class_mix_for_the_use_is_reason_enough_for_a_new_default_head_only(store: Store):
+    add_serving_model(store)
+    publish(store, of_site())
+    attach_and_refit(store, "lesions", recommendation(), actor="ann")
+    found = attach_and_refit(store, "lesions", for_target(), actor="ann")
+    assert [one.environment for one in found.published] == [None]
+    assert np.allclose(found.published[0].record.head.assumed_prevalence, TARGET)
+    assert kept(found) == [(SITE, 4, "fits")]
 
 
 def test_what_nobody_stated_stays_as_it_is(store: Store):
     add_serving_model(store)
-    store.heads.publish("dermatology", head(), environment=None, actor="ann")
-    _, _, record = attach_and_refit(store, "lesions", recommendation_without_costs(), actor="ann")
-    assert np.array_equal(record.head.costs, COSTS)
+    publish(store, head(), None)
+    found = attach_and_refit(store, "lesions", recommendation(), actor="ann")
+    record = found.published[0].record
+    assert np.array_equal(record.head.costs, STATED_COSTS)
     assert np.array_equal(record.head.assumed_prevalence, head().assumed_prevalence)
-    assert record.head.digest != head().digest
+
+
+def test_a_damaged_head_is_left_alone_where_nobody_knows_its_class_mix(store: Store):
+    model, _ = add_serving_model(store)
+    publish(store, of_site())
+    with store.database.write() as connection:
+        connection.execute(sa.update(tables.heads).where(tables.heads.c.version < 3).values(document="{"))
+    found = attach_and_refit(store, "lesions", for_target(), actor="ann")
+    assert [one.environment for one in found.published] == [None]
+    assert kept(found) == [(SITE, 2, "damaged")]
+    assert "head 2 is damaged" in found.kept[0].reason
+    assert serving(store, model, None) == found.published[0].record
 
 
 def test_there_has_to_be_a_model_that_serves_and_was_calibrated(store: Store):
@@ -74,30 +182,70 @@ def test_there_has_to_be_a_model_that_serves_and_was_calibrated(store: Store):
     assert everything(store) == before
 
 
-def test_a_model_that_was_calibrated_anew_meanwhile_keeps_its_head(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+def swap(store: Store) -> None:
+    model = store.models.get("dermatology")
+    judged = cycle(model, outcome="swap", due_at=datetime.now(UTC), head_version=2)
+    assert store.cycles.finish(judged, candidate=head(1), expected_sequence=None).published_version
+
+
+MEANWHILE: dict[str, Callable[[Store], Any]] = {
+    "calibrated anew": lambda store: store.calibration_sets.add("dermatology", calibration(7), actor="bob"),
+    "swapped by a cycle": swap,
+    "rolled back": lambda store: store.heads.rollback("dermatology", environment=SITE, actor="bob"),
+    "a head elsewhere": lambda store: publish(store, head(), "site-b"),
+    "another default head": lambda store: publish(store, head(), None),
+    "pinned": lambda store: pin(store, SITE),
+}
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE.values(), ids=MEANWHILE)
+def test_what_changes_while_heads_are_fitted_is_a_conflict_and_nothing_is_written(
+    store: Store, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[Store], Any]
 ):
     add_serving_model(store)
+    publish(store, of_site())
+    seen: list[Any] = []
 
     def fit_while_others_work(*arguments: Any, **options: Any) -> Any:
-        store.calibration_sets.add("dermatology", calibration(7), actor="bob")
+        if not seen:
+            meanwhile(store)
+            seen.append(everything(store))
         return fit_head(*arguments, **options)
 
     monkeypatch.setattr(refitting, "fit_head", fit_while_others_work)
-    with pytest.raises(ConflictError, match="changed while the head was fitted"):
+    with pytest.raises(ConflictError, match="changed while heads were fitted"):
         attach_and_refit(store, "lesions", recommendation(), actor="ann")
-    assert store.recommendations.current("lesions") is None
-    assert len(store.heads.list("dermatology")) == 1
+    assert [everything(store)] == seen
 
 
-def test_it_is_all_or_nothing(store: Store, monkeypatch: pytest.MonkeyPatch):
+def test_what_does_not_matter_to_the_heads_may_change_meanwhile(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
     add_serving_model(store)
-    before = everything(store)
+    add_model(store, "other")
 
-    def fail(*_: object, **__: object) -> None:
-        raise ConflictError("somebody was faster.")
+    def fit_while_others_work(*arguments: Any, **options: Any) -> Any:
+        store.environments.ensure("new", limit=9)
+        store.heads.publish("other", head(), environment=None, actor="bob")
+        return fit_head(*arguments, **options)
 
-    monkeypatch.setattr(refitting, "publish_head", fail)
+    monkeypatch.setattr(refitting, "fit_head", fit_while_others_work)
+    assert attach_and_refit(store, "lesions", recommendation(), actor="ann").published
+
+
+@pytest.mark.parametrize("published_before", [0, 1])
+def test_it_is_all_or_nothing(store: Store, monkeypatch: pytest.MonkeyPatch, published_before: int):
+    add_serving_model(store)
+    publish(store, of_site())
+    before, calls = everything(store), iter(range(9))
+    publish_head = refitting.publish_head
+
+    def fail_later(*arguments: Any, **options: Any) -> Any:
+        if next(calls) == published_before:
+            raise ConflictError("somebody was faster.")
+        return publish_head(*arguments, **options)
+
+    monkeypatch.setattr(refitting, "publish_head", fail_later)
     with pytest.raises(ConflictError, match="faster"):
         attach_and_refit(store, "lesions", recommendation(), actor="ann")
     assert everything(store) == before
