@@ -20,7 +20,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "failure": "red"}
     help="Do not read the whole database file, nor recompute the summaries from the log.",
 )
 def doctor(*, as_json: bool, quick: bool) -> None:
-    """Check settings, database, artifacts, keys, spool, disks, workers, monitor and summaries; change nothing.
+    """Check settings, database, artifacts, keys, spool, disks, workers, monitor, jobs and summaries; change nothing.
 
     Run it on each machine that serves, as the user that does. Exit status: 0 all in order, 1 with warnings, 2 with
     failures.

@@ -23,6 +23,7 @@ CHECKS: dict[str, Check] = {
     "disk space": machine.disks,
     "workers": processes.workers,
     "monitor": processes.monitor,
+    "jobs": processes.jobs,
     "summaries": populations.summaries,
 }
 

@@ -1,14 +1,23 @@
-"""Checks of the processes, by what they leave in the database."""
+"""Checks of the processes and of what they were asked to do, by what they leave in the database."""
 
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from lifelong.doctor.findings import Finding, Installation, ok, warning
+from lifelong_core.errors import UnavailableError
+from lifelong_core.store import Job
 
 _CATCHING_UP_SECONDS = 2.0
 """A worker acknowledges a change of the registry within this time."""
 _MISSED_CYCLES = 2
+_WAITS_TOO_LONG = timedelta(minutes=5)
+"""A monitor that does nothing else claims a job within seconds."""
+_LATELY = timedelta(days=1)
+_MOST = 5
+"""Of several failed jobs so many are named."""
+_LONGEST_REASON = 200
+"""Characters; a crash tells more, over HTTP."""
 
 
 def workers(installation: Installation) -> Iterator[Finding]:
@@ -57,6 +66,53 @@ def monitor(installation: Installation) -> Iterator[Finding]:
         )
     held = [f"{lease.name} by {lease.holder}" for lease in store.health.leases() if not lease.is_over]
     yield ok(f"cycles are up to date; {', '.join(held) or 'none runs now'}.")
+
+
+def jobs(installation: Installation) -> Iterator[Finding]:
+    """None waits for long, and none has failed lately."""
+    store, now = installation.store, installation.now
+    state = store.jobs.state()
+    # Behind another one a job may have to wait for as long as that may take.
+    limit = timedelta(seconds=installation.settings.job_time_limit_seconds)
+    patience = max(limit, _WAITS_TOO_LONG) if state.running else _WAITS_TOO_LONG
+    if state.waiting_since is not None and now - state.waiting_since > patience:
+        waits = f"{_count(state.waiting, 'job')} not done, since {state.waiting_since:%Y-%m-%d %H:%M} UTC;"
+        if state.running:
+            yield warning(
+                f"{waits} {_count(state.running, 'other')} running.",
+                "Start another monitor, on another machine perhaps: each does one job at a time.",
+            )
+        else:
+            yield warning(
+                f"{waits} no monitor has claimed any.",
+                "Is `lifelong monitor` running, and what does its log say?",
+            )
+    failed = [
+        job
+        for job in store.jobs.list(state="failed", limit=1000)
+        if job.finished_at is not None and now - job.finished_at < _LATELY
+    ]
+    for job in failed[:_MOST]:
+        yield warning(
+            f"the job {job.id} ({job.kind}) failed at {job.finished_at:%Y-%m-%d %H:%M} UTC: {_why(job)}",
+            "Mend that and ask for it again; GET /v1/admin/jobs/{id} says more. It is named here for a day.",
+        )
+    if len(failed) > _MOST:
+        yield warning(f"{len(failed) - _MOST} more failed within a day.", "GET /v1/admin/jobs?state=failed")
+    yield ok(f"{state.waiting} waiting, {state.running} running.")
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what} is" if count == 1 else f"{count} {what}s are"
+
+
+def _why(job: Job) -> str:
+    try:
+        message = (job.error or {}).get("message") or ""
+    except UnavailableError as error:
+        message = error.message
+    line = message.splitlines()[0] if message else "nobody knows why."
+    return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}..."
 
 
 def _since(newest: datetime | None) -> str:

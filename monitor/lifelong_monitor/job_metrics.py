@@ -1,4 +1,4 @@
-"""Metrics of the jobs that this monitor ran."""
+"""Metrics of the jobs that this monitor ran, and of those that nobody does or that failed."""
 
 import time
 from collections.abc import Iterator
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
+from lifelong_core.store.design_records import JobsState
 from lifelong_monitor.jobs.kinds import KINDS
 
 JobOutcome: TypeAlias = Literal["succeeded", "failed", "again"]
@@ -15,6 +18,8 @@ JobOutcome: TypeAlias = Literal["succeeded", "failed", "again"]
 JOB_OUTCOMES: Final[tuple[JobOutcome, ...]] = get_args(JobOutcome)
 OTHER_KIND = "other"
 """Of a newer version of the product."""
+STATE_HOLDS_SECONDS = 60.0
+"""What was known of all jobs is shown no longer: the database is away, or hangs."""
 
 
 @dataclass
@@ -25,9 +30,11 @@ class Ending:
 
 
 class JobMetrics:
-    """Counts jobs by kind and outcome; shows how long the last one took, and whether one runs."""
+    """Counts jobs by kind and outcome; shows how long the last one took, whether one runs, and which wait or failed."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self._state = _StateCollector()
+        registry.register(self._state)
         self._jobs = Counter(
             "lifelong_jobs_total",
             "Jobs that this monitor ran since it started, by kind and outcome: succeeded, failed, or again (it was"
@@ -53,10 +60,19 @@ class JobMetrics:
                 # A counter that appears with its first event hides that event from increase().
                 self._jobs.labels(kind, outcome)
 
+    def show_state(self, state: JobsState | None, *, time_limit_seconds: float) -> None:
+        """Show how it stands with all jobs, of this and other monitors, for STATE_HOLDS_SECONDS.
+
+        Args:
+            state: None: not known at present.
+            time_limit_seconds: that a job of this monitor may take.
+        """
+        self._state.shown = _Shown(state, time_limit_seconds, time.monotonic())
+
     @contextmanager
     def running(self, kind: str) -> Iterator[Ending]:
         """Show that a job runs during the block, and count it by how it ended."""
-        label = kind if kind in KINDS else OTHER_KIND
+        label = _label(kind)
         ending, started = Ending(), time.monotonic()
         with self._running.labels(label).track_inprogress():
             try:
@@ -65,3 +81,55 @@ class JobMetrics:
                 self._jobs.labels(label, ending.outcome).inc()
                 if ending.outcome != "again":
                     self._last_seconds.labels(label).set(time.monotonic() - started)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What was known of all jobs at a time of the monotonic clock."""
+
+    state: JobsState | None
+    time_limit_seconds: float
+    looked_at: float
+
+
+class _StateCollector(Collector):
+    """Turns how it stands with all jobs into gauges at every scrape."""
+
+    shown: _Shown | None = None
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        shown = self.shown
+        if shown is None:
+            return
+        yield GaugeMetricFamily(
+            "lifelong_job_time_limit_seconds",
+            "Configured time that a job may take, in seconds.",
+            value=shown.time_limit_seconds,
+        )
+        if shown.state is not None and time.monotonic() - shown.looked_at < STATE_HOLDS_SECONDS:
+            yield from _gauges(shown.state)
+
+
+def _gauges(state: JobsState) -> Iterator[GaugeMetricFamily]:
+    yield GaugeMetricFamily("lifelong_jobs_waiting", "Jobs that no monitor has claimed.", value=state.waiting)
+    since = GaugeMetricFamily(
+        "lifelong_job_waiting_since_timestamp_seconds",
+        "When the job was asked for, or left by a monitor that died, that has waited longest; no value if none waits.",
+    )
+    if state.waiting_since is not None:
+        since.add_metric((), state.waiting_since.timestamp())
+    yield since
+    failed = GaugeMetricFamily(
+        "lifelong_job_last_failure_timestamp_seconds",
+        "When a job of the kind failed last, whichever monitor ran it.",
+        labels=("kind",),
+    )
+    for kind in (*KINDS, OTHER_KIND):
+        moments = [moment for of, moment in state.last_failures.items() if _label(of) == kind]
+        if moments:
+            failed.add_metric((kind,), max(moments).timestamp())
+    yield failed
+
+
+def _label(kind: str) -> str:
+    return kind if kind in KINDS else OTHER_KIND

@@ -17,6 +17,7 @@ from lifelong_monitor.job_metrics import JobMetrics, JobOutcome
 from lifelong_monitor.jobs.lifeline import ABANDONED
 from lifelong_monitor.jobs.outcome import JobError, Outcome
 from lifelong_monitor.jobs.process import JobProcess
+from lifelong_monitor.jobs.state import StateWatch
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class JobRunner:
     Args:
         store: holds the jobs.
         settings: how often to look for jobs, and how long one may take.
-        metrics: count what became of them.
+        metrics: count what became of them, and show how it stands with all.
         stopping: when it is set, a running job's subprocess is ended, and the job given back.
         command: what does the work of a job; its id comes behind.
     """
@@ -58,15 +59,19 @@ class JobRunner:
         self._command = tuple(command)
         self._stopping = stopping
         self._is_away = False
+        self._state = StateWatch(store, settings, metrics, stopping=stopping)
         self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
 
     def start(self) -> None:
         """Begin to look for jobs."""
+        self._state.start()
         self._thread.start()
 
     def join(self, seconds: float) -> bool:
         """Whether it comes to its end within this time. If not, others take over when the claim is over."""
+        gone_at = time.monotonic() + seconds
         self._thread.join(seconds)
+        self._state.join(max(0.0, gone_at - time.monotonic()))
         return not self._thread.is_alive()
 
     def _run(self) -> None:

@@ -334,6 +334,39 @@ def test_a_monitor_that_does_not_run(store: Store):
     expect("monitor", "warning", "no cycle has ever run")
 
 
+def test_jobs_that_nobody_does(store: Store, monkeypatch: pytest.MonkeyPatch):
+    job = store.jobs.submit("validate", {}, actor="tests")
+    expect("jobs", "ok", "1 waiting, 0 running")
+    asked = sa.update(tables.jobs).values(created_at=NOW - timedelta(minutes=10))
+    update(store, asked)
+    expect("jobs", "warning", "1 job is not done, since", "no monitor has claimed any", "lifelong monitor")
+    behind = store.jobs.submit("validate", {}, actor="tests")
+    assert (claimed := store.jobs.claim("a host/1", lease_seconds=600)) is not None
+    assert claimed.id == job.id
+    update(store, asked)
+    expect("jobs", "ok", "1 waiting, 1 running")
+    monkeypatch.setenv("LIFELONG_JOB_TIME_LIMIT_SECONDS", "300")
+    expect("jobs", "warning", "1 job is not done", "1 other is running", "another monitor")
+    assert store.jobs.get(behind.id).state == "queued"
+
+
+def test_jobs_that_failed_lately(store: Store):
+    for number in range(7):
+        store.jobs.submit("validate", {}, actor="tests")
+        claimed = store.jobs.claim("a host/1", lease_seconds=600)
+        assert claimed is not None
+        error = {"message": f"no sun {number}.\nIts last words: {'x' * 500}", "field": None, "mend": None}
+        store.jobs.fail(claimed, error)
+    expect("jobs", "warning", "(validate) failed at", "no sun 6.", "no sun 2.", "2 more failed within a day")
+    findings = examine()[1]["jobs"]["findings"]
+    assert len(findings) == 6
+    assert "last words" not in findings[0]["message"]
+    update(store, sa.update(tables.jobs).values(error="{"))
+    expect("jobs", "warning", "is damaged")
+    update(store, sa.update(tables.jobs).values(finished_at=NOW - timedelta(hours=25)))
+    expect("jobs", "ok", "0 waiting, 0 running")
+
+
 def test_summaries_that_are_wrong(store: Store):
     update(store, sa.update(tables.window_summaries).values(samples=4))
     expect("summaries", "failure", "recomputed from the log", "Do not trust")

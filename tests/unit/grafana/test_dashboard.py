@@ -116,6 +116,8 @@ def test_swaps_are_annotations_by_range_query_and_can_be_switched_off() -> None:
         "lifelong_realised_metric_accepted",
         "lifelong_jobs_total",
         "lifelong_jobs_running",
+        "lifelong_jobs_waiting",
+        "lifelong_job_waiting_since_timestamp_seconds",
         "lifelong_job_last_duration_seconds",
         "lifelong_window_samples",
         "lifelong_quarantined_predictions",

@@ -376,3 +376,51 @@ def test_a_job_that_was_abandoned_is_begun_again(
     with running(store, settings, exporter, light(f"raise SystemExit({ABANDONED})")):
         until(lambda: count(exporter, "again", "validate"))
     assert store.jobs.get(job.id).state == "running"
+
+
+def shown(exporter: Exporter, name: str, **labels: str) -> float | None:
+    return exporter.registry.get_sample_value(name, labels)
+
+
+@pytest.mark.parametrize("database_kind", ["sqlite", "postgresql"], indirect=True)
+def test_jobs_that_wait_and_jobs_that_failed_are_shown_whoever_ran_them(
+    store: Store, settings: Settings, exporter: Exporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("lifelong_monitor.jobs.state.LOOK_SECONDS", 0.05)
+    waiting, since = "lifelong_jobs_waiting", "lifelong_job_waiting_since_timestamp_seconds"
+    failure = "lifelong_job_last_failure_timestamp_seconds"
+    store.jobs.submit("of-a-newer-version", {}, actor="tests")
+    elsewhere = store.jobs.claim("another monitor", lease_seconds=60)
+    assert elsewhere is not None
+    failed = store.jobs.fail(elsewhere, UnavailableError("no sun."))
+    assert failed.finished_at is not None
+    assert shown(exporter, waiting) is None
+    with running(store, settings, exporter, light(HANGS, tmp_path / "pids")):
+        until(lambda: shown(exporter, waiting) == 0)
+        assert shown(exporter, since) is None
+        assert shown(exporter, failure, kind="validate") is None
+        assert shown(exporter, failure, kind="other") == failed.finished_at.timestamp()
+        assert shown(exporter, "lifelong_job_time_limit_seconds") == settings.job_time_limit_seconds
+        store.jobs.submit("validate", {}, actor="tests")
+        until(lambda: pids(tmp_path / "pids"))
+        behind = store.jobs.submit("validate", {}, actor="tests")
+        until(lambda: shown(exporter, since) == behind.created_at.timestamp())
+        assert shown(exporter, waiting) == 1
+
+
+def test_what_nobody_knows_any_more_is_not_shown(
+    store: Store, settings: Settings, exporter: Exporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def state() -> None:
+        raise UnavailableError("gone.")
+
+    monkeypatch.setattr("lifelong_monitor.jobs.state.LOOK_SECONDS", 0.05)
+    with running(store, settings, exporter, telling(result={})):
+        until(lambda: shown(exporter, "lifelong_jobs_waiting") == 0)
+        with monkeypatch.context() as patched:
+            patched.setattr(store.jobs, "state", state)
+            until(lambda: shown(exporter, "lifelong_jobs_waiting") is None)
+            assert shown(exporter, "lifelong_job_time_limit_seconds") is not None
+        until(lambda: shown(exporter, "lifelong_jobs_waiting") == 0)
+        monkeypatch.setattr("lifelong_monitor.job_metrics.STATE_HOLDS_SECONDS", 0)
+        assert shown(exporter, "lifelong_jobs_waiting") is None, "as if the database had hung since"

@@ -1,0 +1,50 @@
+"""Looks how it stands with all jobs, whatever becomes of the runner, and never in the way of a scrape."""
+
+import threading
+
+from lifelong_core.errors import UnavailableError
+from lifelong_core.settings import Settings
+from lifelong_core.store import Store
+from lifelong_monitor.job_metrics import JobMetrics
+
+LOOK_SECONDS = 5.0
+
+
+class StateWatch:
+    """Shows how it stands with all jobs, in a thread of its own: a database that hangs stops nothing else.
+
+    Args:
+        store: holds the jobs.
+        settings: how long a job may take.
+        metrics: show it.
+        stopping: when it is set, the thread ends.
+    """
+
+    def __init__(
+        self, store: Store, settings: Settings, metrics: JobMetrics, *, stopping: threading.Event
+    ) -> None:
+        self._store = store
+        self._limit = settings.job_time_limit_seconds
+        self._metrics = metrics
+        self._stopping = stopping
+        self._thread = threading.Thread(target=self._run, name="state of jobs", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def join(self, seconds: float) -> None:
+        """Wait for its end, so that nobody closes the store under it, but no longer than this."""
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        self._look()
+        while not self._stopping.wait(LOOK_SECONDS):
+            self._look()
+
+    def _look(self) -> None:
+        try:
+            state = self._store.jobs.state()
+        except UnavailableError:  # the ticks count it, and the runner says it
+            state = None
+        self._metrics.show_state(state, time_limit_seconds=self._limit)
