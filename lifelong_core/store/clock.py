@@ -1,6 +1,6 @@
-"""The one clock that all processes on a database share."""
+"""The one clock that all processes on a database share, and the calendar."""
 
-from datetime import datetime
+from datetime import date, datetime, timedelta
 
 import sqlalchemy as sa
 
@@ -12,3 +12,8 @@ def database_time(connection: sa.Connection) -> datetime:
     if connection.dialect.name == "postgresql":
         return connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
     return now()
+
+
+def days_before(day: date, count: int) -> date:
+    """So many days earlier; the first day of the calendar where it has none so early."""
+    return day - timedelta(days=min(count, (day - date.min).days))

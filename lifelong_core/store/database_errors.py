@@ -6,12 +6,13 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
+from lifelong_core.errors import ConfigurationError, LifelongError, SchemaError, UnavailableError
 
 _FIELD = "LIFELONG_DATABASE_URL"
 _FULL_BELOW_BYTES = 64 * 1024
 """SQLite tells some failures for want of space only as 'I/O error'; with less than this the reason is clear."""
 _NO_PERMISSION = "42501"
+_UNDEFINED_TABLE = "42P01"
 _READ_ONLY = "25006"
 _DISK_FULL = "53100"
 _TOO_MANY_CONNECTIONS = "53300"
@@ -37,9 +38,10 @@ def explain(error: BaseException | None, url: sa.URL) -> LifelongError:
     return _explain_postgresql(error, f"{url.host or 'the local socket'}/{url.database}")
 
 
-def lacks_permission(error: BaseException | None) -> bool:
-    """Whether a PostgreSQL user may not do what was asked; the driver takes that for a mistake in the statement."""
-    return getattr(error, "sqlstate", None) == _NO_PERMISSION
+def lies_in_the_database(error: BaseException | None) -> bool:
+    """Whether a PostgreSQL user may not do what was asked, or a table has gone, as in the middle of a restore; the
+    driver takes that for a mistake in the statement."""
+    return getattr(error, "sqlstate", None) in (_NO_PERMISSION, _UNDEFINED_TABLE)
 
 
 def _explain_sqlite(error: sqlite3.Error, file: Path) -> LifelongError:
@@ -124,6 +126,11 @@ def _explain_postgresql(error: BaseException | None, place: str) -> LifelongErro
             f"the database {place} does not allow this: {said}.",
             field=_FIELD,
             mend="Give the user all rights on the tables, best by making it their owner.",
+        )
+    if state == _UNDEFINED_TABLE:
+        return SchemaError(
+            f"the database {place} lacks a table: {said}.",
+            mend="Finish the restore that is under way, or restore the backup.",
         )
     if state == _LOCK_TIMEOUT:
         return BusyError(f"others use what would have to be locked: {said}.", mend="Try again later.")

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy import event, exc
 
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
-from lifelong_core.store.database_errors import explain, lacks_permission, sqlite_file
+from lifelong_core.store.database_errors import explain, lies_in_the_database, sqlite_file
 
 Durability: TypeAlias = Literal["process", "power"]
 """What a commit survives: the death of any process, or a power failure too."""
@@ -22,12 +22,18 @@ Durability: TypeAlias = Literal["process", "power"]
 WRITER_PATIENCE_SECONDS = 10.0
 """A writer that got no turn within this time gives up (SQLite)."""
 _READER_PATIENCE_MILLISECONDS = 10_000
+_LOG_BYTES = 64 * 2**20
+"""What is left of SQLite's write-ahead log after somebody read one state for so long that it grew above; without a
+limit, it takes that room until the last process closes the file."""
 _FILE = "lifelong_file"
 """Key, in the information of a connection, of the identity of the file that it has open."""
 _USED = "lifelong_used"
 """Key, in the information of a connection, of when it was last given back."""
 _TRUSTED_SECONDS = 1.0
 """A connection that was in use so lately is taken for alive (PostgreSQL)."""
+_WRITES = "READ COMMITTED"
+"""Isolation of writing transactions, whatever the server's or the user's settings say: after waiting for a lock they
+look again at what the other has written. A stricter one would let them fail instead, or not see it."""
 _RETRY_SECONDS = (0.0001, 0.0005)
 """SQLite's own busy handler sleeps ever longer, and one of two busy writers starves for seconds. Short waits of random
 length keep the longest wait at a few milliseconds."""
@@ -156,6 +162,7 @@ class Database:
                 pool_size=8,
                 max_overflow=24,
                 pool_timeout=10,
+                isolation_level=_WRITES,
                 # Errors are logged; request ids, group hashes and logits are not.
                 hide_parameters=True,
                 connect_args={"connect_timeout": 5, "application_name": "lifelong", **NETWORK},
@@ -197,6 +204,7 @@ class Database:
             # Checkpoints wait for the disk in both cases: no power failure damages the file.
             driver.execute("PRAGMA synchronous = NORMAL")
         driver.execute("PRAGMA foreign_keys = ON")
+        driver.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
 
     def _begin_sqlite(self, connection: sa.Connection) -> None:
         driver: Any = connection.connection.dbapi_connection
@@ -224,7 +232,7 @@ class Database:
             raise UnavailableError("all connections to the database are in use.") from error
         except (exc.ProgrammingError, sqlite3.ProgrammingError) as error:
             cause = getattr(error, "orig", error)
-            if lacks_permission(cause):
+            if lies_in_the_database(cause):
                 raise explain(cause, self.url) from error
             # A mistake of ours: nobody else can mend it.
             raise
@@ -271,9 +279,10 @@ def _without_values(error: exc.DBAPIError) -> str:
 
 
 def prepare_session(driver: Any) -> None:
-    """Switch synchronous commits on where PostgreSQL's or the user's settings have them off, and let the server give up
-    this connection as soon as we do."""
+    """Switch synchronous commits on where PostgreSQL's or the user's settings have them off, let the server give up
+    this connection as soon as we do, and say how a single statement is isolated."""
     wanted = {f"tcp_{name.removeprefix('tcp_')}": str(value) for name, value in NETWORK.items()}
+    wanted["default_transaction_isolation"] = _WRITES.lower()
     wanted["synchronous_commit"] = "on"
     driver.execute(
         "SELECT set_config(name, setting, false) FROM unnest(%s::text[], %s::text[]) AS wanted (name, setting)"

@@ -312,6 +312,8 @@ class LabelledPredictions(ArrayValue):
     logits: Logits
     groups: NDArray[np.generic] | None = None
     """as those of a `Window`"""
+    quarantined: int = 0
+    """how many more there are, which have another number of logits than the model has classes"""
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from lifelong_core.store import tables
 from lifelong_core.store.audit import write_audit
+from lifelong_core.store.clock import database_time, days_before
 from lifelong_core.store.database_errors import BusyError
 from lifelong_core.store.deletion import Batches, Pause, delete_rows, never_stop
 from lifelong_core.store.engine import Database
@@ -61,7 +62,8 @@ class Retention:
 
         Args:
             days: for how many days the predictions of an environment are kept; None: for ever.
-            today: the present UTC day.
+            today: the present UTC day. Where the clock of a PostgreSQL server is behind, its day counts: what a
+                clock that was set wrong deletes is gone.
             pause: waits between two transactions, so that others may write; True: stop now.
             seconds: stop after this time.
 
@@ -88,8 +90,10 @@ class Retention:
         with self._database.read() as connection:
             names = connection.execute(sa.select(tables.environments.c.name)).scalars().all()
             models = connection.execute(sa.select(tables.models.c.id)).scalars().all()
+            if self._database.is_postgresql:
+                today = min(today, database_time(connection).astimezone(UTC).date())
         kept = {name: days(name) for name in sorted(names)}
-        first = {name: today - timedelta(days=count) for name, count in kept.items() if count is not None}
+        first = {name: days_before(today, count) for name, count in kept.items() if count is not None}
         return first, sorted(models)
 
 

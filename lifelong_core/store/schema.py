@@ -8,12 +8,15 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConfigurationError, SchemaError
+from lifelong_core.store import tables
 from lifelong_core.store.database_errors import sqlite_file
 from lifelong_core.store.engine import Database
 
 SCRIPTS = Path(__file__).parent / "migrations"
 
 _VERSION = sa.table("alembic_version", sa.column("version_num"))
+_FIRST_TABLE = tables.registry_revision.name
+"""Which every schema has."""
 
 
 def revisions() -> list[str]:
@@ -47,11 +50,18 @@ def current_revision(connection: sa.Connection) -> str | None:
     """The database's revision; None if it has no tables yet.
 
     Raises:
-        SchemaError: this version does not know the revision.
+        SchemaError: this version does not know the revision, or the database does not say it.
     """
-    if not sa.inspect(connection).has_table(_VERSION.name):
+    there = sa.inspect(connection)
+    if not there.has_table(_VERSION.name):
         return None
-    current = connection.scalar(sa.select(_VERSION.c.version_num))
+    found = connection.scalars(sa.select(_VERSION.c.version_num)).all()
+    if len(found) > 1 or (not found and there.has_table(_FIRST_TABLE)):
+        raise SchemaError(
+            f"the table {_VERSION.name} holds {len(found)} rows where one says which schema the database has.",
+            mend="Something else changed it, or a restore was cut short: restore the backup.",
+        )
+    current = found[0] if found else None
     if current is None or current in revisions():
         return current
     raise SchemaError(

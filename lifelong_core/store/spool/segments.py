@@ -6,6 +6,7 @@ beside it, so that a process that starts later need not read it.
 
 import hashlib
 import os
+import re
 import struct
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from lifelong_core.store.spool.keys import KeyIndex
 
 _SUFFIX = ".segment"
 _KEYS_SUFFIX = ".keys"
+_DIGITS = 20
+_SEGMENT = re.compile(rf"0[0-9]{{{_DIGITS - 1}}}{re.escape(_SUFFIX)}")
+"""Exactly the names that `segment_path` gives: numbers are microseconds since 1970, far below the largest."""
 _BUFFER_BYTES = 1 << 18
 _SUMMARY = struct.Struct("<4sQQI8s")
 """Magic; bytes of the segment; its predictions and keys; checksum."""
@@ -28,25 +32,21 @@ _SUMMARY_MAGIC = b"\xf1Ky\x01"
 
 def segment_path(folder: Path, number: int) -> Path:
     """The file of a segment."""
-    return folder / f"{number:020d}{_SUFFIX}"
+    return folder / f"{number:0{_DIGITS}d}{_SUFFIX}"
 
 
 def keys_path(folder: Path, number: int) -> Path:
     """The file of a segment's keys."""
-    return folder / f"{number:020d}{_KEYS_SUFFIX}"
+    return folder / f"{number:0{_DIGITS}d}{_KEYS_SUFFIX}"
 
 
 def segment_numbers(folder: Path) -> list[int]:
-    """The segments that there are, oldest first; none where there is no folder."""
+    """The segments that there are, oldest first; none where there is no folder. What else lies there is let alone."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 - as fast as can be: it is asked for each micro-batch
     except FileNotFoundError:
         return []
-    return sorted(
-        int(name.removesuffix(_SUFFIX))
-        for name in names
-        if name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX).isdecimal()
-    )
+    return sorted(int(name[:_DIGITS]) for name in names if _SEGMENT.fullmatch(name))
 
 
 @dataclass

@@ -13,12 +13,13 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
+from lifelong_core.errors import ConfigurationError, LifelongError, SchemaError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store, engine, tables
 from lifelong_core.store.database_errors import explain
 from lifelong_core.store.engine import Database, parse_url
 from lifelong_service import launch
+from tests.unit.store.samples import entry
 
 NAMESPACE = ["unshare", "--map-root-user", "--mount"]
 # Root overrules the permissions of files otherwise.
@@ -182,6 +183,15 @@ def test_a_user_without_rights(store: Store):
 
     with pytest.raises(ConfigurationError, match=r"does not allow this.*owner"):
         delete_as_a_stranger()
+
+
+@postgresql
+def test_a_table_that_has_gone_is_an_outage_not_a_mistake(database_url: str, artifacts_url: str):
+    with Store.open(database_url, artifacts_url) as store:
+        with store.database.write() as connection:
+            connection.execute(sa.text("ALTER TABLE requests RENAME TO elsewhere"))
+        with pytest.raises(SchemaError, match=r"lacks a table.*restore"):
+            store.predictions.append([entry("request")])
 
 
 @pytest.mark.parametrize(

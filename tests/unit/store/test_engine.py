@@ -4,6 +4,7 @@ import sqlite3
 import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -169,6 +170,27 @@ def test_a_commit_on_postgresql_waits_for_the_disk_even_where_the_server_is_set_
     database.close()
 
 
+@only_postgresql
+@pytest.mark.parametrize("default", ["serializable", "repeatable read"])
+def test_who_waited_for_a_lock_sees_what_the_other_wrote_even_where_the_server_is_set_not_to(
+    database_url: str, artifacts_url: str, default: str
+):
+    database = Database(database_url)
+    with database.write() as connection:
+        name = connection.execute(sa.text("SELECT current_database()")).scalar_one()
+        connection.execute(sa.text(f"ALTER DATABASE {name} SET default_transaction_isolation = '{default}'"))
+    database.close()
+    for transaction in (database.write, database.read, database.write, database.write_at_once):
+        with transaction() as connection:
+            isolation = connection.execute(sa.text("SHOW transaction_isolation")).scalar_one()
+        assert isolation == ("repeatable read" if transaction == database.read else "read committed")
+    database.close()
+    with Store.open(database_url, artifacts_url) as store, ThreadPoolExecutor(8) as threads:
+        names = [f"site-{number}" for number in range(5)] * 8
+        list(threads.map(lambda name: store.environments.ensure(name, limit=99), names))
+        assert set(names) < set(store.environments.list())
+
+
 def test_an_exception_leaves_nothing_written(store: Store):
     def write_and_fail() -> None:
         with store.database.write() as connection:
@@ -305,6 +327,27 @@ def test_a_server_that_vanished_without_a_word_is_given_up_within_seconds(store:
     idle, interval, count = (int(parameters[f"keepalives_{name}"]) for name in ("idle", "interval", "count"))
     assert idle + interval * count <= 15
     assert 0 < int(parameters["tcp_user_timeout"]) <= 15_000
+
+
+def test_the_room_that_a_long_reader_cost_is_given_back_when_it_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(engine, "_LOG_BYTES", 100_000)
+    url, log = f"sqlite:///{tmp_path}/lifelong.db", tmp_path / "lifelong.db-wal"
+    Store.migrate(url)
+    with Store.open(url, f"file://{tmp_path}/artifacts") as store:
+
+        def write(megabytes: int) -> int:
+            for _ in range(megabytes):
+                with store.database.write() as connection:
+                    connection.exec_driver_sql("CREATE TABLE filling AS SELECT zeroblob(1000000)")
+                    connection.exec_driver_sql("DROP TABLE filling")
+            return log.stat().st_size
+
+        with store.database.read() as connection:
+            connection.execute(sa.select(tables.commit_clock)).all()
+            assert write(12) > 10_000_000
+        assert write(12) < 2_000_000
 
 
 def test_a_file_that_is_removed_while_in_use_is_noticed_before_anything_is_written(tmp_path: Path):

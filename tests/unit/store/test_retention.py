@@ -101,6 +101,25 @@ def test_whole_days_go_by_environment_with_labels_and_request_ids(store: Store):
     assert left(store, "default") == [0, 1, 2, 3, 3, 4]
 
 
+@pytest.mark.parametrize("days", [739_999, 10**9, 10**15])
+def test_more_days_than_the_calendar_has_keep_all_and_hold_up_no_other_environment(store: Store, days: int):
+    for environment in ENVIRONMENTS:
+        log(store, environment, identity(0), identity(5))
+    assert store.retention.overdue({"default": days, "site-a": 2}.get, TODAY) == ["site-a"]
+    assert delete(store, {"default": days, "site-a": 2}) == RetentionOutcome(1, 1, 1)
+    assert left(store, "default") == [0, 5]
+
+
+@only["postgresql"]
+def test_a_clock_that_was_set_ahead_deletes_nothing_where_the_server_knows_better(store: Store):
+    present = datetime.now(UTC)
+    log(store, "default", identifiers.first_id_at(present))
+    later = present.date() + timedelta(days=4000)
+    assert store.retention.delete_expired({"default": 365}.get, later) == RetentionOutcome()
+    assert store.retention.overdue({"default": 365}.get, later) == []
+    assert len(left(store)) == 1
+
+
 def test_every_run_that_deletes_is_in_the_audit_log_once(store: Store):
     log(store, "site-a", *(identity(9) for _ in range(300)), identity(5))
     log(store, "default", identity(9))

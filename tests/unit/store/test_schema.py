@@ -275,3 +275,18 @@ def test_a_folder_that_cannot_be_made_is_a_configuration_error(tmp_path: Path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ConfigurationError, match="cannot be made"):
         Store.migrate(f"sqlite:///{tmp_path / 'file' / 'lifelong.db'}")
+
+
+@pytest.mark.parametrize("rows", [(), ("0003", "0004")])
+def test_a_schema_of_no_or_several_revisions_is_neither_opened_nor_migrated(
+    database_url: str, artifacts_url: str, rows: tuple[str, ...]
+):
+    database = Database(database_url)
+    with database.write() as connection:
+        connection.execute(sa.text("DELETE FROM alembic_version"))
+        for row in rows:
+            connection.execute(sa.text(f"INSERT INTO alembic_version VALUES ('{row}')"))
+    database.close()
+    for call in (lambda: Store.open(database_url, artifacts_url), lambda: Store.migrate(database_url)):
+        with pytest.raises(SchemaError, match=rf"holds {len(rows)} rows.*backup"):
+            call()

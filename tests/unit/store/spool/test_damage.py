@@ -132,6 +132,23 @@ def test_a_segment_of_garbage_or_of_nothing_holds_up_nothing(folder: Path):
     assert open_spool(folder).is_empty()
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["5.segment", "\u0663.segment", f"{5:021d}.segment", f"{2**64 + 5:020d}.segment", f"{'9' * 200}.segment"],
+)
+def test_a_foreign_file_whose_name_is_nearly_that_of_a_segment_is_let_alone(folder: Path, name: str):
+    spool, entries = open_spool(folder), [entry("r1"), entry("r2")]
+    spool.append(entries[:1])
+    foreign = folder / name
+    foreign.write_bytes(b"foreign")
+    for one in (open_spool(folder), spool):
+        assert not one.is_empty()
+    spool.append(entries[1:])
+    assert [one.request for one in drain(spool)] == [one.request for one in entries]
+    assert open_spool(folder).is_empty()
+    assert foreign.read_bytes() == b"foreign"
+
+
 def test_a_process_that_knows_the_spool_sees_the_torn_tail_of_another(folder: Path):
     spool = open_spool(folder)
     first, second = entry("r1"), entry("r2")
