@@ -75,6 +75,18 @@ def as_labels(values: ArrayLike, *, classes: int, field: str = "labels") -> Inte
     return labels
 
 
+def as_decisions(values: ArrayLike, *, classes: int, field: str = "decisions") -> Integers:
+    """Decisions of shape (N,) as int64: classes, `classes` to abstain, -1 for no valid output.
+
+    Raises:
+        InvalidInputError: not one-dimensional, not whole numbers, or outside the range.
+    """
+    array = _numeric(values, field)
+    return np.where(
+        array == -1, -1, as_labels(np.where(array == -1, 0, array), classes=classes + 1, field=field)
+    )
+
+
 def as_prevalence(values: ArrayLike, *, classes: int | None = None, field: str = "prevalence") -> Floats:
     """Class probabilities of shape (C,), not negative, that sum to 1, as float64 (renormalised exactly).
 

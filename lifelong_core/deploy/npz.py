@@ -3,6 +3,7 @@
 import hashlib
 import io
 import zipfile
+import zlib
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -12,6 +13,21 @@ from lifelong_core.errors import InvalidInputError
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The oldest time a zip entry can have."""
+
+
+UNREADABLE = (
+    OSError,
+    EOFError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    RuntimeError,  # encrypted, or a method of compression that Python does not know
+    MemoryError,  # a shape that nobody can hold
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What numpy and zipfile raise for files that are damaged, or no npz files."""
 
 
 def array_digest(arrays: Mapping[str, NDArray[np.generic]]) -> str:
@@ -62,8 +78,10 @@ def read_npz(
             known = dict.fromkeys((*required, *optional))
             more = [name for name in arrays if prefix is not None and name.startswith(prefix)]
             found = {name: arrays[name] for name in (*known, *more) if name in arrays}
-    except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, KeyError, AttributeError) as error:
-        raise InvalidInputError("expected an npz file without pickled objects.", field=field) from error
+    except UNREADABLE as error:
+        raise InvalidInputError(
+            "expected an npz file that is whole, without pickled objects.", field=field
+        ) from error
     for name in required:
         if name not in found:
             raise InvalidInputError("the npz file lacks this array.", field=name)

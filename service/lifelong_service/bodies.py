@@ -1,8 +1,10 @@
 """Reading request bodies within limits: what is declared is checked first, what arrives is counted."""
 
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive
 
@@ -10,6 +12,9 @@ from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_service.errors import sentence
 
 Document = TypeVar("Document", bound=BaseModel)
+
+NUL = "a text holds the character U+0000, which no database keeps"
+_ESCAPED_NUL = b"\\u0000"
 
 
 class LimitedReceive:
@@ -76,7 +81,7 @@ def parsed(body: bytes, document: type[Document]) -> Document:
         InvalidInputError: it is not JSON, or does not fit; the message names the first field at fault.
     """
     try:
-        return document.model_validate_json(body)
+        found = document.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise InvalidInputError(
@@ -84,3 +89,25 @@ def parsed(body: bytes, document: type[Document]) -> Document:
             field=".".join(str(part) for part in first["loc"]) or "body",
             mend="See /openapi.json for what is expected.",
         ) from error
+    if (field := field_with_nul(body)) is not None:
+        raise InvalidInputError(f"{NUL}.", field=field, mend="Send it without.")
+    return found
+
+
+def field_with_nul(body: bytes) -> str | None:
+    """Where in a JSON document a text, or a name of a field, holds U+0000, which PostgreSQL refuses and SQLite cuts."""
+    return _place_of_nul(from_json(body), "body") if _ESCAPED_NUL in body else None
+
+
+def _place_of_nul(document: Any, field: str) -> str | None:
+    if isinstance(document, str):
+        return field if "\0" in document else None
+    parts: Iterable[tuple[Any, Any]] = ()
+    if isinstance(document, dict):
+        if any("\0" in name for name in document):
+            return field
+        parts = document.items()
+    elif isinstance(document, list):
+        parts = enumerate(document)
+    places = (_place_of_nul(part, f"{field}.{name}".removeprefix("body.")) for name, part in parts)
+    return next((place for place in places if place is not None), None)

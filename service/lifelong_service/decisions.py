@@ -135,6 +135,8 @@ class Decider:
                 field="request_id",
                 mend="Use a new request id for every new request.",
             )
+        if len(stored.predictions) != work.job.samples:
+            return  # its rows are just being deleted, and the key goes with the last ones
         model = work.model
         work.head = self._head(model, stored.predictions[0].head_version, snapshot)
         work.predictions = stored.predictions

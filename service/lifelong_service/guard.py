@@ -12,10 +12,12 @@ from starlette.responses import Response
 
 from lifelong_core.errors import InvalidInputError, UnsupportedMediaTypeError
 from lifelong_core.store.records import Scope, Token
-from lifelong_service.bodies import LimitedReceive, media_type
+from lifelong_service.bodies import NUL, LimitedReceive, field_with_nul, media_type
 from lifelong_service.worker import Worker
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+_REPLACEMENT = "\ufffd"
+"""What stands for bytes that are not UTF-8, whichever they were."""
 BodyLimit: TypeAlias = Literal["maximum_body_bytes", "maximum_model_bytes"]
 
 
@@ -62,7 +64,8 @@ def access(
 class StrictRequest(Request):
     """A request whose JSON body is read by the rules of the standard.
 
-    Python's own reader takes NaN and lone surrogates, which no answer could hold when it is asked for later.
+    Python's own reader takes NaN and lone surrogates, which no answer could hold when it is asked for later, and what
+    the standard allows but no database keeps.
     """
 
     async def json(self) -> Any:
@@ -73,9 +76,12 @@ class StrictRequest(Request):
         """
         body = await self.body()
         try:
-            return from_json(body, allow_inf_nan=False, cache_strings="none")
+            document = from_json(body, allow_inf_nan=False, cache_strings="none")
         except ValueError as error:
             raise json.JSONDecodeError(str(error), body.decode(errors="replace"), 0) from error
+        if (field := field_with_nul(body)) is not None:
+            raise json.JSONDecodeError(f"{NUL}: {field}", "", 0)
+        return document
 
 
 class GuardedRoute(APIRoute):
@@ -105,7 +111,7 @@ class GuardedRoute(APIRoute):
         async def guarded(request: Request) -> Response:
             worker = worker_of(request)
             _check_media_type(request, wanted)
-            _check_query(request)
+            _check_texts(request)
             request.state.token = await _authorized(self.authorization(request), worker, wanted)
             maximum: int = getattr(worker.settings, wanted.body_limit)
             body = LimitedReceive(
@@ -144,14 +150,27 @@ def _check_media_type(request: Request, wanted: Access) -> None:
         )
 
 
-def _check_query(request: Request) -> None:
+def _check_texts(request: Request) -> None:
+    """Of the path and the query, whose percent-encoded bytes may be anything."""
+    for name, value in request.path_params.items():
+        _check_text(value, name)
     seen: set[str] = set()
-    for name, _ in request.query_params.multi_items():
+    for name, value in request.query_params.multi_items():
         if name in seen:  # which of the two was meant is anybody's guess
             raise InvalidInputError(
                 "the parameter is given twice.", field=name[:80], mend="Give it once in the query."
             )
         seen.add(name)
+        _check_text(value, name)
+
+
+def _check_text(value: str, name: str) -> None:
+    if "\0" in value:
+        raise InvalidInputError(f"{NUL}.", field=name[:80], mend="Send it without.")
+    if _REPLACEMENT in value:  # two patients would become one
+        raise InvalidInputError(
+            "the bytes behind the percent signs are not UTF-8.", field=name[:80], mend="Encode it as UTF-8."
+        )
 
 
 async def _authorized(authorization: str | None, worker: Worker, wanted: Access) -> Token | None:

@@ -101,7 +101,10 @@ def _npy_array(body: bytes) -> NDArray[Any]:
     content = body[file.tell() :]
     if len(content) != math.prod(shape) * dtype.itemsize or min(shape, default=1) < 0:
         raise _not_npy(f"the file holds {len(content)} bytes for an array of shape {shape} and type {dtype}")
-    return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
+    try:
+        return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
+    except (ValueError, OverflowError) as error:  # no sample, each of more classes than can be counted
+        raise _not_npy(f"there is no array of shape {shape}") from error
 
 
 def _not_npy(what: str) -> InvalidInputError:

@@ -25,17 +25,32 @@ def parameters_of(request: Request) -> dict[str, str]:
     """The parameters that the request gives.
 
     Raises:
-        InvalidInputError: a parameter has another name: a misspelt `environment` must not end in `default`.
+        InvalidInputError: a parameter has another name: a misspelt `environment` must not end in `default`; or a
+            header is given twice, or is not ASCII.
     """
     unknown = sorted(set(request.query_params) - set(HEADERS))
     if unknown:
         raise InvalidInputError(
             "there is no such parameter.", field=unknown[0][:80], mend=f"Use {', '.join(HEADERS)}."
         )
-    found = {name: request.headers.get(header) for name, header in HEADERS.items()} | dict(
-        request.query_params
-    )
+    found = {name: _header(request, header) for name, header in HEADERS.items()} | dict(request.query_params)
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _header(request: Request, header: str) -> str | None:
+    values = request.headers.getlist(header)
+    if len(values) > 1:
+        raise InvalidInputError("the header is given twice.", field=header, mend="Give it once.")
+    if not values:
+        return None
+    if not values[0].isascii():
+        # Some clients send UTF-8, others Latin-1: one patient would get two hashes, and erasing would miss one.
+        raise InvalidInputError(
+            "expected ASCII: which characters other bytes stand for is not said.",
+            field=header,
+            mend="Give it in the query instead, percent-encoded as UTF-8.",
+        )
+    return values[0]
 
 
 def check_fields(form: FormData, known: Sequence[str], *, repeated: bool = False, mend: str = "") -> None:

@@ -133,8 +133,8 @@ class RegistryPoller:
         known = self._known_revision if time.monotonic() < self._ask_for_all_at else None
         try:
             changed = self._reader.call(lambda: self._fetch(known), patience_seconds)
-        except LifelongError as error:
-            self._report(str(error))
+        except Exception as error:  # noqa: BLE001 - a row that nobody can read keeps no worker from what was known
+            self._report(str(error) if isinstance(error, LifelongError) else _unexpected(error), error)
             # It may come back as another one, restored from a backup, with the same revision.
             self._known_revision = None
             return None
@@ -169,16 +169,17 @@ class RegistryPoller:
                 return
             try:
                 self.poll()
-            except Exception as error:
-                logger.exception("the registry could not be taken over")
-                self._report(f"{type(error).__name__}: {error}")
+            except Exception as error:  # noqa: BLE001 - the thread must outlive any fault; it is logged once
+                self._report(_unexpected(error), error)
             if os.getppid() != self._parent:
                 self._on_orphaned()
                 return
 
-    def _report(self, problem: str | None) -> None:
+    def _report(self, problem: str | None, error: Exception | None = None) -> None:
         if problem != self.problem and problem is not None:
-            logger.warning("the registry cannot be read", extra={"details": {"reason": problem}})
+            unexpected = None if isinstance(error, LifelongError) else error
+            details = {"details": {"reason": problem}}
+            logger.warning("the registry cannot be read", extra=details, exc_info=unexpected)
         self.problem = problem
 
     def _load_missing(self, registry: Registry) -> None:
@@ -224,6 +225,10 @@ class RegistryPoller:
         for damage in describe_damage(registry):
             if damage not in known:
                 logger.error("a head cannot be served", extra={"details": {"reason": damage}})
+
+
+def _unexpected(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _is_same(registry: Registry, known: Registry | None) -> bool:

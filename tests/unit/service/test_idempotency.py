@@ -3,12 +3,14 @@
 import json
 from collections.abc import Callable
 from typing import NoReturn
+from uuid import UUID
 
 import numpy as np
 import pytest
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import UnavailableError
+from lifelong_core.store import tables
 from lifelong_core.store.predictions import Predictions
 from lifelong_service.decisions import Decider
 from lifelong_service.jobs import Address, LogitsJob
@@ -117,6 +119,25 @@ def test_what_cannot_be_answered_now_is_answered_again_all_the_same(service: Ser
     new = service.client.post("/v1/logits", json={"logits": [[1.0, 2.0]], "request_id": "r2"})
     assert new.status_code == 422
     assert service.client.post("/v1/logits", json=ROWS).content == first.content
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_an_answer_whose_rows_are_being_deleted_is_not_given_again_in_part(
+    service: Service, left: int
+) -> None:
+    body = {"logits": [[1.0, 2.0, 0.5], [0.0, -1.0, 4.0]], "request_id": "r"}
+    rows = service.client.post("/v1/logits", json=body).json()["predictions"]
+    service.client.post("/v1/predict?request_id=i", content=png())
+    kept = [UUID(row["prediction_id"]) for row in rows[:left]]
+    with service.store.database.write() as connection:
+        connection.execute(tables.predictions.delete().where(tables.predictions.c.id.not_in(kept)))
+    for answer in (
+        service.client.post("/v1/logits", json=body),
+        service.client.post("/v1/predict?request_id=i", content=png()),
+    ):
+        assert answer.status_code == 503
+        assert answer.headers["Retry-After"]
+    assert service.logged() == left
 
 
 def test_heads_of_two_models_with_one_version_number_are_never_confused(

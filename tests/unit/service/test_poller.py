@@ -226,6 +226,18 @@ def test_without_the_store_what_was_kept_is_served_until_the_store_is_back(sourc
     assert poller.snapshot.registry.heads[1, None].version == 2
 
 
+def test_a_store_that_cannot_be_understood_keeps_no_worker_from_starting(source: Source) -> None:
+    kept = cast("Registry", source.current)
+    source.current = KeyError("a row that nobody can read")
+    poller = RegistryPoller(source.fetch, source.load, seconds=0.01, recall=lambda: kept)
+    poller.start()
+    try:
+        assert poller.revision == kept.revision
+        assert "KeyError: 'a row that nobody can read'" in str(poller.problem)
+    finally:
+        poller.close()
+
+
 def test_what_was_kept_and_is_damaged_is_not_served(source: Source, caplog: pytest.LogCaptureFixture) -> None:
     poller = recalling(source, UnavailableError("the registry cache is damaged."))
     with caplog.at_level("WARNING"):

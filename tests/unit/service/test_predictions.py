@@ -7,8 +7,11 @@ from uuid import UUID
 
 import numpy as np
 import pytest
+from starlette.requests import Request
 
 from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.errors import InvalidInputError
+from lifelong_service.parameters import parameters_of
 from tests.unit.service import graphs
 from tests.unit.service.conftest import CLASS_NAMES, Service, png
 
@@ -108,6 +111,22 @@ def test_parameters_may_be_headers_and_the_query_is_stronger(service: Service) -
     assert (answer["environment"], answer["request_id"], answer["model"]) == ("from-query", "r1", "nan")
 
 
+@pytest.mark.parametrize(
+    ("header", "values"),
+    [
+        ("X-Lifelong-Group", ["M\u00fcller".encode()]),
+        ("X-Lifelong-Group", ["M\u00fcller".encode("latin-1")]),
+        ("X-Lifelong-Request-Id", ["M\u00fcller".encode()]),
+        ("X-Lifelong-Environment", [b"site-a", b"site-b"]),
+    ],
+)
+def test_headers_that_may_mean_two_things_are_refused(header: str, values: list[bytes]) -> None:
+    headers = [(header.lower().encode(), value) for value in values]
+    with pytest.raises(InvalidInputError) as told:
+        parameters_of(Request({"type": "http", "query_string": b"", "headers": headers}))
+    assert told.value.field == header
+
+
 def test_groups_are_logged_as_hashes(service: Service) -> None:
     service.client.post("/v1/predict?group=patient-1", content=png())
     service.client.post("/v1/logits", json={"logits": LOGITS, "group": "patient-1"})
@@ -135,6 +154,8 @@ def test_external_models_take_logits_only(service: Service) -> None:
         ("?group=" + "g" * 257, "group", 422),
         ("?request_id=" + "r" * 129, "request_id", 422),
         ("?request_id=a%00b", "request_id", 422),
+        ("?request_id=M%FCller", "request_id", 422),
+        ("?group=M%FCller", "group", 422),
         ("?model=nothing", "model", 404),
         ("?model=linear@99", "model", 404),
     ],

@@ -19,11 +19,13 @@ HEADERS = {"Content-Type": "application/json"}
         ("tokens", b'{"name": "\\udfff", "scopes": ["read"]}'),
         ("models", b'{"task": "skin", "name": "\\ud800", "kind": "external"}'),
         ("models/linear/heads/rollback", b'{"environment": "\\ud800"}'),
+        ("models/linear/heads/rollback", b'{"environment": "\\u0000"}'),
+        ("tasks", b'{"name": "surr", "classes": ["a\\u0000", "b"], "costs": [[0, 1], [1, 0]]}'),
         ("models/linear/heads", b'{"head": {"provenance": {"\\ud800": 1}}}'),
         ("models/linear/calibration-sets", b'{"logits": [[1, 2, 3]], "labels": [0], "groups": ["\\ud800"]}'),
     ],
 )
-def test_lone_surrogates_and_nan_are_not_json(service: Service, path: str, body: bytes) -> None:
+def test_lone_surrogates_nan_and_nul_are_refused(service: Service, path: str, body: bytes) -> None:
     answer = service.client.post(f"/v1/admin/{path}", content=body, headers=HEADERS)
     assert answer.status_code == 422
     error = error_of(answer)
@@ -50,3 +52,17 @@ def test_whole_surrogate_pairs_are_taken(service: Service) -> None:
     answer = service.client.post("/v1/admin/tasks", content=body, headers=HEADERS)
     assert answer.status_code == 201
     assert answer.json()["classes"] == ["\U0001f600", "b"]
+
+
+@pytest.mark.parametrize("path", ["models/%00/heads", "cycles?environment=%00", "cycles?model=%00"])
+def test_nul_in_an_address_names_the_field(service: Service, path: str) -> None:
+    answer = service.client.get(f"/v1/admin/{path}")
+    assert answer.status_code == 422
+    assert error_of(answer)["field"] in ("model", "reference", "environment")
+
+
+def test_the_text_that_only_looks_like_nul_is_taken(service: Service) -> None:
+    body = b'{"name": "slash", "classes": ["\\\\u0000", "b"], "costs": [[0, 1], [1, 0]]}'
+    answer = service.client.post("/v1/admin/tasks", content=body, headers=HEADERS)
+    assert answer.status_code == 201
+    assert answer.json()["classes"][0] == r"\u0000"
