@@ -48,11 +48,9 @@ def read_head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessing
 
 def read_window(path: Path) -> tuple[Any, Any]:
     """Logits and groups (or None) of an npy or npz file."""
-    import zipfile
-    import zlib
-
     import numpy as np
 
+    from lifelong_core.deploy.npz import UNREADABLE
     from lifelong_core.errors import InvalidInputError
 
     try:
@@ -61,7 +59,7 @@ def read_window(path: Path) -> tuple[Any, Any]:
             if not isinstance(loaded, np.lib.npyio.NpzFile):
                 return loaded, None
             return loaded["logits"], loaded.get("groups")
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except UNREADABLE as error:
         raise InvalidInputError(
             f"{path} is neither an npy file nor an npz file with the array logits.",
             field="WINDOW",

@@ -16,6 +16,10 @@ class Saved(Exception):  # noqa: N818 - no error: a person wants to go on later
     """The interview is to be left as it is."""
 
 
+class Content(Exception):  # noqa: N818 - no error: nothing is to be changed any more
+    """The person is content with the result."""
+
+
 class Dialogue:
     """One conversation; every answer is saved before the next question is asked."""
 
@@ -45,13 +49,13 @@ class Dialogue:
             elif interview.open_choices:
                 interview = self._decide(interview, interview.open_choices[0])
             else:
-                reviewed = self._review(interview)
-                if reviewed == interview:
+                try:
+                    interview = self._review(interview)
+                except Content:
                     return interview
-                interview = reviewed
             self._save(interview)
 
-    def _ask(self, interview: "Interview", question: "Question") -> "Interview":
+    def _ask(self, interview: "Interview", question: "Question", *, is_detour: bool = False) -> "Interview":
         suggested, reason = self._suggestion(interview, question)
         self._screen.question(interview, question, suggested, reason)
 
@@ -59,7 +63,9 @@ class Dialogue:
             from lifelong_core.design import parse_answer
 
             if question.field == "number_of_classes" and "," in text:
-                return interview.named([name.strip() for name in text.split(",")])
+                named = interview.named([name.strip() for name in text.split(",")])
+                self._screen.named(named)
+                return named
             value = parse_answer(question, text, class_names=interview.class_names)
             answered = interview.answer(question.field, value)
             self._screen.understood(answered, question)
@@ -67,10 +73,17 @@ class Dialogue:
 
         hint = self._screen.hint(question)
         if suggested is None:
-            return self._prompt(interview, hint, understand, question=question)
+            return self._prompt(interview, hint, understand, question=question, is_detour=is_detour)
         default = interview.answer(question.field, suggested)
         enter = self._screen.enter(interview, question, suggested)
-        return self._prompt(interview, f"{enter}  |  {hint}", understand, default, question)
+        return self._prompt(
+            interview,
+            f"{enter}  |  {hint}",
+            understand,
+            enter=lambda: default,
+            question=question,
+            is_detour=is_detour,
+        )
 
     def _suggestion(self, interview: "Interview", question: "Question") -> tuple[object, str | None]:
         """What was answered before, what data say, or what follows from other answers, with the reason."""
@@ -88,7 +101,9 @@ class Dialogue:
             lambda text: interview.with_answers(mends[_number(text, len(mends))].answers),
         )
 
-    def _decide(self, interview: "Interview", guide: "GuideOutcome") -> "Interview":
+    def _decide(
+        self, interview: "Interview", guide: "GuideOutcome", *, is_detour: bool = False
+    ) -> "Interview":
         self._screen.choice(guide)
         count = len(guide.options)
 
@@ -99,12 +114,25 @@ class Dialogue:
             return interview.choose(guide.guide, chosen)
 
         if not guide.chosen:
-            return self._prompt(interview, _numbers(count), understand)
-        return self._prompt(interview, f"Enter: as it was  |  {_numbers(count)}", understand, interview)
+            return self._prompt(interview, _numbers(count), understand, is_detour=is_detour)
+        return self._prompt(
+            interview,
+            f"Enter: as it was  |  {_numbers(count)}",
+            understand,
+            enter=lambda: interview,
+            is_detour=is_detour,
+        )
 
     def _review(self, interview: "Interview") -> "Interview":
-        """The result; the same interview where nothing is to be changed, or where nobody is there to say so."""
+        """The result, and what is to be changed then.
+
+        Raises:
+            Content: nothing is, or nobody is there to say so.
+        """
         self._screen.recommendation(interview)
+
+        def done() -> "Interview":
+            raise Content
 
         def understand(text: str) -> "Interview":
             from lifelong_core.errors import InvalidInputError
@@ -115,34 +143,51 @@ class Dialogue:
             )
 
         try:
-            return self._prompt(interview, "Enter: done  |  c FP2.6: change that", understand, interview)
+            return self._prompt(interview, "Enter: done  |  c FP2.6: change that", understand, enter=done)
         except click.Abort:
-            return interview
+            raise Content from None
 
     def _prompt(
         self,
         interview: "Interview",
         hint: str,
         understand: "Callable[[str], Interview]",
-        default: "Interview | None" = None,
+        *,
+        enter: "Callable[[], Interview] | None" = None,
         question: "Question | None" = None,
+        is_detour: bool = False,
     ) -> "Interview":
-        """Read until there is an answer, or a wish to go back, to change something, or to leave."""
+        """Read until there is an answer, or a wish to go back, to change something, or to leave.
+
+        Args:
+            interview: where it stands.
+            hint: what can be answered.
+            understand: makes of what was typed the interview that follows.
+            enter: what follows from nothing but Enter; None: an answer is needed.
+            question: what is asked; None: it is no question.
+            is_detour: whether it is asked out of turn, so that going back withdraws nothing.
+        """
         from lifelong_core.errors import InvalidInputError
 
+        names = _class_names(interview, question)
         while True:
-            text = self._screen.read(hint)
+            text = self._screen.read(hint, spelled_out=bool(names & {"a", "b", "c", "s"}))
             command, _, item = text.partition(" ")
             try:
                 match text:
                     case "":
-                        if default is not None:
-                            return default
+                        if enter is not None:
+                            return enter()
                         self._screen.say("Please answer, or type ? for an explanation.")
+                    case _ if text.casefold() in names:
+                        return understand(text)
                     case "b" | "back":
-                        return self._back(interview)
-                    case "s" | "save" | "quit" | "exit":
+                        return interview if is_detour else self._back(interview)
+                    case "s" | "stop" | "save" | "quit" | "exit":
                         raise Saved
+                    case "c" | "change":
+                        self._screen.answers(interview)
+                        self._screen.say("Say which of them, such as c FP2.6.")
                     case "a" | "answers":
                         self._screen.answers(interview)
                     case _ if command in ("c", "change") and item:
@@ -169,7 +214,7 @@ class Dialogue:
             return self._decide_again(interview, item)
         question = the_method().question(field_of(item))
         self._propose_again(question.field, getattr(interview.fingerprint, question.field))
-        return self._ask(interview, question)
+        return self._ask(interview, question, is_detour=True)
 
     def _propose_again(self, field: str, value: object) -> None:
         """An answer that was given need not be typed again."""
@@ -186,7 +231,14 @@ class Dialogue:
                 f"{name} is no choice for these answers.",
                 mend=f"These are: {', '.join(outcomes) or 'none'}.",
             )
-        return self._decide(interview, outcomes[name])
+        return self._decide(interview, outcomes[name], is_detour=True)
+
+
+def _class_names(interview: "Interview", question: "Question | None") -> frozenset[str]:
+    """What is a class where one is asked for, even if it is a command elsewhere."""
+    if question is None or question.kind != "class":
+        return frozenset()
+    return frozenset(name.casefold() for name in interview.class_names or ())
 
 
 def _numbers(count: int) -> str:

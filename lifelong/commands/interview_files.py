@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lifelong.commands.adaptation_inputs import naming
 
 if TYPE_CHECKING:
-    from lifelong_core.design import Interview, Proposal
+    from lifelong_core.design import Interview, Proposal, Question
 
 DEFAULT_STATE = "recommendation-interview.json"
 """In the working directory, where nobody says otherwise."""
@@ -55,7 +55,11 @@ def read_answers(path: Path, class_names: Sequence[str] | None) -> "Interview":
     try:
         document: Any = yaml.safe_load(path.read_bytes())
     except (OSError, yaml.YAMLError, RecursionError) as error:
-        raise InvalidInputError(f"{path} is no readable YAML or JSON file.", field="--answers") from error
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f" (line {mark.line + 1}: {getattr(error, 'problem', None)})"
+        raise InvalidInputError(
+            f"{path} is no readable YAML or JSON file{where}.", field="--answers"
+        ) from error
     if not isinstance(document, Mapping):
         raise InvalidInputError(
             f"{path} holds no answers.", field="--answers", mend="For example: FP2.6: argmax"
@@ -67,58 +71,100 @@ def read_answers(path: Path, class_names: Sequence[str] | None) -> "Interview":
 
 def _parts(document: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Class names, and all answers and choices."""
+    from lifelong_core.errors import InvalidInputError
+
     names = document.pop("class_names", None)
-    inner = next((key for key in ("fingerprint", "answers") if isinstance(document.get(key), Mapping)), None)
-    answers = dict(document if inner is None else document[inner])
+    for part, example in (("answers", "FP2.6: argmax"), ("choices", "DG2.1: EC")):
+        if not isinstance(document.get(part) or {}, Mapping):
+            raise InvalidInputError(
+                "expected names with their values.", field=part, mend=f"For example {part}: {{{example}}}."
+            )
+    inner = next((key for key in ("fingerprint", "answers") if key in document), None)
+    answers = dict(document if inner is None else document[inner] or {})
     answers.pop("schema_version", None)
-    choices = document.get("choices") or {}
-    if inner is not None and isinstance(choices, Mapping):
-        answers |= choices
+    if inner is not None:
+        answers |= document.get("choices") or {}
     return names, {str(item): value for item, value in answers.items() if value is not None}
 
 
 def with_texts(interview: "Interview", answers: Mapping[str, Any]) -> "Interview":
     """The interview with answers that may be values or what a person types; guides are decided."""
     from lifelong_core.design import parse_answer
-    from lifelong_core.design.fingerprint import field_of
+    from lifelong_core.design.fingerprint import by_field
     from lifelong_core.design.loading import the_method
 
     method = the_method()
     guides = {guide.id for guide in method.guides}
-    given: dict[str, object] = {}
-    for item, value in answers.items():
-        if item in guides:
-            given[item] = value
-            continue
-        question = method.question(field_of(item))
-        text = _as_text(value)
+    given: dict[str, object] = {item: value for item, value in answers.items() if item in guides}
+    for field, value in by_field({k: answers[k] for k in answers if k not in guides}).items():
+        question = method.question(field)
+        text = _as_text(question, value)
         names = interview.class_names
-        given[question.field] = value if text is None else parse_answer(question, text, class_names=names)
+        given[field] = value if text is None else parse_answer(question, text, class_names=names)
     return interview.with_answers(given)
 
 
-def _as_text(value: object) -> str | None:
-    """What a person would type for a value that is a text, or a mapping from classes; None for others."""
+def _as_text(question: "Question", value: object) -> str | None:
+    """What a person would type for a value that is a text, or a mapping from classes; None for others.
+
+    YAML reads the number of an option as a number, and the option `no` as false.
+    """
     if isinstance(value, str):
         return value
+    if question.kind == "choice" and isinstance(value, bool):
+        return "yes" if value else "no"
+    if question.kind in ("choice", "yes_no") and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {number}" for name, number in value.items())
     return None
 
 
-def read_proposals(path: Path, prevalence: Sequence[float] | None) -> dict[str, "Proposal"]:
-    """What the labelled data of an npz file say about the questions, by field."""
+def parse_prevalence(text: str | None) -> list[float] | None:
+    """The shares of --prevalence: numbers, also in per cent."""
+    from lifelong_core.design.answer_texts import parse_number
+    from lifelong_core.errors import InvalidInputError
+
+    if text is None:
+        return None
+    shares = [parse_number(part) for part in text.split(",")]
+    known = [share for share in shares if share is not None]
+    if len(known) < len(shares):
+        raise InvalidInputError(
+            "expected numbers, separated by commas.",
+            field="--prevalence",
+            mend="For example 0.994,0.006, or 99.4 %,0.6 %.",
+        )
+    return known
+
+
+def read_proposals(
+    path: Path, classes: int | None, prevalence: Sequence[float] | None
+) -> dict[str, "Proposal"]:
+    """What the labelled data of an npz file say about the questions, by field.
+
+    Args:
+        path: the file.
+        classes: how many there are; None: as many as the file knows.
+        prevalence: how frequent each of them is in use.
+    """
     from lifelong.commands.labelled_files import read_outputs
     from lifelong_core.design import propose_answers
     from lifelong_core.errors import InvalidInputError
 
     data = read_outputs(path)
-    with naming(path, InvalidInputError):
-        found = propose_answers(
-            data.labels,
-            probabilities=data.scores,
-            decisions=data.decisions,
-            groups=data.groups,
-            target_prevalence=prevalence,
-        )
+    try:
+        with naming(path, InvalidInputError):
+            found = propose_answers(
+                data.labels,
+                classes=classes,
+                probabilities=data.scores,
+                decisions=data.decisions,
+                groups=data.groups,
+                target_prevalence=prevalence,
+            )
+    except InvalidInputError as error:
+        if error.field != "target_prevalence":
+            raise
+        raise InvalidInputError(error.message, field="--prevalence", mend=error.mend) from error
     return {proposal.field: proposal for proposal in found}

@@ -2,7 +2,7 @@
 
 import io
 import sys
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -22,8 +22,15 @@ WIDEST = 100
 LONGEST_SHOWN = 24
 """Characters of an answer that stands in a hint."""
 
+MOST_NAMED = 50
+"""Classes that are listed by name."""
+
 MOST_CLASSES_TOLD = 3
 """With more classes, costs are not told one by one."""
+
+COMMANDS = "b back  ? more  a answers  s stop"
+SPELLED_OUT = "back  ? more  answers  stop"
+"""Where a class has the name of a command."""
 
 POLARITY = {"pro": "+", "con": "-", "neutral": " "}
 
@@ -67,14 +74,20 @@ class InterviewScreen:
                 f"Going on with {state}, where {answered} questions are answered; --restart begins anew."
             )
 
-    def read(self, hint: str) -> str:
+    def read(self, hint: str, *, spelled_out: bool = False) -> str:
         """A line that was typed, without blanks around it.
+
+        Args:
+            hint: what can be answered.
+            spelled_out: whether the commands are to be typed as words.
 
         Raises:
             click.Abort: there is no more input, or Ctrl-C.
         """
         text = click.style("> ", fg="cyan", bold=True)
-        self.say(f"{hint}  |  b back  ? more  a answers  s stop", "dim")
+        commands = SPELLED_OUT if spelled_out else COMMANDS
+        line = f"{hint}  |  {commands}"
+        self.say(line if len(line) <= self._console.width else f"{hint}\n{commands}", "dim")
         return str(
             click.prompt(text, default="", show_default=False, prompt_suffix="", err=self._err)
         ).strip()
@@ -85,9 +98,7 @@ class InterviewScreen:
 
     def enter(self, interview: "Interview", question: "Question", suggested: object) -> str:
         """What Enter alone would answer."""
-        from lifelong_core.design import format_answer
-
-        shown = format_answer(question, suggested, class_names=interview.class_names)
+        shown = _shown(interview, question, suggested)
         return f"Enter: {shown}" if len(shown) <= LONGEST_SHOWN else "Enter: as above"
 
     def say(self, text: str, style: str = "") -> None:
@@ -107,24 +118,30 @@ class InterviewScreen:
         """A question with its example, why it matters, and the answers to pick from."""
         from rich.text import Text
 
-        from lifelong_core.design import format_answer
-
         progress = interview.progress
         at_least = "" if progress.certain == progress.possible else "at least "
         done = f"{progress.answered} answered, {at_least}{progress.certain} to go"
         self._console.print()
-        self._console.rule(Text(f"{question.id}  ·  {done}"), align="left", style="dim")
+        title = f"{question.id}  ·  {done}"
+        if len(title) + 2 <= self._console.width:
+            self._console.rule(Text(title), align="left", style="dim")
+        else:
+            self.say(title, "dim")
         self.say(question.question, "bold")
         rows = [("Example", question.example), ("Why it matters", question.pitfall)]
         names = interview.class_names
         if names is not None and question.kind in ("class", "class_values", "matrix"):
-            rows.append(("Classes", ", ".join(f"{k} {name}" for k, name in enumerate(names))))
+            rows.append(("Classes", _numbered(names)))
         if suggested is not None:
-            shown = format_answer(question, suggested, class_names=names)
+            shown = _shown(interview, question, suggested)
             rows.append(("So far", shown) if reason is None else ("Proposed", f"{shown} - {reason}"))
         self._rows(rows)
         if question.kind in ("choice", "yes_no"):
             self._options((option.label, option.meaning) for option in question.answers)
+
+    def named(self, interview: "Interview") -> None:
+        """How names were read; their order is that of the scores."""
+        self.say(f"  = {_numbered(interview.class_labels)}", "green")
 
     def understood(self, interview: "Interview", question: "Question") -> None:
         """An answer as it was read, where that is not plain from what was typed."""
@@ -172,7 +189,6 @@ class InterviewScreen:
 
     def answers(self, interview: "Interview", among: "Container[str] | None" = None) -> None:
         """What was answered and decided so far; `among`: only these."""
-        from lifelong_core.design import format_answer
         from lifelong_core.design.loading import the_method
 
         rows: list[tuple[str, str]] = []
@@ -180,7 +196,7 @@ class InterviewScreen:
             question = the_method().question(field)
             value = getattr(interview.fingerprint, field)
             if among is None or field in among:
-                shown = format_answer(question, value, class_names=interview.class_names)
+                shown = _shown(interview, question, value)
                 rows.append((question.id, f"{question.name}: {shown}"))
         rows += [
             (guide, ", ".join(options))
@@ -244,3 +260,20 @@ class InterviewScreen:
             cells: list[RenderableType] = [Text(cell) for cell in row]
             grid.add_row(*cells)
         self._console.print(Padding(grid, (0, 0, 0, indent)))
+
+
+def _shown(interview: "Interview", question: "Question", value: object) -> str:
+    """An answer as a person reads it; names say how many classes there are."""
+    from lifelong_core.design.answer_texts import summarize_answer
+
+    names = interview.class_names
+    if question.kind == "count" and names is not None and value == len(names):
+        return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)}, with names"
+    return summarize_answer(question, value, class_names=names)
+
+
+def _numbered(names: Sequence[str]) -> str:
+    """The names of the classes with their numbers; of very many the first ones and the last."""
+    numbered = [f"{number} {name}" for number, name in enumerate(names)]
+    listed = numbered if len(names) <= MOST_NAMED else [*numbered[: MOST_NAMED - 1], "...", numbered[-1]]
+    return ", ".join(listed)

@@ -55,6 +55,11 @@ def read_outputs(path: Path) -> LabelledOutputs:
                 f"expected numbers of shape (N, C), got {logits.dtype} of shape {logits.shape}.",
                 field="logits",
             )
+        labels = found["labels"]
+        if logits is not None and labels.ndim == 1 and len(logits) != len(labels):
+            raise InvalidInputError(
+                f"expected one row per label ({len(labels)}), got {len(logits)}.", field="logits"
+            )
     metadata = {
         name.removeprefix(METADATA): found.pop(name) for name in list(found) if name.startswith(METADATA)
     }

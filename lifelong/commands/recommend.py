@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.adaptation_inputs import parse_numbers
 from lifelong.commands.common import actor, open_store
 from lifelong.commands.interview_files import (
     DEFAULT_STATE,
     load_interview,
+    parse_prevalence,
     read_answers,
     read_proposals,
     with_texts,
@@ -19,7 +19,7 @@ from lifelong.commands.interview_files import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lifelong_core.design import Interview, Proposal, Recommendation
+    from lifelong_core.design import AcceptanceThreshold, Interview, Proposal, Recommendation
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 file = click.Path(dir_okay=False, path_type=Path)
@@ -69,14 +69,15 @@ def recommend(**options: Any) -> None:
     """
     _check(options)
     names = _class_names(options)
-    proposals = _proposals(options)
+    thresholds = _thresholds(options, names)
     if options["answers"] is not None:
-        interview = _named(read_answers(options["answers"], names), names)
+        interview = _named(read_answers(options["answers"], names), names, options)
+        proposals = _proposals(options, interview)
         interview = _taken_over(interview, proposals) if options["yes"] else interview
     else:
-        interview = _interview(options, names, proposals)
-    recommendation = _complete(interview)
-    _deliver(recommendation, interview, options)
+        interview = _interview(options, names)
+    recommendation = _complete(interview, options)
+    _deliver(recommendation, interview, options, thresholds)
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -87,6 +88,10 @@ def _check(options: dict[str, Any]) -> None:
     for name in ("prevalence", "yes"):
         if options[name] and options["data"] is None:
             raise click.UsageError(f"--{name} belongs to --data.")
+    if options["answers"] is not None and options["data"] is not None and not options["yes"]:
+        raise click.UsageError(
+            "--answers asks nothing: add --yes to take over what --data proposes where the file says nothing."
+        )
 
 
 def _class_names(options: dict[str, Any]) -> tuple[str, ...] | None:
@@ -98,40 +103,58 @@ def _class_names(options: dict[str, Any]) -> tuple[str, ...] | None:
         return given
     with open_store() as store:
         names = tuple(store.tasks.get(options["attach"]).class_names)
-    _refuse_others(given, names)
+    _refuse_others(given, names, "--classes", options)
     return names
 
 
-def _named(interview: "Interview", names: tuple[str, ...] | None) -> "Interview":
+def _thresholds(options: dict[str, Any], names: tuple[str, ...] | None) -> "list[AcceptanceThreshold]":
+    """What --threshold asks of models, read before anybody is asked anything."""
+    from lifelong.commands.thresholds import parse_threshold
+
+    return [parse_threshold(text, names) for text in options["thresholds"]]
+
+
+def _named(interview: "Interview", names: tuple[str, ...] | None, options: dict[str, Any]) -> "Interview":
     from lifelong_core.errors import InvalidInputError
 
     if names is None or names == interview.class_names:
         return interview
-    _refuse_others(interview.class_names, names)
+    _refuse_others(interview.class_names, names, "the answers", options)
     count = interview.fingerprint.number_of_classes
     if count not in (None, len(names)):
         raise InvalidInputError(
             f"there are {len(names)} names, but the answers say {count} classes.", field="--classes"
         )
-    return interview.named(names)
+    try:
+        return interview.named(names)
+    except InvalidInputError as error:
+        raise InvalidInputError(error.message, field="--classes", mend=error.mend) from error
 
 
-def _refuse_others(given: tuple[str, ...] | None, names: tuple[str, ...]) -> None:
+def _refuse_others(
+    given: tuple[str, ...] | None, names: tuple[str, ...], place: str, options: dict[str, Any]
+) -> None:
     """Classes of other names, or in another order, would turn costs and classes of interest round."""
     from lifelong_core.errors import InvalidInputError
 
-    if given not in (None, names):
-        raise InvalidInputError(
-            f"the classes are {', '.join(given)} here, and {', '.join(names)} there.",
-            field="--classes",
-            mend="Use the same names in the same order, or --restart.",
-        )
+    if given in (None, names):
+        return
+    other = "--classes" if options["attach"] is None else f"the task {options['attach']}"
+    is_kept = options["answers"] is None and place != "--classes"
+    raise InvalidInputError(
+        f"the classes are {', '.join(given)} in {place}, and {', '.join(names)} in {other}.",
+        field="--classes",
+        mend=f"Use the same names in the same order{', or --restart' if is_kept else ''}.",
+    )
 
 
-def _proposals(options: dict[str, Any]) -> "Mapping[str, Proposal]":
+def _proposals(options: dict[str, Any], interview: "Interview") -> "Mapping[str, Proposal]":
+    """What --data says, for the classes that are known already."""
     if options["data"] is None:
         return {}
-    return read_proposals(options["data"], parse_numbers(options["prevalence"], field="--prevalence"))
+    return read_proposals(
+        options["data"], interview.fingerprint.number_of_classes, parse_prevalence(options["prevalence"])
+    )
 
 
 def _taken_over(interview: "Interview", proposals: "Mapping[str, Proposal]") -> "Interview":
@@ -142,9 +165,7 @@ def _taken_over(interview: "Interview", proposals: "Mapping[str, Proposal]") -> 
     )
 
 
-def _interview(
-    options: dict[str, Any], names: tuple[str, ...] | None, proposals: "Mapping[str, Proposal]"
-) -> "Interview":
+def _interview(options: dict[str, Any], names: tuple[str, ...] | None) -> "Interview":
     """Ask what is still open, beginning where the interview was left."""
     from lifelong.commands.interview_dialogue import Dialogue, Saved
     from lifelong.commands.interview_screen import InterviewScreen
@@ -153,7 +174,8 @@ def _interview(
     state: Path = options["state"] or Path(DEFAULT_STATE)
     screen = InterviewScreen(err=options["as_json"])
     kept = None if options["restart"] else load_interview(state)
-    interview = _named(kept or start_interview(), names)
+    interview = _named(kept or start_interview(), names, options)
+    proposals = _proposals(options, interview)
     interview = _taken_over(interview, proposals) if options["yes"] else interview
     screen.welcome(state, interview if kept is not None else None)
 
@@ -168,10 +190,18 @@ def _interview(
         raise click.exceptions.Exit(0 if isinstance(stopped, Saved) else 1) from None
 
 
-def _complete(interview: "Interview") -> "Recommendation":
+def _complete(interview: "Interview", options: dict[str, Any]) -> "Recommendation":
     """The recommendation, in which nothing is open."""
+    from lifelong_core.design import next_questions
     from lifelong_core.errors import InvalidInputError
 
+    missing = next_questions(interview.fingerprint, choices=interview.choices)
+    if missing and not interview.contradictions:
+        raise InvalidInputError(
+            f"these answers are missing: {', '.join(f'{item.id} ({item.field})' for item in missing)}.",
+            field=str(options["answers"]),
+            mend="Add them; others may follow from them. Without --answers, lifelong recommend asks and explains.",
+        )
     recommendation = interview.recommendation()
     if recommendation.open_choices:
         named = "; ".join(
@@ -179,13 +209,18 @@ def _complete(interview: "Interview") -> "Recommendation":
         )
         raise InvalidInputError(
             f"these choices are yours: {named}.",
-            field="choices",
-            mend="Leave out --answers to see the arguments.",
+            field=str(options["answers"]),
+            mend="Add them, as in choices: {DG2.1: EC}. Without --answers, lifelong recommend shows the arguments.",
         )
     return recommendation
 
 
-def _deliver(recommendation: "Recommendation", interview: "Interview", options: dict[str, Any]) -> None:
+def _deliver(
+    recommendation: "Recommendation",
+    interview: "Interview",
+    options: dict[str, Any],
+    thresholds: "list[AcceptanceThreshold]",
+) -> None:
     """Print what nobody has seen yet, write, and attach."""
     from lifelong.commands.interview_screen import terminal
     from lifelong.commands.recommendation_text import print_recommendation
@@ -196,19 +231,19 @@ def _deliver(recommendation: "Recommendation", interview: "Interview", options: 
         write_text(options["output"], recommendation.to_json(), field="--output")
         click.echo(f"\nThe recommendation is in {options['output']}.", err=options["as_json"])
     if options["attach"] is not None:
-        _attach(recommendation, interview, options)
+        _attach(recommendation, options, thresholds)
     if options["as_json"]:
         click.echo(recommendation.to_json())
 
 
-def _attach(recommendation: "Recommendation", interview: "Interview", options: dict[str, Any]) -> None:
-    from lifelong.commands.thresholds import parse_threshold
-
-    thresholds = [parse_threshold(text, interview.class_names) for text in options["thresholds"]]
+def _attach(
+    recommendation: "Recommendation", options: dict[str, Any], thresholds: "list[AcceptanceThreshold]"
+) -> None:
     with open_store() as store:
         attached = store.recommendations.attach(
             options["attach"], recommendation, thresholds=thresholds, actor=actor()
         )
     said = f"Recommendation {attached.version} is attached to {options['attach']}"
-    limits = f" with {len(thresholds)} thresholds" if thresholds else ""
+    count = f"{len(thresholds)} threshold{'s' if len(thresholds) > 1 else ''}"
+    limits = f" with {count}" if thresholds else ""
     click.echo(f"{said}{limits}.", err=options["as_json"])

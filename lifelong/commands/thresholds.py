@@ -41,7 +41,12 @@ def _class_index(name: str | None, class_names: Sequence[str] | None) -> int | N
         return list(class_names).index(name)
     if name.isdecimal():
         return int(name[:9])
-    raise InvalidInputError(f"there is no class {name[:80]!r}.", field="--threshold")
+    known = f": {', '.join(class_names)}"[:200] if class_names is not None else ""
+    raise InvalidInputError(
+        f"there is no class {name[:80]!r}.",
+        field="--threshold",
+        mend=f"Give the name of a class, or its number, from 0{known}.",
+    )
 
 
 def _number(text: str) -> float | None:

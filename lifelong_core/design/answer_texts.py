@@ -16,6 +16,9 @@ YES_NO: Mapping[str, bool] = MappingProxyType(
     {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 )
 
+MOST_LISTED = 12
+"""Classes whose numbers are listed among other answers."""
+
 NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,3})?")
 PERCENT = re.compile(r"\s+%")
 NAMED_NUMBER = re.compile(
@@ -111,6 +114,22 @@ def format_answer(question: Question, value: object, *, class_names: Sequence[st
             return str(value)
 
 
+def summarize_answer(question: Question, value: object, *, class_names: Sequence[str] | None = None) -> str:
+    """An answer among others: as `format_answer`, but the numbers of many classes are only counted.
+
+    Examples:
+        >>> from lifelong_core.design.loading import the_method
+        >>> summarize_answer(the_method().question("costs"), ((0.0,) * 20,) * 20)
+        '20 rows of 20 numbers'
+    """
+    numbers: Any = value
+    if question.kind == "matrix" and len(numbers) > MOST_LISTED:
+        return f"{len(numbers)} rows of {len(numbers[0])} numbers"
+    if question.kind == "class_values" and len(numbers) > MOST_LISTED:
+        return f"{len(numbers)} numbers"
+    return format_answer(question, value, class_names=class_names)
+
+
 def _refusal(question: Question, message: str, mend: str | None = None) -> InvalidInputError:
     return InvalidInputError(message, field=question.field, mend=mend or f"For example: {question.example}")
 
@@ -120,7 +139,8 @@ def _check(question: Question, value: object) -> None:
     try:
         ProblemFingerprint().answered(question.field, value)
     except InvalidInputError as error:
-        raise _refusal(question, error.message) from error
+        mend = f"{value:g} % is {value / 100:g}." if isinstance(value, float) and 1 < value <= 100 else None
+        raise _refusal(question, error.message, mend) from error
 
 
 def _option(question: Question, text: str) -> object:
@@ -184,8 +204,8 @@ def _number(question: Question, text: str) -> float:
     if DECIMAL_COMMA.search(text):
         raise _refusal(
             question,
-            f"{shown(text)} may be one number or two.",
-            f"Write decimals with a point: {text.replace(',', '.')}.",
+            f"expected a number with a decimal point, got {shown(text)}.",
+            f"Write {text.replace(',', '.')}.",
         )
     value = parse_number(text)
     if value is None:

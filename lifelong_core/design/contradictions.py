@@ -1,12 +1,12 @@
 """Answers that cannot all be meant: explained, with what would mend them, and never guessed at."""
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from pydantic import Field
 
+from lifelong_core.arrays import Floats
 from lifelong_core.design.fingerprint import ProblemFingerprint
 from lifelong_core.design.frozen import Frozen
 from lifelong_core.design.loading import the_method
@@ -48,7 +48,7 @@ def contradictions_in(method: Method, fingerprint: ProblemFingerprint) -> tuple[
     )
     return (
         *stated,
-        *_sizes(fingerprint),
+        *_sizes(method, fingerprint),
         *_costs(fingerprint),
         *_weights(fingerprint),
         *_threshold(fingerprint),
@@ -66,7 +66,7 @@ def _withdraw(field: str, text: str) -> Mend:
     return Mend(text=text, answers={field: None})
 
 
-def _sizes(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
+def _sizes(method: Method, fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
     """Values that belong to another number of classes."""
     classes = fingerprint.number_of_classes
     if classes is None:
@@ -86,20 +86,21 @@ def _sizes(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
                 fingerprint,
                 f"{field}_of_other_classes",
                 ("number_of_classes", field),
-                f"There are {classes} classes, numbered from 0 to {classes - 1}, and {field} does not fit them.",
+                f"There are {classes} classes, numbered from 0 to {classes - 1}, and another answer does not fit them:"
+                f" {method.question(field).name}.",
                 _withdraw(field, "Give it again, for these classes."),
                 _withdraw("number_of_classes", "Correct the number of classes."),
             )
 
 
-def _error_costs(fingerprint: ProblemFingerprint) -> list[float]:
+def _error_costs(fingerprint: ProblemFingerprint) -> Floats:
     """What each error costs over a correct decision; abstaining is no error."""
     costs = np.asarray(fingerprint.costs, dtype=float)
     classes = costs.shape[0]
     if costs.shape[1] not in (classes, classes + 1):
-        return []  # another contradiction says so
+        return np.empty(0)  # another contradiction says so
     over_correct = costs[:, :classes] - np.diag(costs)[:, np.newaxis]
-    return over_correct[~np.eye(classes, dtype=bool)].tolist()
+    return over_correct[~np.eye(classes, dtype=bool)]
 
 
 def _costs(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
@@ -118,8 +119,8 @@ def _costs(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
     if fingerprint.unequal_severity is None:
         return
     errors = _error_costs(fingerprint)
-    equal = all(np.isclose(one, other) for one, other in pairwise(errors))
-    if not errors or equal is not fingerprint.unequal_severity:
+    equal = bool(np.isclose(errors[1:], errors[:-1]).all())
+    if not errors.size or equal is not fingerprint.unequal_severity:
         return
     said = "some mix-ups are worse than others" if equal else "all mix-ups are equally bad"
     yield _contradiction(
@@ -184,7 +185,7 @@ def _implied_threshold(fingerprint: ProblemFingerprint) -> float | None:
     if fingerprint.number_of_classes != 2 or fingerprint.costs is None or positive not in (0, 1):
         return None
     errors = _error_costs(fingerprint)
-    if len(errors) != 2 or min(errors) <= 0:
+    if errors.size != 2 or errors.min() <= 0:
         return None
-    missed, false_alarm = errors[positive], errors[1 - positive]
+    missed, false_alarm = float(errors[positive]), float(errors[1 - positive])
     return false_alarm / (missed + false_alarm)

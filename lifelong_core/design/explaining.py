@@ -35,7 +35,7 @@ def step_of(method: Method, found: StepFound, fingerprint: ProblemFingerprint) -
     also = [last.also] if found.also and last.also is not None else []
     path = tuple(_path(method, found, fingerprint))
     guides = tuple(outcome for decision in found.decisions for outcome in _outcomes(decision))
-    metrics = tuple(_recommended(item) for item in found.metrics)
+    metrics = tuple(_recommended(item, fingerprint) for item in found.metrics)
     return Step(
         subprocess=found.table.id,
         title=found.table.title,
@@ -54,9 +54,10 @@ def step_of(method: Method, found: StepFound, fingerprint: ProblemFingerprint) -
     )
 
 
-def _recommended(found: Found) -> RecommendedMetric:
-    parameters = {name: value for name, value in found.parameters.items() if name not in REPORTING}
-    reporting = {name: found.parameters.get(name) for name in REPORTING}
+def _recommended(found: Found, fingerprint: ProblemFingerprint) -> RecommendedMetric:
+    known = found.parameters(fingerprint)
+    parameters = {name: value for name, value in known.items() if name not in REPORTING}
+    reporting = {name: known.get(name) for name in REPORTING}
     values = {
         "metric": found.metric,
         "per_class": METRICS[found.metric].is_per_class,

@@ -15,6 +15,9 @@ from lifelong_core.errors import InvalidInputError
 
 SCHEMA_VERSION = 1
 
+MOST_CLASSES = 1000
+"""Costs have a number for each pair of classes: with many more, no page, message or cycle can carry them."""
+
 YesNo: TypeAlias = StrictBool | None
 Weight = Annotated[float, Field(ge=0, le=LARGEST_NUMBER, strict=True)]
 Cost = Annotated[float, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER, strict=True)]
@@ -49,7 +52,7 @@ class ProblemFingerprint(FrozenDocument):
 
     schema_version: Literal[1] = SCHEMA_VERSION
 
-    number_of_classes: StrictInt | None = _item("number_of_classes", "N_CLASSES", ge=2, le=100_000)
+    number_of_classes: StrictInt | None = _item("number_of_classes", "N_CLASSES", ge=2, le=MOST_CLASSES)
     class_scores_available: YesNo = _item("class_scores_available", "FP5.1")
     decision_rule: Literal["target_value", "optimization", "argmax", "cost_benefit", "none"] | None = _item(
         "decision_rule", "FP2.6"
@@ -146,12 +149,16 @@ class ProblemFingerprint(FrozenDocument):
         Raises:
             InvalidInputError: no such item, or a value that it cannot have.
         """
-        changed = {field_of(item): _plain(value) for item, value in answers.items()}
-        return self.from_document({**self.model_dump(), **changed})
+        changed = {field: _plain(value) for field, value in by_field(answers).items()}
+        return self.from_document({**dict(self), **changed})
+
+    def without(self, field: str) -> Self:
+        """The fingerprint without an answer, as `answered(field, None)`, which also checks all others again."""
+        return self.model_copy(update={field: None})
 
     def answers(self) -> Answers:
         """What conditions look at: by field, the number of classes as `binary` or `multiclass`."""
-        values = self.model_dump(exclude={"schema_version"})
+        values = {field: getattr(self, field) for field in FIELDS}
         count = self.number_of_classes
         values["number_of_classes"] = None if count is None else "binary" if count == 2 else "multiclass"
         return MappingProxyType(values)
@@ -195,6 +202,28 @@ def field_of(item: str) -> str:
     """
     if item in ITEMS:
         return ITEMS[item]
-    close = difflib.get_close_matches(item, ITEMS, n=1)
-    mend = f"Did you mean {close[0]}?" if close else "The items are those of ProblemFingerprint."
-    raise InvalidInputError(f"there is no item {item[:80]!r}.", field="item", mend=mend)
+    named = {name.casefold(): name for name in ITEMS}
+    close = difflib.get_close_matches(item[:80].casefold(), named, n=1)
+    mend = f"Did you mean {named[close[0]]}?" if close else "Items are named like FP2.6 or decision_rule."
+    raise InvalidInputError(f"there is no item {item[:80]!r}.", field=item[:80] or "item", mend=mend)
+
+
+def by_field(answers: Mapping[str, object]) -> dict[str, object]:
+    """Answers by field, however their items are named.
+
+    Raises:
+        InvalidInputError: no such item, or two answers to one question.
+
+    Examples:
+        >>> by_field({"FP2.6": "argmax"})
+        {'decision_rule': 'argmax'}
+    """
+    items: dict[str, str] = {}
+    for item in answers:
+        field = field_of(item)
+        if field in items:
+            raise InvalidInputError(
+                f"{items[field]} and {item} are the same question.", field=item, mend="Answer it once."
+            )
+        items[field] = item
+    return {field: answers[item] for field, item in items.items()}

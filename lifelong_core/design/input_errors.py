@@ -109,5 +109,5 @@ def shown(value: Any) -> str:
         return "nothing"
     if isinstance(value, bool):
         return str(value).lower()
-    text = repr(value)
+    text = repr(value).removesuffix(".0") if isinstance(value, float) else repr(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."

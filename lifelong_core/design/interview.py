@@ -5,8 +5,9 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 from pydantic import field_validator, model_validator
 
+from lifelong_core.design.class_places import moved_answers
 from lifelong_core.design.contradictions import Contradiction, contradictions
-from lifelong_core.design.fingerprint import Name, ProblemFingerprint, field_of
+from lifelong_core.design.fingerprint import MOST_CLASSES, Name, ProblemFingerprint, by_field
 from lifelong_core.design.frozen import FrozenDocument
 from lifelong_core.design.input_errors import shown
 from lifelong_core.design.loading import the_method
@@ -20,7 +21,9 @@ from lifelong_core.errors import InvalidInputError
 SCHEMA_VERSION = 1
 
 Stage: TypeAlias = Literal["questions", "contradictions", "choices", "complete"]
-"""What is to be done next: answer, mend what cannot all be meant, decide where several metrics fit, or nothing."""
+"""What is to be done next: answer, mend what cannot all be meant, decide where several metrics fit, or nothing.
+
+What contradicts each other goes before questions: each further answer would rest on it."""
 
 
 class Interview(FrozenDocument):
@@ -84,22 +87,24 @@ class Interview(FrozenDocument):
     def with_answers(self, answers: Mapping[str, object]) -> Self:
         """Several answers at once, those of a `Mend` for instance; see `answer`.
 
-        Another number of classes than there are names drops the names.
+        Another number of classes than there are names drops the names, and the class of interest with them.
 
         Raises:
             InvalidInputError: no such item, or a value that it cannot have.
         """
         guides = _guides()
-        given = {item if item in guides else field_of(item): value for item, value in answers.items()}
-        fields = {name: value for name, value in given.items() if name not in guides}
+        fields = by_field({item: value for item, value in answers.items() if item not in guides})
         fingerprint = self.fingerprint.with_answers(fields)
-        decided = {name: value for name, value in given.items() if name in guides}
+        decided = {item: value for item, value in answers.items() if item in guides}
+        given = {**fields, **decided}
         choices = {name: value for name, value in {**self.choices, **decided}.items() if value is not None}
         names = self.class_names
         if names is not None and len(names) == fingerprint.number_of_classes:
             given.pop("number_of_classes", None)  # the names say it
-        else:
+        elif names is not None:
             names = None
+            if "target_class" not in given:  # it was one of the names
+                fingerprint = fingerprint.answered("target_class", None)
         return self._changed(
             fingerprint,
             checked_choices(the_method(), cast("Any", choices)),
@@ -110,11 +115,15 @@ class Interview(FrozenDocument):
     def named(self, class_names: Sequence[str]) -> Self:
         """With names for the classes, which say how many there are.
 
+        What was answered about single classes follows their names to another place.
+
         Raises:
-            InvalidInputError: fewer than two, two alike, or characters that cannot be printed.
+            InvalidInputError: fewer than two or too many, two alike, or characters that cannot be printed.
         """
         names = _checked_names(class_names)
         fingerprint = self.fingerprint.answered("number_of_classes", len(names))
+        if self.class_names is not None:
+            fingerprint = fingerprint.with_answers(moved_answers(fingerprint, self.class_names, names))
         history = tuple(name for name in self.history if name != "number_of_classes")
         return self._changed(fingerprint, self.choices, history, names)
 
@@ -176,10 +185,10 @@ class Interview(FrozenDocument):
     @property
     def stage(self) -> Stage:
         """What is to be done next."""
-        if self.question is not None:
-            return "questions"
         if self.contradictions:
             return "contradictions"
+        if self.question is not None:
+            return "questions"
         return "choices" if self.recommendation().open_choices else "complete"
 
     def recommendation(self) -> Recommendation:
@@ -243,13 +252,20 @@ def _guides() -> frozenset[str]:
 
 
 def _checked_names(names: Sequence[object]) -> tuple[str, ...]:
-    """At least two different names that can be printed."""
+    """Different names that can be printed."""
     given = (names,) if isinstance(names, str) else tuple(names)
+    if len(given) > MOST_CLASSES:
+        raise InvalidInputError(
+            f"expected at most {MOST_CLASSES} names, got {len(given)}.",
+            field="class_names",
+            mend="Join classes that lead to the same treatment.",
+        )
     checked = tuple(name for name in given if isinstance(name, str) and name.strip() and name.isprintable())
     if len(checked) < len(given) or len(checked) < 2 or len(set(checked)) < len(checked):
         raise InvalidInputError(
             f"expected at least two different names of printable characters, got {shown(list(given))}.",
             field="class_names",
-            mend="Name every class once, in the order of the scores: benign, malignant.",
+            mend="Name every class once, in the order of the scores: benign, malignant."
+            + (" Put texts in quotes." if any(not isinstance(name, str) for name in given) else ""),
         )
     return checked

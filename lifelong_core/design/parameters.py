@@ -27,8 +27,8 @@ def importance_costs(weights: tuple[float, ...]) -> Matrix:
         >>> importance_costs((1.0, 5.0))
         ((0.0, 1.0), (5.0, 0.0))
     """
-    classes = range(len(weights))
-    return tuple(tuple(0.0 if i == j else weights[i] for j in classes) for i in classes)
+    others = len(weights) - 1
+    return tuple((weight,) * i + (0.0,) + (weight,) * (others - i) for i, weight in enumerate(weights))
 
 
 def target(metric: str, value: float) -> tuple[str, float]:

@@ -50,7 +50,7 @@ def used_answers(method: Method, fingerprint: ProblemFingerprint, choices: Choic
     return tuple(
         name
         for name in fingerprint.given()
-        if name in walk(method, fingerprint.answered(name, None), choices).needed
+        if name in walk(method, fingerprint.without(name), choices).needed
     )
 
 

@@ -6,7 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field
 
-from lifelong_core.arrays import Floats, Integers, as_groups, as_labels, as_prevalence
+from lifelong_core.arrays import (
+    Floats,
+    Integers,
+    as_decisions,
+    as_groups,
+    as_labels,
+    as_prevalence,
+    as_probabilities,
+)
 from lifelong_core.design.fingerprint import ProblemFingerprint
 from lifelong_core.design.frozen import Frozen
 from lifelong_core.errors import InvalidInputError
@@ -58,7 +66,7 @@ def propose_answers(
         class_imbalance True - Class 0 has 5 of 6 samples, class 1 has 1.
         dependent_cases True - 6 samples belong to 3 groups.
     """
-    scores = None if probabilities is None else _as_scores(probabilities)
+    scores = None if probabilities is None else _as_scores(probabilities, classes)
     count, why = _classes(labels, classes, scores)
     reference = as_labels(labels, classes=count)
     if reference.size == 0:
@@ -76,7 +84,7 @@ def propose_answers(
     if keys is not None:
         found.append(_dependent(np.unique(keys).size, reference.size))
     if scores is not None or decisions is not None:
-        found.append(_invalid(scores, decisions, reference.size))
+        found.append(_invalid(scores, decisions, reference.size, count))
     return tuple(found)
 
 
@@ -103,11 +111,17 @@ def proposed_costs(fingerprint: ProblemFingerprint) -> Proposal | None:
     )
 
 
-def _as_scores(probabilities: ArrayLike) -> Floats:
-    scores = np.asarray(probabilities, dtype=np.float64)
-    if scores.ndim != 2 or scores.shape[1] < 2:
-        raise InvalidInputError(f"expected shape (N, C), got {scores.shape}.", field="probabilities")
-    return scores
+def _as_scores(probabilities: ArrayLike, classes: int | None) -> Floats:
+    """Probabilities, of which rows may be unusable: whether some are is one of the answers."""
+    try:
+        scores = np.asarray(probabilities, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError("expected numbers of shape (N, C).", field="probabilities") from error
+    if scores.ndim == 2 and scores.size:
+        usable = np.isfinite(scores).all(axis=1, keepdims=True)
+        as_probabilities(np.where(usable, scores, 1 / scores.shape[1]), classes=classes)
+        return scores
+    return as_probabilities(scores, classes=classes)
 
 
 def _classes(labels: ArrayLike, classes: int | None, scores: Floats | None) -> tuple[int, str]:
@@ -169,7 +183,7 @@ def _dependent(groups: int, samples: int) -> Proposal:
     )
 
 
-def _invalid(scores: Floats | None, decisions: ArrayLike | None, samples: int) -> Proposal:
+def _invalid(scores: Floats | None, decisions: ArrayLike | None, samples: int, classes: int) -> Proposal:
     invalid = np.zeros(samples, dtype=bool)
     if scores is not None:
         if scores.shape[0] != samples:
@@ -178,7 +192,7 @@ def _invalid(scores: Floats | None, decisions: ArrayLike | None, samples: int) -
             )
         invalid |= ~np.isfinite(scores).all(axis=1)
     if decisions is not None:
-        decided = np.asarray(decisions)
+        decided = as_decisions(decisions, classes=classes)
         if decided.shape != (samples,):
             raise InvalidInputError(
                 f"expected one decision per label ({samples}), got shape {decided.shape}.", field="decisions"

@@ -84,7 +84,7 @@ def recommend_by(
         raise InvalidInputError(
             f"these answers are missing: {', '.join(_named(method, going.needed))}.",
             field=going.needed[0],
-            mend="next_questions asks for them.",
+            mend="Answer them; others may follow from the answers.",
         )
     _refuse_forced(going, decided)
     steps = without_related(

@@ -52,10 +52,18 @@ class Decision:
 
 @dataclass(frozen=True)
 class Found:
-    """A metric with the values of its parameters."""
+    """A metric, with what gives its parameters their values."""
 
     metric: str
-    parameters: Mapping[str, ParameterValue]
+    sources: Mapping[str, str]
+    """parameter -> the answer, or what follows from answers: computed where it is recommended, as it may be large"""
+    given: Mapping[str, float] = field(default_factory=dict[str, float])
+    """parameter -> the value that a guide gave"""
+
+    def parameters(self, fingerprint: ProblemFingerprint) -> dict[str, ParameterValue]:
+        """The values of the parameters."""
+        answered = {name: parameter_value(source, fingerprint) for name, source in self.sources.items()}
+        return {**answered, **self.given}
 
 
 @dataclass(frozen=True)
@@ -182,21 +190,22 @@ class Walk:
             for name, value in option.parameters.items()
         }
         found = tuple(metric for option in decision.options for metric in self.metrics(option.metrics))
-        return tuple(replace(item, parameters={**item.parameters, **given}) for item in found)
+        return tuple(replace(item, given=given) for item in found)
 
     def metrics(self, entries: tuple[MetricEntry, ...]) -> tuple[Found, ...]:
         """Metrics with the values of their parameters; asks for those that are missing."""
         return tuple(
-            Found(entry.metric, self._parameters(entry)) for entry in entries if self.decide(entry.when)
+            Found(entry.metric, self._sources(entry)) for entry in entries if self.decide(entry.when)
         )
 
-    def _parameters(self, entry: MetricEntry) -> dict[str, ParameterValue]:
-        values: dict[str, ParameterValue] = {}
+    def _sources(self, entry: MetricEntry) -> dict[str, str]:
+        """What gives the parameters of a metric their values, as far as it is answered."""
+        sources: dict[str, str] = {}
         for name, source in entry.parameters.items():
             known = [self.value_needed(field) for field in fields_behind(source)]
             if all(known):
-                values[name] = parameter_value(source, self.fingerprint)
-        return values
+                sources[name] = source
+        return sources
 
     def value_needed(self, name: str) -> bool:
         """Whether a value applies and is there; asks for it where it applies and is not."""

@@ -78,8 +78,12 @@ class Browser:
         """What is done within leads to another page; afterwards it is there."""
         self.evaluate("window.isLeft = true")
         yield
+        self.wait_until(ARRIVED)
+
+    def wait_until(self, expression: str) -> None:
+        """Wait until something holds in the page; a page that the browser kept as it was never arrives anew."""
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not self.evaluate(ARRIVED):
+        while not self.evaluate(expression):
             assert time.monotonic() < deadline, f"no other page than {self.evaluate('location.href')}"
             time.sleep(0.01)
 

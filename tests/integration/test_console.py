@@ -184,3 +184,50 @@ def test_an_error_has_the_focus_and_is_read_out(
     keyboard.type("2 %")
     keyboard.submit()
     assert "Risk threshold\n0.02" in browser.text("aside .answers")
+
+
+def test_the_browsers_way_back_leads_to_the_question_before(
+    service: Service, installed: tuple[Path, str], browser: Browser
+) -> None:
+    keyboard = log_in(service, installed, browser, class_names=["no cancer", "cancer"])
+    keyboard.answer(0)
+    keyboard.answer(2)
+    assert browser.text("h1") == "Are some mix-ups worse than others?"
+    browser.evaluate("history.back()")
+    browser.wait_until("document.querySelector('input[value=argmax]') !== null")
+    keyboard.press("ArrowDown")
+    keyboard.submit()
+    if "not saved yet" in browser.text(".notice"):  # the browser had kept the page as it was
+        assert browser.evaluate("document.querySelector('input:checked').value") == "cost_benefit"
+        keyboard.submit()
+    assert browser.evaluate("document.querySelector('input[name=field]').value") == "unequal_severity"
+    assert "Decision rule applied to predicted class scores\nweigh costs" in browser.text("aside .answers")
+
+
+def test_on_a_telephone_the_names_of_the_rows_hide_no_input(
+    service: Service, installed: tuple[Path, str], browser: Browser
+) -> None:
+    names = [f"stage {k}" for k in range(10)]
+    keyboard = log_in(service, installed, browser, path="?item=costs", class_names=names)
+    browser.size(360)
+    keyboard.press("Tab", 18)
+    left = "document.activeElement.getBoundingClientRect().left"
+    name = "document.activeElement.closest('tr').querySelector('th').getBoundingClientRect()"
+    for _ in range(18):
+        browser.press("Tab", shift=True)
+        assert browser.evaluate(f"{name}.left") >= 0
+        assert browser.evaluate(left) >= browser.evaluate(f"{name}.right") - 1
+
+
+def log_in(
+    service: Service, installed: tuple[Path, str], browser: Browser, *, path: str = "", **interview: Any
+) -> Keyboard:
+    """Somebody in front of a new interview."""
+    keyboard = Keyboard(browser)
+    with service.connect() as connection:
+        made = connection.post_json("/v1/admin/interviews", interview).body
+    browser.open(f"http://{HOST}:{service.port}/console/login")
+    keyboard.type(installed[1])
+    keyboard.submit()
+    browser.open(f"http://{HOST}:{service.port}/console/interviews/{made['id']}{path}")
+    return keyboard

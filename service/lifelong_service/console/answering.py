@@ -1,6 +1,7 @@
 """The interview itself: one question, contradiction or choice per page, and the forms that answer it."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -15,11 +16,16 @@ from lifelong_service.console.asking import interview_page, item_page
 from lifelong_service.console.entries import answer_of
 from lifelong_service.console.pages import see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
-from lifelong_service.console.views import path_of, question_of
+from lifelong_service.console.views import item_path, path_of, question_of
 from lifelong_service.guard import access, actor_of, worker_of
 
 if TYPE_CHECKING:
     from lifelong_core.design.interview import Interview
+    from lifelong_core.store.design_records import InterviewRecord
+
+GONE_ON = (
+    "The interview has gone on since that page was made. What you sent is not saved yet; save it if it holds."
+)
 
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
@@ -112,7 +118,7 @@ def _changed(
     record = interviews.get(identifier)
     actor = actor_of(request)
     if str(record.revision) != form.get("revision"):
-        return interview_page(request, record, status=409, notice=_meanwhile(record, actor))
+        return _outdated(request, record, form, change, item=item, actor=actor)
     try:
         changed = change(record.interview)
     except InvalidInputError as error:
@@ -124,13 +130,42 @@ def _changed(
     except ConflictError:
         record = interviews.get(identifier)
         return interview_page(request, record, status=409, notice=_meanwhile(record, actor))
-    return see_other(path_of(record))
+    return see_other(_next(record))
+
+
+def _outdated(
+    request: Request,
+    record: "InterviewRecord",
+    form: FormData,
+    change: Callable[["Interview"], "Interview"],
+    *,
+    item: str | None,
+    actor: str,
+) -> Response:
+    """What follows from a form of an older page.
+
+    A browser's way back shows such pages, and impatient people send a form twice: where nobody else has answered, what
+    was sent is shown again to be confirmed, unless it is just what is saved already.
+    """
+    if item is None or record.updated_by != actor:
+        return interview_page(request, record, status=409, notice=_meanwhile(record, actor))
+    with suppress(InvalidInputError):
+        changed, known = change(record.interview), record.interview
+        if (changed.fingerprint, changed.choices) == (known.fingerprint, known.choices):
+            return see_other(_next(record))
+    return item_page(request, record, item, typed=form, notice=GONE_ON)
+
+
+def _next(record: "InterviewRecord") -> str:
+    """Each question has an address of its own, so that a browser's way back leads to the one before."""
+    interview = record.interview
+    if not interview.contradictions and interview.question is not None:
+        return item_path(record, interview.question.field)
+    return path_of(record)
 
 
 def _meanwhile(record: Any, actor: str) -> str:
     """Why an answer was not taken."""
-    if record.updated_by == actor:
-        who = "This interview has gone on in another window, or the form was sent twice."
-    else:
-        who = f"{record.updated_by} has answered in this interview meanwhile."
-    return f"{who} What you sent was not saved; this is where the interview stands now."
+    is_own = record.updated_by == actor
+    who = "This interview has gone on" if is_own else f"{record.updated_by} has answered in this interview"
+    return f"{who} meanwhile. What you sent was not saved; this is where the interview stands now."

@@ -65,6 +65,7 @@ def item_page(
     typed: Typed | None = None,
     error: InvalidInputError | None = None,
     abstains: bool | None = None,
+    notice: str | None = None,
 ) -> Response:
     """One question or choice, whether or not it comes next.
 
@@ -72,19 +73,22 @@ def item_page(
         request: what it answers.
         record: the interview.
         item: the field or guide.
-        typed: what was sent and could not be read.
-        error: why not.
+        typed: what was sent and is not saved.
+        error: why it cannot be read.
         abstains: whether the costs get a column for abstaining.
+        notice: why it was not saved although it can be read.
 
     Raises:
         NotFoundError: there is none, or it is no choice at present.
     """
-    status = 200 if error is None else 422
+    status = 422 if error is not None else 200 if notice is None else 409
     if not is_guide(item):
-        return _question(request, record, item, typed=typed, error=error, abstains=abstains, status=status)
+        return _question(
+            request, record, item, typed=typed, error=error, abstains=abstains, status=status, notice=notice
+        )
     for guide in _guides(record):
         if guide.guide == item:
-            return _choice(request, record, guide, error=error, status=status)
+            return _choice(request, record, guide, error=error, status=status, notice=notice)
     raise NotFoundError(
         f"there is no choice {item} to be made at present.", mend="Answer the questions first."
     )

@@ -5,14 +5,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from lifelong_core.errors import InvalidInputError
+from lifelong_service.console.views import MOST_NAMES, class_list
 
 if TYPE_CHECKING:
     from lifelong_core.design.interview import Interview
     from lifelong_core.design.method_schema import Question
 
-MOST_BOXES = 12
+MOST_BOXES = MOST_NAMES
 """Classes that get an input each; for more, and while nobody has said how many, a text area takes what is copied from a
 table."""
+
+MOST_SHOWN = 10_000
+"""Numbers of an answer that are shown, to be changed; more are given anew."""
+
+MOST_ORDERED = 100
+"""Classes whose order is told where numbers are to be typed in it."""
 
 Typed = Mapping[str, Any]
 
@@ -46,7 +53,7 @@ class Cell:
 class Entry:
     """The inputs of a question."""
 
-    form: Literal["choices", "line", "column", "table", "area"]
+    form: Literal["choices", "list", "line", "column", "table", "area"]
     options: tuple[Option, ...] = ()
     cells: tuple[tuple[Cell, ...], ...] = ()
     rows: tuple[str, ...] = ()
@@ -88,12 +95,16 @@ def entry_of(
         case "class" if has_boxes:
             options = [Option(str(index), label) for index, label in enumerate(labels)]
             return _choices(options, str(value) if chosen is None else chosen)
+        case "class" if labels:
+            return _listed(
+                labels, "" if value is None and chosen is None else str(value if chosen is None else chosen)
+            )
         case "class_values" if has_boxes:
             return _column(labels, value, typed, wrong)
         case "matrix" if has_boxes:
             return _table(labels, value, typed, wrong, abstains=abstains)
         case _:
-            return _line(question, interview, value, chosen)
+            return _line(question, interview, value, chosen, is_wrong=wrong is not None)
 
 
 def answer_of(question: "Question", interview: "Interview", form: Typed) -> object:
@@ -114,7 +125,7 @@ def answer_of(question: "Question", interview: "Interview", form: Typed) -> obje
                 if _token(answer.value) == text:
                     return answer.value
             raise InvalidInputError("choose one of the answers.", field="value")
-        case "class" if has_boxes:
+        case "class" if labels:
             if text not in {str(index) for index in range(len(labels))}:
                 raise InvalidInputError("choose one of the classes.", field="value")
             return int(text)
@@ -170,6 +181,14 @@ def _choices(options: list[Option], chosen: object) -> Entry:
     )
 
 
+def _listed(labels: tuple[str, ...], chosen: str) -> Entry:
+    """One of so many that they are folded away."""
+    options = (
+        Option(str(index), label, is_chosen=str(index) == chosen) for index, label in enumerate(labels)
+    )
+    return Entry("list", options=tuple(options), cells=((Cell("value", chosen, has_focus=True),),))
+
+
 def _column(labels: tuple[str, ...], value: Any, typed: Typed | None, wrong: str | None) -> Entry:
     """One number for each class."""
     known = list(value or ())
@@ -209,23 +228,48 @@ def _table(
     return Entry("table", cells=_focused(cells, wrong), rows=labels, columns=columns, abstains=bool(abstains))
 
 
-def _line(question: "Question", interview: "Interview", value: Any, chosen: Any) -> Entry:
+def _line(question: "Question", interview: "Interview", value: Any, chosen: Any, *, is_wrong: bool) -> Entry:
     """One text, on several lines where many numbers are asked for."""
     from lifelong_core.design.answer_texts import format_answer
 
+    if question.kind in ("class_values", "matrix"):
+        return _area(question, interview, value, chosen)
     known = "" if value is None else format_answer(question, value, class_names=interview.class_names)
     text = known if chosen is None else str(chosen)
-    if question.kind in ("class_values", "matrix"):
-        hint = "One number for each class, in their order; a row of the table on each line."
-        return Entry("area", cells=((Cell("value", text, has_focus=True),),), hint=hint)
     mode: Literal["numeric", "decimal", "text"] = "text"
     if question.kind in ("count", "number"):
         mode = "numeric" if question.kind == "count" else "decimal"
     hint = "A number such as 0.95, or 95 %." if question.kind == "number" else ""
     if question.kind == "count" and interview.class_names:
-        hint = f"They have names: {', '.join(interview.class_names)}. Another number drops these."
-    cell = Cell("value", text, mode=mode, has_focus=True, is_wrong=chosen is not None)
+        hint = f"They have names: {class_list(interview.class_names)}. Another number drops these."
+    cell = Cell("value", text, mode=mode, has_focus=True, is_wrong=is_wrong)
     return Entry("line", cells=((cell,),), hint=hint)
+
+
+def _area(question: "Question", interview: "Interview", value: Any, chosen: Any) -> Entry:
+    """Lines of numbers."""
+    from lifelong_core.design.answer_texts import format_answer
+
+    hint, known = _order(question, interview), ""
+    if question.kind == "matrix" and len(value or ()) ** 2 > MOST_SHOWN:
+        hint += f" The {len(value)} rows that are given are too many to be shown; paste all to replace them."
+    elif value is not None:
+        known = format_answer(question, value, class_names=interview.class_names)
+    text = known if chosen is None else str(chosen)
+    lines = text.replace("; ", "\n") if question.kind == "matrix" else text
+    return Entry("area", cells=((Cell("value", lines, has_focus=True),),), hint=hint)
+
+
+def _order(question: "Question", interview: "Interview") -> str:
+    """How to write one number for each class, or a row of them."""
+    labels, names = interview.class_labels, interview.class_names
+    count = f"{len(labels)} numbers, one for each class" if labels else "One number for each class"
+    order = (
+        f", in this order: {', '.join(names)}" if names and len(names) <= MOST_ORDERED else ", in their order"
+    )
+    if question.kind == "matrix":
+        return f"A line for each true class; on it {count[0].lower()}{count[1:]} that is decided on{order}."
+    return f"{count}{order}, with blanks or lines between them."
 
 
 def _focused(cells: list[tuple[Cell, ...]], wrong: str | None) -> tuple[tuple[Cell, ...], ...]:

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from lifelong_core.store.records import Scope, Token
+from lifelong_service.console.views import class_list
 from lifelong_service.errors import sentence
 
 if TYPE_CHECKING:
@@ -76,4 +77,5 @@ def _templates() -> "Environment":
         loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined
     )
     made.filters["sentence"] = as_sentence
+    made.filters["class_list"] = class_list
     return made

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import numpy as np
 from fastapi import APIRouter
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -137,7 +138,29 @@ def _attached(store: Store, tasks: list[Task], document: str) -> list[dict[str, 
             "by": found.created_by,
             "at": moment(found.created_at),
             "thresholds": [f"{threshold.metric} {threshold.value:g}" for threshold in found.thresholds],
+            "heads": _heads(store, found.task),
         }
         for found in newest
         if found is not None and found.document == document
     ]
+
+
+def _heads(store: Store, task_name: str) -> dict[str, list[str]]:
+    """The heads of a task's promoted model: which decide by the `costs` of the task, and the `others`."""
+    registry = store.registry()
+    if registry is None:
+        raise TypeError("a registry that nobody knows yet is always given")
+    task = next(task for task in registry.tasks.values() if task.name == task_name)
+    found: dict[str, list[str]] = {"costs": [], "others": []}
+    for place in sorted({*registry.heads, *registry.damaged}, key=lambda place: place[1] or ""):
+        if place[0] != task.promoted_model_id:
+            continue
+        where = "the default head" if place[1] is None else f"the head in {place[1]}"
+        if place in registry.damaged:
+            found["others"].append(f"{where} ({registry.damaged[place]})")
+            continue
+        record, pin = registry.heads[place], registry.pins.get(place)
+        held = "" if pin is None else f", pinned by {pin.pinned_by}: {pin.reason}"
+        fits = np.array_equal(record.head.costs, task.costs)
+        found["costs" if fits else "others"].append(f"{where} ({record.version}{held})")
+    return found

@@ -124,6 +124,9 @@ def error_page(request: Request, answer: Response) -> Response:
 
 def _to_login(request: Request) -> Response:
     """The login page, which leads back here."""
-    path = request.url.path if request.method == "GET" else request.url.path.rpartition("/")[0]
-    ended = "&ended=true" if COOKIE in request.cookies else ""
+    path, ended = request.url.path, "&ended=true" if COOKIE in request.cookies else ""
+    if request.method == "GET":
+        path += f"?item={item}" if (item := request.query_params.get("item")) else ""
+    else:
+        path, ended = path.rpartition("/")[0], f"{ended}&unsaved=true"
     return see_other(f"/console/login?next={quote(path)}{ended}")

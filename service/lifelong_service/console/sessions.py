@@ -22,9 +22,15 @@ anything_else = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
 @router.get("/console/login")
 @access(None)
-def login_form(request: Request, next: str = START, *, ended: bool = False) -> Response:  # noqa: A002
+def login_form(
+    request: Request,
+    next: str = START,  # noqa: A002
+    *,
+    ended: bool = False,
+    unsaved: bool = False,
+) -> Response:
     """The form that asks for a token."""
-    return page(request, "login", next=_inside(next), error=None, ended=ended)
+    return page(request, "login", next=_inside(next), error=None, ended=ended, unsaved=unsaved)
 
 
 @router.post("/console/login")
@@ -37,7 +43,14 @@ async def log_in(request: Request, form: Form) -> Response:
     except (UnauthenticatedError, ForbiddenError) as error:
         status = error_response(error).status_code
         return await run_in_threadpool(
-            page, request, "login", status=status, next=goal, error=_refusal(error, secret), ended=False
+            page,
+            request,
+            "login",
+            status=status,
+            next=goal,
+            error=_refusal(error, secret),
+            ended=False,
+            unsaved=False,
         )
     response = see_other(goal)
     response.set_cookie(
@@ -73,7 +86,7 @@ def nothing_there(request: Request, rest: str) -> Response:
 
 def _inside(path: str) -> str:
     """A page of the console: a link must not lead from our login to somebody else's pages."""
-    return path if re.fullmatch(r"/console(/[A-Za-z0-9-]+)*", path) else START
+    return path if re.fullmatch(r"/console(/[A-Za-z0-9-]+)*(\?item=[A-Za-z0-9._]+)?", path) else START
 
 
 def _refusal(error: UnauthenticatedError | ForbiddenError, secret: str) -> str:

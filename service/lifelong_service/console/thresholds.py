@@ -9,10 +9,13 @@ from lifelong_service.console.entries import number
 from lifelong_service.console.result_views import shown_range
 
 if TYPE_CHECKING:
-    from lifelong_core.design import Recommendation
+    from lifelong_core.design import Recommendation, RecommendedMetric
     from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 
 ESTIMATE = "estimate"
+
+MOST_TO_PICK = 100
+"""Classes of which one can be picked for each metric; with more, thresholds are those of the mean."""
 
 
 def threshold_rows(
@@ -42,7 +45,7 @@ def threshold_rows(
                 "name": name,
                 "by": f"{name}-by",
                 "of": f"{name}-class",
-                "classes": labels if metric.per_class and metric.target_class is None else (),
+                "classes": labels if _can_pick(metric, labels) else (),
                 "indices": {str(index) for index in range(len(labels))},
                 "chosen_class": known.get(f"{name}-class", ""),
                 "relation": "at least" if card.orientation == "up" else "at most",
@@ -53,6 +56,10 @@ def threshold_rows(
             }
         )
     return rows
+
+
+def _can_pick(metric: "RecommendedMetric", labels: Sequence[str]) -> bool:
+    return metric.per_class and metric.target_class is None and len(labels) <= MOST_TO_PICK
 
 
 def thresholds_of(

@@ -1,5 +1,6 @@
 """What pages say of an interview: its answers, where it stands, and the names of what it speaks of."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from textwrap import shorten
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 
 COUNT = "number_of_classes"
 LONGEST_TEXT = 200
-"""Characters of an answer in a list: costs of many classes fill pages."""
+"""Characters of an answer in a list."""
+
+MOST_NAMES = 12
+"""Classes that are named one by one: more of them fill pages."""
 
 DAMAGED = "cannot be read"
 """Said of a document that is damaged, where others are listed beside it."""
@@ -55,11 +59,22 @@ def title_of(record: "InterviewRecord") -> str:
     if record.task is not None:
         return record.task
     names = record.interview.class_names
-    return ", ".join(names) if names else _day_of(record)
+    return class_list(names) if names else _day_of(record)
 
 
 def _day_of(record: "InterviewRecord") -> str:
     return f"Interview of {record.created_at:%-d %B}"
+
+
+def class_list(names: Sequence[str]) -> str:
+    """The names of classes, as far as they can be read at a glance.
+
+    Examples:
+        >>> class_list(["benign", "malignant"]), class_list(["x"] * 20)[-12:]
+        ('benign, malignant', 'and 8 others')
+    """
+    listed = shorten(", ".join(names[:MOST_NAMES]), LONGEST_TEXT, placeholder=" ...")
+    return listed if len(names) <= MOST_NAMES else f"{listed} and {len(names) - MOST_NAMES} others"
 
 
 def moment(at: datetime) -> str:
@@ -121,14 +136,14 @@ def given(interview: "Interview", current: str | None = None) -> list[Given]:
 
 def answer_text(interview: "Interview", field: str) -> str:
     """An answer as people say it."""
-    from lifelong_core.design.answer_texts import format_answer
+    from lifelong_core.design.answer_texts import summarize_answer
 
     value = getattr(interview.fingerprint, field)
     if value is None:
         return "not answered"
     if field == COUNT and interview.class_names:
-        return f"{value}: {', '.join(interview.class_names)}"
-    return format_answer(question_of(field), value, class_names=interview.class_names)
+        return f"{value}: {class_list(interview.class_names)}"
+    return summarize_answer(question_of(field), value, class_names=interview.class_names)
 
 
 def choice_text(interview: "Interview", guide: str) -> str:

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from lifelong.cli import cli
 from lifelong.commands.common import open_store
+from lifelong.commands.interview_files import read_answers
 from lifelong_core.design import Interview, Recommendation, recommend
 from lifelong_core.errors import InvalidInputError
 from tests.unit.design.test_next_questions import SCREENING
@@ -122,6 +123,52 @@ def test_a_choice_can_be_made_otherwise():
     assert "In short: EC" in ask("b", "").stdout
 
 
+def test_going_back_from_a_question_out_of_turn_loses_nothing():
+    said = ask(*TYPED[:4], "c FP2.6", "b", "c", "s").stdout
+    assert len(kept().history) == 3
+    assert said.count("Which class is the one that must be found?") == 2
+    assert "Say which of them, such as c FP2.6." in said
+
+
+def test_looking_at_an_answer_again_does_not_end_the_interview():
+    said = ask(*TYPED, "c N_CLASSES", "", "c DG2.1", "", "c FP2.6.target_value", "b", "c DG2.1", "b").stdout
+    assert said.count("In short") == 5
+
+
+def test_a_class_may_have_the_name_of_a_command():
+    """As the grades of breast density have: a, b, c and d."""
+    said = ask("a, b, c, d", "y", "4", "c DG3.2.perspective", "1", "c FP2.6.target_class", "b", "s").stdout
+    assert "= 0 a, 1 b, 2 c, 3 d" in said
+    assert "back  ? more  answers  stop" in said
+    assert kept().fingerprint.target_class == 1
+    ask("c FP2.6.target_class", "back", "c FP2.6.target_class", "stop")
+    assert kept().fingerprint.target_class == 1
+
+
+def test_very_many_classes_do_not_flood_the_screen():
+    names = ", ".join(f"class-{k}" for k in range(1000))
+    said = ask(names, "y", "4", "n", "c FP2.6.target_class", "class-500", "a", "s").stdout
+    assert "48 class-48, ..., 999 class-999" in " ".join(said.split())
+    assert said.count("class-49,") == 1  # where it was typed
+    assert "Number of classes: 1000, with names" in said
+    assert kept().fingerprint.target_class == 500
+
+
+def test_classes_in_another_order_keep_what_was_said_of_them():
+    said = ask(*TYPED, "c N_CLASSES", "malignant, benign", "", options=("--output", "found.json")).stdout
+    assert "So far          benign, malignant" in said
+    assert "Costs 0, 20; 1, 0" in said
+    assert written().fingerprint.target_class == 0
+
+
+def test_a_narrow_terminal_loses_no_word(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    said = ask(*TYPED).stdout
+    assert max(len(line) for line in said.splitlines()) <= 40
+    assert "…" not in said
+    assert said.count("\nb back  ? more  a answers  s stop\n") >= len(TYPED)
+
+
 def test_a_contradiction_is_explained_at_once_and_mended():
     said = ask("5", "y", "1", "9", "2", "b", "s").stdout
     assert "These answers do not go together" in said
@@ -200,6 +247,58 @@ def test_a_script_gives_all_answers(document):
     assert not Path(STATE).exists()
 
 
+def test_what_yaml_takes_for_a_number_or_a_truth_is_what_one_typed():
+    Path("answers.yaml").write_text("output_interpretation: no\nFP2.6: 1\nFP5.1: 1\nDG3.5.worse_error: 3")
+    with pytest.raises(InvalidInputError, match="answers are missing"):
+        ask(options=("--answers", "answers.yaml"))
+    found = read_answers(Path("answers.yaml"), None).fingerprint
+    assert (found.output_interpretation, found.decision_rule) == ("none", "target_value")
+    assert (found.class_scores_available, found.worse_error) == (True, "neither")
+
+
+def test_a_line_that_cannot_be_read_is_named():
+    Path("answers.yaml").write_text("answers:\n  FP2.6: argmax\n FP4.3: true")
+    with pytest.raises(InvalidInputError, match="line 3"):
+        ask(options=("--answers", "answers.yaml"))
+
+
+def test_data_must_be_of_the_classes_that_have_names():
+    np.savez("data.npz", labels=[0, 1, 1], probabilities=np.full((3, 2), 0.5))
+    with pytest.raises(InvalidInputError, match=r"probabilities: data\.npz: expected shape") as caught:
+        ask("s", options=("--data", "data.npz", "--classes", "a,b,c"))
+    assert "(N, 3)" in str(caught.value)
+    np.savez("data.npz", labels=[0, 1, 1])
+    ask("s", options=("--data", "data.npz", "--classes", "a,b,c", "--yes"))
+    assert kept().fingerprint.class_imbalance is True  # the third class never occurs
+
+
+@pytest.mark.parametrize("shares", ["a,b", "", "0.5", "0.5,0.6", "0.2,0.3,0.5", "-1,2"])
+def test_shares_that_are_none_are_refused(shares):
+    np.savez("data.npz", labels=[0, 1, 1])
+    with pytest.raises(InvalidInputError) as caught:
+        ask("s", options=("--data", "data.npz", "--prevalence", shares))
+    assert caught.value.field == "--prevalence"
+
+
+def test_shares_may_be_given_in_per_cent():
+    np.savez("data.npz", labels=np.repeat([0, 1], 50))
+    ask("s", options=("--data", "data.npz", "--prevalence", "99 %, 1 %", "--yes"))
+    assert kept().fingerprint.target_prevalences == (0.99, 0.01)
+
+
+def test_logits_that_do_not_belong_to_the_labels_are_refused():
+    np.savez("data.npz", labels=[0, 1, 1], logits=np.zeros((4, 2)))
+    with pytest.raises(InvalidInputError, match=r"logits: data.npz: expected one row per label \(3\), got 4"):
+        ask("s", options=("--data", "data.npz"))
+
+
+def test_a_threshold_is_read_before_anything_is_asked(installed):
+    installed("tasks", "add", "lesions", "--classes", "benign,malignant")
+    with pytest.raises(InvalidInputError, match="expected a metric and the value"):
+        installed("recommend", "--attach", "lesions", "--threshold", "high")
+    assert not Path(STATE).exists()
+
+
 def test_choices_and_earlier_documents_are_answers_as_well():
     script({"answers": SCREENING, "choices": {"DG2.1": "WCK"}}, "--output", "found.json")
     assert written().metrics[0].metric == "WCK"
@@ -218,7 +317,12 @@ def test_json_is_alone_on_standard_output():
     [
         ({"decision_rule": None, "costs": None}, "FP2.6 (decision_rule)"),
         ({"target_value": 2}, "target_value: answers.yaml: expected a number of at most 1, got 2."),
-        ({"FP5.1": "perhaps"}, "expected yes or no"),
+        ({"decision_rule": None, "costs": None}, "Without --answers, lifelong recommend asks"),
+        ({"class_scores_available": "perhaps"}, "expected yes or no"),
+        ({"FP5.1": True}, "class_scores_available and FP5.1 are the same question"),
+        ({"choices": ["EC"]}, "choices: answers.yaml: expected names with their values"),
+        ({"answers": "argmax"}, "answers: answers.yaml: expected names with their values"),
+        ({"class_names": [True, False]}, "Put texts in quotes."),
         ({"surprise": 1}, "there is no item 'surprise'"),
         ({"DG2.1": "BA"}, "DG2.1 offers one of WCK, EC"),
         ({"costs": [[0, 1], [1, 0]]}, "contradict each other"),
@@ -274,6 +378,7 @@ def test_a_state_that_cannot_be_kept_is_said_before_anything_is_asked(folder):
         ("--yes",),
         ("--prevalence", "0.9,0.1"),
         ("--answers", "answers.yaml", "--restart"),
+        ("--answers", "answers.yaml", "--data", "answers.yaml"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options):
@@ -290,13 +395,18 @@ def test_names_must_fit_the_answers():
 def test_classes_in_another_order_are_refused(installed):
     """Else costs and the class of interest would be turned round."""
     named = {**SCREENING, "class_names": ["benign", "malignant"]}
-    with pytest.raises(InvalidInputError, match="benign, malignant here, and malignant, benign there"):
+    here, there = "benign, malignant in the answers", "malignant, benign in"
+    with pytest.raises(InvalidInputError, match=f"{here}, and {there} --classes"):
         script(named, "--classes", "malignant,benign")
     installed("tasks", "add", "lesions", "--classes", "malignant,benign")
-    with pytest.raises(InvalidInputError, match="benign, malignant here, and malignant, benign there"):
+    with pytest.raises(InvalidInputError, match=f"{here}, and {there} the task lesions"):
         installed("recommend", "--answers", "answers.yaml", "--attach", "lesions")
-    with pytest.raises(InvalidInputError, match="a, b here, and malignant, benign there"):
+    with pytest.raises(InvalidInputError, match=f"a, b in --classes, and {there} the task lesions") as caught:
         installed("recommend", "--classes", "a,b", "--attach", "lesions")
+    assert "--restart" not in str(caught.value)
+    ask(*TYPED[:3], "s")
+    with pytest.raises(InvalidInputError, match=f"{here}, and {there} the task lesions.*or --restart"):
+        installed("recommend", "--attach", "lesions")
 
 
 def test_a_risk_proposes_costs_until_it_changes():
@@ -313,6 +423,8 @@ def test_it_is_attached_to_a_task(installed):
     arguments = ("recommend", "--answers", "answers.yaml", "--attach", "lesions")
     limits = ("--threshold", "TNR@(TPR=0.95)=40 %", "--threshold", "AP[malignant]=0.5")
     assert "Recommendation 1 is attached to lesions with 2 thresholds." in installed(*arguments, *limits)
+    assert "Recommendation 2 is attached to lesions with 1 threshold." in installed(*arguments, *limits[:2])
+    installed(*arguments, *limits)
     with open_store() as store:
         attached = store.recommendations.current("lesions")
         assert store.tasks.get("lesions").costs.tolist() == [[0, 1], [20, 0]]
@@ -322,6 +434,7 @@ def test_it_is_attached_to_a_task(installed):
         with pytest.raises(InvalidInputError) as caught:
             installed(*arguments, "--threshold", wrong)
         assert caught.value.field == "--threshold"
+    assert "its number, from 0: benign, malignant." in str(caught.value)
 
 
 def test_a_terminal_is_enough(folder):

@@ -108,7 +108,7 @@ def test_names_that_are_numbers_are_names():
         ("output_interpretation", "yes", "may be yes, of the calibration alone or yes, together"),
         ("target_value", "95", "at most 1"),
         ("target_value", "0", "above 0"),
-        ("target_value", "0,95", "Write decimals with a point: 0.95"),
+        ("target_value", "0,95", "with a decimal point, got '0,95'. Write 0.95."),
         ("target_value", "1:4", "expected a number"),
         ("target_value", "nan", "expected a number"),
         ("target_value", "1e999", "expected"),
@@ -129,6 +129,9 @@ def test_names_that_are_numbers_are_names():
         ("costs", "[" * 100_000, "expected numbers in brackets"),
         ("costs", "0 many; 9 0", "expected a number"),
         ("grouping_variable", "x" * 201, "at most 200"),
+        ("target_value", "95", "got 95. 95 % is 0.95."),
+        ("risk_threshold", "250", "got 250. For example: 0.1"),
+        ("number_of_classes", "1001", "at most 1000"),
     ],
 )
 def test_what_cannot_be_understood_is_explained(field, text, said):
@@ -148,7 +151,7 @@ def test_what_cannot_be_understood_is_explained(field, text, said):
         ("0,9,0,1", "Write decimals with a point"),
         ("benign: 0.9", "missing: malignant"),
         ("benign: 0.9, healthy: 0.1", "Type a name or a number: 0 benign, 1 malignant"),
-        ("benign: 0,9 malignant: 0,1", "Write decimals with a point: 0.9"),
+        ("benign: 0,9 malignant: 0,1", "a number with a decimal point, got '0,9'. Write 0.9."),
         ("benign: most", "a class and its number"),
         ("benign: 0.9, benign: 0.1", "two numbers for the class 'benign'"),
     ],

@@ -80,8 +80,9 @@ def test_takes_arrays_as_values():
         ("target_prevalences", [0.5, 0.6], "target_prevalences"),
         ("target_prevalences", [1.5, -0.5], "target_prevalences"),
         ("grouping_variable", "  ", "grouping_variable"),
-        ("majority", 1, "item"),
-        ("schema_version", 2, "item"),
+        ("number_of_classes", 1001, "number_of_classes"),
+        ("majority", 1, "majority"),
+        ("schema_version", 2, "schema_version"),
     ],
 )
 def test_what_an_item_cannot_be_is_refused_by_name(item, value, field):
@@ -91,8 +92,19 @@ def test_what_an_item_cannot_be_is_refused_by_name(item, value, field):
 
 
 def test_a_misspelt_item_is_understood():
-    with pytest.raises(InvalidInputError, match="Did you mean decision_rule"):
-        ProblemFingerprint().answered("decison_rule", "argmax")
+    for typed, meant in (("decison_rule", "decision_rule"), ("fp2.6", "FP2.6"), ("FP43", "FP4.3")):
+        with pytest.raises(InvalidInputError, match=f"Did you mean {meant}"):
+            ProblemFingerprint().answered(typed, "argmax")
+
+
+def test_two_answers_to_one_question_are_refused():
+    with pytest.raises(InvalidInputError, match=r"decision_rule and FP2\.6 are the same question") as caught:
+        ProblemFingerprint().with_answers({"decision_rule": "argmax", "FP2.6": "none"})
+    assert caught.value.field == "FP2.6"
+
+
+def test_a_thousand_classes_are_enough():
+    assert ProblemFingerprint(number_of_classes=1000).number_of_classes == 1000
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lifelong_core.design import Interview, next_questions, propose_answers, recommend, start_interview
 from lifelong_core.design.loading import the_method
+from lifelong_core.design.parameters import parameter_value
 from lifelong_core.design.progress import possible_questions
 from lifelong_core.errors import InvalidInputError
 from tests.unit.design.interviews import sheets
@@ -100,6 +101,72 @@ def test_another_number_of_classes_drops_the_names():
     assert named.answer("number_of_classes", None).question.field == "number_of_classes"
 
 
+def test_without_the_names_nobody_knows_the_class_of_interest():
+    named = start_interview(class_names=["a", "b", "c"], answers={"target_class": 1})
+    assert named.answer("number_of_classes", 2).fingerprint.target_class is None
+    assert named.with_answers({"number_of_classes": 2, "target_class": 0}).fingerprint.target_class == 0
+    unnamed = start_interview(answers={"number_of_classes": 3, "target_class": 1})
+    assert unnamed.answer("number_of_classes", 2).fingerprint.target_class == 1
+
+
+ABOUT_CLASSES = {
+    "target_class": 2,
+    "class_weights": [1, 2, 3],
+    "target_prevalences": [0.7, 0.2, 0.1],
+    "costs": [[0, 1, 2, 9], [3, 0, 4, 8], [5, 6, 0, 7]],
+}
+
+
+def test_what_was_said_of_a_class_follows_its_name():
+    named = start_interview(class_names=["a", "b", "c"], answers=ABOUT_CLASSES)
+    found = named.named(["c", "a", "b"]).fingerprint
+    assert found.target_class == 0
+    assert found.class_weights == (3, 1, 2)
+    assert found.target_prevalences == (0.1, 0.7, 0.2)
+    assert found.costs == ((0, 5, 6, 7), (2, 0, 1, 9), (4, 3, 0, 8))
+    assert named.named(["c", "a", "b"]).named(["a", "b", "c"]) == named
+    assert named.named(["a", "b", "corrected"]).fingerprint == named.fingerprint
+    more = named.named(["a", "b", "new", "c"])
+    assert more.fingerprint.target_class == 3
+    assert {item.id for item in more.contradictions} >= {"costs_of_other_classes"}
+    gone = named.named(["a", "b"])
+    assert gone.fingerprint.target_class is None
+    assert "target_class" not in gone.history
+
+
+def test_more_names_than_anybody_can_answer_for_are_refused():
+    names = [str(k) for k in range(1001)]
+    assert start_interview(class_names=names[1:]).fingerprint.number_of_classes == 1000
+    with pytest.raises(InvalidInputError, match="at most 1000 names, got 1001") as caught:
+        start_interview(class_names=names)
+    assert caught.value.field == "class_names"
+
+
+def test_many_classes_have_their_costs_computed_once(monkeypatch):
+    """A matrix of a thousand classes takes time and memory, and a recommendation looks at each answer many times."""
+    computed = []
+
+    def counted(source, fingerprint):
+        computed.append(source)
+        return parameter_value(source, fingerprint)
+
+    monkeypatch.setattr("lifelong_core.design.walk.parameter_value", counted)
+    weighted = {"unequal_interest": True, "importance_mismatch": True, "class_weights": [1, 2]}
+    sheet = {
+        **SCREENING,
+        "decision_rule": "argmax",
+        "costs_available": False,
+        "class_imbalance": True,
+        "imbalance_compensation": True,
+        "worse_error": "neither",
+        **weighted,
+    }
+    interview = conduct(start_interview(class_names=NAMES), sheet)[-1]
+    found = interview.recommendation().metrics[0]
+    assert (found.metric, found.parameters["costs"]) == ("EC", ((0, 1), (2, 0)))
+    assert computed.count("importance_costs") == 1
+
+
 @pytest.mark.parametrize("names", [["a"], ["a", "a"], ["a", "b\x1b[2J"], ["a", ""], ["a", 1], "ab"])
 def test_names_that_are_none_are_refused(names):
     with pytest.raises(InvalidInputError) as caught:
@@ -123,7 +190,10 @@ def test_what_data_says_can_be_taken_over():
     assert interview.history == ("class_imbalance", "dependent_cases")
 
 
-def test_contradictions_come_after_the_questions_and_are_mended_by_one_call():
+def test_contradictions_come_before_further_questions_and_are_mended_by_one_call():
+    early = start_interview(answers={"number_of_classes": 5, "decision_rule": "target_value"})
+    assert early.stage == "contradictions"
+    assert early.question is not None
     interview = screening().answer("costs", [[0, 1], [1, 0]])
     assert interview.stage == "contradictions"
     assert interview.open_choices == ()

@@ -103,3 +103,32 @@ def test_what_does_not_fit_is_named(options, field):
     with pytest.raises(InvalidInputError) as caught:
         propose_answers(**options)
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"probabilities": np.full((100, 3), 2.0)}, "probabilities"),
+        ({"probabilities": np.full((100, 3), "much")}, "probabilities"),
+        ({"probabilities": np.full((100, 3), 1 / 3), "classes": 4}, "probabilities"),
+        ({"probabilities": np.empty((100, 0))}, "probabilities"),
+        ({"probabilities": [[0.5, 0.5], [1.0]]}, "probabilities"),
+        ({"decisions": np.full(100, 7)}, "decisions"),
+        ({"decisions": np.full(100, "benign")}, "decisions"),
+    ],
+)
+def test_what_is_no_output_of_a_classifier_is_refused(given, field):
+    """Else it would be proposed that there are scores, and that all of them can be used."""
+    with pytest.raises(InvalidInputError) as caught:
+        propose_answers(LABELS, **given)
+    assert caught.value.field == field
+
+
+def test_outputs_that_cannot_be_used_are_counted_not_refused():
+    scores = np.full((100, 3), 1 / 3)
+    scores[3] = np.nan
+    assert proposed(LABELS, probabilities=scores)["invalid_outputs"] is True
+    decisions = LABELS.copy()
+    decisions[:2] = -1
+    decisions[2] = 3  # abstains
+    assert proposed(LABELS, decisions=decisions)["invalid_outputs"] is True

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from uuid import UUID
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
@@ -29,9 +30,11 @@ def test_an_interview_by_its_forms_leads_to_the_metrics(console: Console) -> Non
         field = re.search(r'name="field" value="(\w+)"', answer.text)
         assert field is not None
         asked.append(field[1])
-        sent = console.send(path, "answers", field=field[1], **filled(field[1]))
+        sent = console.send(path.partition("?")[0], "answers", field=field[1], **filled(field[1]))
         assert sent.status_code == 303, sent.text
-        assert sent.headers["Location"] == path
+        path = sent.headers["Location"]  # of the next question, for which browsers have a way back
+        assert path.partition("?")[0] == begun.headers["Location"]
+    path = begun.headers["Location"]
     assert asked[0] == "class_scores_available"  # the names of the task's classes say how many there are
     assert sorted(asked) == sorted(ANSWERS)
     expected = recommend(console.record(path).interview.fingerprint)
@@ -72,12 +75,19 @@ def test_metrics_are_attached_with_their_thresholds(service: Service) -> None:
         ("AUROC", 0.85, 2, "estimate"),
     ]
     assert console.service.store.tasks.get("skin").costs.tolist() == ANSWERS["costs"]
-    assert "Attached to <strong>skin</strong>" in console.get(f"{path}/result").text
+    page = console.get(f"{path}/result").text
+    assert "Attached to <strong>skin</strong>" in page
+    assert "By other costs still decide the default head (1)." in page
     assert "version 1, by admin-token" in console.get("/console").text
+    heads = console.service.store.heads
+    heads.publish("linear", heads.get("linear", 1).head, environment="clinic", actor="test")
+    heads.pin("linear", environment="clinic", reason="study", actor="ann")
     refitted = console.send(path, "attach", task="skin", refit="yes")
     assert refitted.status_code == 303, refitted.text
-    head = console.service.store.heads.list("linear")[-1]
-    assert head.head.costs.tolist() == ANSWERS["costs"]
+    assert heads.list("linear")[-1].head.costs.tolist() == ANSWERS["costs"]
+    page = console.get(f"{path}/result").text
+    assert "By the costs of the task decide the default head (3)." in page
+    assert "By other costs still decide the head in clinic (2, pinned by ann: study)." in page
 
 
 def test_thresholds_that_cannot_be_read_keep_what_was_typed(console: Console) -> None:
@@ -198,10 +208,14 @@ def test_who_answers_what_has_changed_meanwhile_is_told(console: Console) -> Non
     path = console.begin()
     form = {"field": "class_scores_available", "value": "true", "revision": "1"}
     assert console.post(f"{path}/answers", form).status_code == 303
-    again = console.post(f"{path}/answers", form | {"value": "false"})
-    assert again.status_code == 409
-    assert "in another window, or the form was sent twice" in again.text
-    assert "How will a score become a decision" in again.text
+    other = console.post(f"{path}/answers", form | {"value": "false"})
+    assert other.status_code == 409
+    assert "What you sent is not saved yet" in other.text
+    assert re.search(r'value="false" required\s+checked', other.text)
+    assert 'name="revision" value="2"' in other.text
+    twice = console.post(f"{path}/answers", form)
+    assert twice.headers["Location"] == f"{path}?item=decision_rule"
+    assert console.post(f"{path}/mend", form).status_code == 409
     console.scope = "admin"
     assert "operate-token has answered" in console.post(f"{path}/answers", form).text
     assert console.record(path).revision == 2
@@ -296,6 +310,82 @@ def test_many_classes_are_pasted_from_a_table(console: Console) -> None:
     typed = "\n".join(" ".join(f"{cost:g}" for cost in row) for row in rows)
     assert console.send(path, "answers", field="costs", value=typed).status_code == 303
     assert [list(row) for row in console.record(path).interview.fingerprint.costs] == rows
+
+
+def test_one_of_many_classes_is_picked_from_a_list(console: Console) -> None:
+    names = [f"class {letter}" for letter in "abcdefghijklmnopqrst"]
+    path = begun(console, names)
+    page = console.get(f"{path}?item=target_class").text
+    assert re.findall(r"<option [^>]*>([^<]+)</option>", page) == ["choose one of 20", *names]
+    assert re.search(r'<select id="value" name="value" required autofocus', page)
+    for wrong in ("", "20", "class c"):
+        answer = console.send(path, "answers", field="target_class", value=wrong)
+        assert answer.status_code == 422
+        assert 'aria-invalid="true"' in answer.text
+    assert console.send(path, "answers", field="target_class", value="13").status_code == 303
+    assert '<option value="13" selected>class n</option>' in console.get(f"{path}?item=target_class").text
+
+
+def begun(console: Console, names: list[str]) -> str:
+    return console.post("/console/interviews", {"classes": ", ".join(names)}).headers["Location"]
+
+
+def test_who_types_numbers_for_many_classes_is_told_their_order(console: Console) -> None:
+    path = begun(console, [f"class {k}" for k in range(20)])
+    for field, said in (
+        ("class_weights", "20 numbers, one for each class"),
+        ("costs", "A line for each true"),
+    ):
+        page = console.get(f"{path}?item={field}").text
+        assert said in page
+        assert "in this order: class 0, class 1" in page
+
+
+def test_a_thousand_classes_have_pages_that_one_can_read(console: Console) -> None:
+    names = [f"class {k}" for k in range(1000)]
+    path = begun(console, names)
+    numbers = {"class_weights": [1.0] * 999 + [2.0], "target_prevalences": [0.001] * 1000}
+    interview = console.record(path).interview.with_answers(numbers | WITHOUT_COSTS)
+    record = console.service.store.interviews.start(interview, task=None, actor="somebody")
+    console.service.store.tasks.add("many", names, np.ones((1000, 1000)) - np.eye(1000), actor="test")
+    console.scope = "admin"
+    path = f"/console/interviews/{record.id}"
+    result = console.get(f"{path}/result").text
+    assert "of 1000 classes, as answered" in result
+    for page in ("/console", "/console/interviews", f"{path}?item=costs"):
+        shown = console.get(page).text
+        assert "class 500" not in shown
+        assert len(shown) < 20_000
+    assert "and 988 others" in console.get("/console").text
+    assert "1000 numbers" in console.get(f"{path}?item=costs").text
+    assert len(result) < 60_000
+    answer = console.post("/console/interviews", {"classes": ", ".join([*names, "one more"])})
+    assert answer.status_code == 422
+    assert "at most 1000 names" in answer.text
+
+
+WITHOUT_COSTS = {
+    "class_scores_available": True,
+    "decision_rule": "argmax",
+    "unequal_severity": True,
+    "costs_available": False,
+    "unequal_interest": True,
+    "importance_mismatch": True,
+    "prevalences_representative": False,
+    "target_prevalences_known": True,
+    "calibration_assessment": False,
+    "dependent_cases": False,
+    "invalid_outputs": False,
+}
+
+
+def test_a_table_that_is_too_large_to_be_shown_is_given_anew(console: Console) -> None:
+    costs = [[float(i != j) for j in range(101)] for i in range(101)]
+    path = console.begin(number_of_classes=101, unequal_severity=True, costs_available=True, costs=costs)
+    page = console.get(f"{path}?item=costs").text
+    assert "too many to be shown" in page
+    assert len(page) < 20_000
+    assert "101 rows of 101 numbers" in page
 
 
 def test_what_depends_on_the_classes_can_be_asked_before_they_are_counted(console: Console) -> None:

@@ -111,7 +111,14 @@ def test_a_wrong_token_gets_the_form_with_a_message(bare: Console) -> None:
 
 
 def test_login_leads_nowhere_else(bare: Console) -> None:
-    for goal in ("https://evil.test/", "//evil.test", "/console/../v1", "/console\\@evil", ""):
+    for goal in (
+        "https://evil.test/",
+        "//evil.test",
+        "/console/../v1",
+        "/console\\@evil",
+        "/console?item=//evil",
+        "",
+    ):
         answer = bare.post("/console/login", {"token": bare.service.secrets["read"], "next": goal})
         assert answer.headers["Location"] == "/console"
 
@@ -123,6 +130,16 @@ def test_a_revoked_token_leads_to_the_login_and_back(bare: Console) -> None:
     login = bare.service.client.get(answer.headers["Location"])
     assert "no longer valid" in login.text
     assert '<input type="hidden" name="next" value="/console/interviews">' in login.text
+    assert "was not saved" not in login.text
+    question = f"/console/interviews/{UUID(int=1)}?item=FP2.6"
+    login = bare.service.client.get(bare.get(question).headers["Location"])
+    assert f'name="next" value="{question}"' in login.text
+    again = bare.post("/console/login", {"token": bare.service.secrets["read"], "next": question})
+    assert again.headers["Location"] == question
+    sent = bare.post(f"/console/interviews/{UUID(int=1)}/answers")
+    login = bare.service.client.get(sent.headers["Location"])
+    assert f'name="next" value="/console/interviews/{UUID(int=1)}"' in login.text
+    assert "What you sent last was not saved." in login.text
 
 
 def test_every_answer_of_the_console_has_the_headers_that_protect_it(console: Console) -> None:

@@ -1,0 +1,53 @@
+"""Answers about single classes, where the classes take other places."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from lifelong_core.design.fingerprint import ProblemFingerprint
+
+
+def moved_answers(
+    fingerprint: ProblemFingerprint, before: Sequence[str], after: Sequence[str]
+) -> dict[str, Any]:
+    """The answers that have to change for each class to keep what was said of it.
+
+    Where names are corrected, the classes stay where they are. Where some are new and others gone, only the class of
+    interest can follow its name; it is withdrawn where that is gone.
+
+    Args:
+        fingerprint: the answers, by the places of `before`.
+        before: the names of the classes, each once.
+        after: other names of them, or the same in another order.
+
+    Examples:
+        >>> answers = ProblemFingerprint(target_class=1, costs=((0, 1), (9, 0)))
+        >>> moved_answers(answers, ["benign", "malignant"], ["malignant", "benign"])
+        {'costs': [[0.0, 9.0], [1.0, 0.0]], 'target_class': 0}
+        >>> moved_answers(answers, ["benign", "malignant"], ["benign", "unclear", "malignant"])
+        {'target_class': 2}
+    """
+    target = fingerprint.target_class
+    name = None if target is None or target >= len(before) else before[target]
+    if set(before) == set(after):
+        moved = _in_order(fingerprint, [before.index(name) for name in after])
+    elif len(before) == len(after):
+        return {}
+    else:
+        moved = {}
+    if name is not None:
+        moved["target_class"] = after.index(name) if name in after else None
+    return moved
+
+
+def _in_order(fingerprint: ProblemFingerprint, order: list[int]) -> dict[str, Any]:
+    """What holds one value for each class, in another order; the column for abstaining stays the last."""
+    moved: dict[str, Any] = {}
+    for field in ("class_weights", "target_prevalences"):
+        values = getattr(fingerprint, field)
+        if values is not None and len(values) == len(order):
+            moved[field] = [values[k] for k in order]
+    costs = fingerprint.costs
+    if costs is not None and len(costs) == len(order) <= len(costs[0]):
+        columns = [*order, *range(len(order), len(costs[0]))]
+        moved["costs"] = [[costs[row][column] for column in columns] for row in order]
+    return moved
