@@ -1,17 +1,16 @@
 """From the options of `lifelong demo` to its output, with the processes cleaned up whatever happens."""
 
 import json
-import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
-from types import FrameType
 
 import click
 
 from lifelong.demo.figures import compute_figures
 from lifelong.demo.installation import install
+from lifelong.demo.interruption import interruptible
 from lifelong.demo.plot import save_plot
 from lifelong.demo.processes import Processes
 from lifelong.demo.progress import Steps
@@ -21,11 +20,9 @@ from lifelong.demo.run import tell
 
 def run_demo(seed: int, *, as_json: bool, plot: Path | None, keep_running: bool) -> None:
     """Run the demo and print its report, or one JSON object as the last line."""
-    # SIGTERM shall end the children as Ctrl-C does.
-    signal.signal(signal.SIGTERM, _exit)
     directory = Path(tempfile.mkdtemp(prefix="lifelong-demo-"))
     installation = install(directory)
-    with Processes(directory, installation.environment_variables) as processes:
+    with Processes(directory, installation.environment_variables) as processes, interruptible():
         with Steps() as steps:
             story = tell(installation, processes, seed, steps)
             with installation.open_store() as store:
@@ -39,7 +36,3 @@ def run_demo(seed: int, *, as_json: bool, plot: Path | None, keep_running: bool)
         sys.stdout.flush()
         while keep_running:
             time.sleep(1)
-
-
-def _exit(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature is signal's
-    sys.exit(128 + number)

@@ -19,7 +19,7 @@ def start_demo(folder, *arguments):
     return subprocess.Popen(
         [PYTHON, "-m", "lifelong", "demo", *arguments],
         cwd=folder,
-        env=os.environ | {"TMPDIR": str(folder)},
+        env=os.environ | {"TMPDIR": str(folder), "PYTHONFAULTHANDLER": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -78,18 +78,27 @@ def test_it_ends_in_time_and_leaves_a_plot_but_no_process(demo):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_leaves_no_process(tmp_path, number):
-    process = start_demo(tmp_path)
+    with start_demo(tmp_path) as process:
+        try:
+            deadline = time.monotonic() + START_SECONDS
+            while len(processes_of(tmp_path)) < 3 and time.monotonic() < deadline:
+                assert process.poll() is None, process.stderr.read()
+                time.sleep(0.1)
+            assert len(processes_of(tmp_path)) >= 3, "service and monitor have not started"
+            process.send_signal(number)
+            assert ended(process) != 0
+            assert processes_of(tmp_path) == []
+        finally:
+            process.kill()
+            for left in processes_of(tmp_path):
+                left.kill()
+
+
+def ended(process):
+    """The exit status; if it does not end, where it is."""
     try:
-        deadline = time.monotonic() + START_SECONDS
-        while len(processes_of(tmp_path)) < 3 and time.monotonic() < deadline:
-            assert process.poll() is None, process.stderr.read()
-            time.sleep(0.1)
-        assert len(processes_of(tmp_path)) >= 3, "service and monitor have not started"
-        process.send_signal(number)
         process.communicate(timeout=30)
-        assert process.returncode != 0
-        assert processes_of(tmp_path) == []
-    finally:
-        process.kill()
-        for left in processes_of(tmp_path):
-            left.kill()
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)
+        pytest.fail(process.communicate()[1])
+    return process.returncode
