@@ -171,19 +171,29 @@ def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") 
     """
     if values is None:
         return None
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise InvalidInputError("expected one group per sample.", field=field) from error
-    if array.shape != (samples,):
-        raise InvalidInputError(
-            f"expected one group per sample, shape ({samples},), got {array.shape}.", field=field
-        )
+    array = as_column(values, samples=samples, field=field, what="group")
     if array.dtype.kind == "O":
         raise InvalidInputError(
             "expected numbers, strings or bytes as group keys.",
             field=field,
             mend="Convert the keys, e.g. with astype(str), and give samples without a group one of their own.",
+        )
+    return array
+
+
+def as_column(values: ArrayLike, *, samples: int, field: str, what: str = "value") -> NDArray[np.generic]:
+    """One of something for each sample, shape (N,).
+
+    Raises:
+        InvalidInputError: another shape than (samples,).
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InvalidInputError(f"expected one {what} per sample.", field=field) from error
+    if array.shape != (samples,):
+        raise InvalidInputError(
+            f"expected one {what} per sample, shape ({samples},), got {array.shape}.", field=field
         )
     return array
 

@@ -11,19 +11,12 @@ def init() -> None:
 
     Safe to repeat: an existing installation is left as it is, and no second token is made.
     """
-    from lifelong_core.errors import ConfigurationError
     from lifelong_core.settings import Settings
     from lifelong_core.store import Scope, Store, load_group_key
+    from lifelong_core.store.files import make_data_folder
 
     settings = Settings.load()
-    try:
-        settings.data_directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigurationError(
-            f"the folder {settings.data_directory} cannot be made: {error.strerror}.",
-            field="LIFELONG_DATA_DIRECTORY",
-            mend="Choose a folder that this user can write to, on a disk with room.",
-        ) from error
+    make_data_folder(settings.data_directory)
     Store.migrate(settings.resolved_database_url)
     load_group_key(settings.resolved_group_key_file, create=True)
     with Store.open(

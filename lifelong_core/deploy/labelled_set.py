@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import frozen
+from lifelong_core.arrays import as_column, frozen
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.npz import read_npz, write_npz
 from lifelong_core.deploy.values import ArrayValue
@@ -80,14 +80,7 @@ def _column(key: str, values: ArrayLike, samples: int) -> NDArray[np.generic]:
             f"expected a key of 1 to {_LONGEST_KEY} printable characters, got {key[:_LONGEST_KEY]!r}.",
             field="metadata",
         )
-    try:
-        array = np.array(values)
-    except ValueError as error:
-        raise InvalidInputError("expected one value per sample.", field=name) from error
-    if array.shape != (samples,):
-        raise InvalidInputError(
-            f"expected one value per sample, shape ({samples},), got {array.shape}.", field=name
-        )
+    array = as_column(values, samples=samples, field=name).copy()
     if array.dtype.kind not in "biufUS":
         raise InvalidInputError(
             f"expected strings, numbers or truth values, got values of type {array.dtype}.",

@@ -6,6 +6,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from lifelong_core.errors import ConfigurationError
+
 
 def write_whole(path: Path, content: bytes, *, mode: int = 0o666) -> None:
     """Put a file with this content in the place of what is there; on the disk when this returns.
@@ -50,6 +52,22 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for made in missing:
         settle(made.parent)
+
+
+def make_data_folder(folder: Path) -> None:
+    """Make the folder in which the product keeps its data, and those above it.
+
+    Raises:
+        ConfigurationError: it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the folder {folder} cannot be made: {error.strerror}.",
+            field="LIFELONG_DATA_DIRECTORY",
+            mend="Choose a folder that this user can write to, on a disk with room.",
+        ) from error
 
 
 def settle(path: Path) -> None:

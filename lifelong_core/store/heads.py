@@ -1,6 +1,6 @@
 """Heads: immutable, versioned per model; which one is in force is an append-only history of activations."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
@@ -233,11 +233,31 @@ def publish_head(
         "created_by": actor,
     }
     record = head_of(connection.execute(sa.insert(heads).values(values).returning(heads)).one())
-    activations.activate(connection, model, environment, record.version, actor=actor, reason=reason)
-    details = {"version": record.version, "digest": head.digest}
-    subject = subject_of(model, environment)
-    write_audit(connection, actor=actor, action=f"heads.{reason}", subject=subject, details=details)
+    put_in_force(
+        connection, model, environment, record.version, actor=actor, reason=reason, digest=head.digest
+    )
     return record
+
+
+def put_in_force(
+    connection: sa.Connection,
+    model: Model,
+    environment: str | None,
+    version: int,
+    *,
+    actor: str,
+    reason: Literal["publish", "swap"],
+    **details: Any,
+) -> None:
+    """Let a head serve, within a transaction that changes the registry; the audit log has the version and `details`."""
+    activations.activate(connection, model, environment, version, actor=actor, reason=reason)
+    write_audit(
+        connection,
+        actor=actor,
+        action=f"heads.{reason}",
+        subject=subject_of(model, environment),
+        details={"version": version, **details},
+    )
 
 
 def subject_of(model: Model, environment: str | None) -> str:

@@ -8,9 +8,10 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
-from lifelong_core.errors import ConfigurationError, SchemaError
+from lifelong_core.errors import SchemaError
 from lifelong_core.store.database_errors import sqlite_file
 from lifelong_core.store.engine import Database
+from lifelong_core.store.files import make_data_folder
 from lifelong_core.store.schema import SCRIPTS, current_revision
 
 _MIGRATION_LOCK = 0x6C6C_0001
@@ -35,14 +36,7 @@ def upgrade(database: Database, revision: str = "head") -> Migration:
     """
     file = sqlite_file(database.url)
     if file is not None:
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigurationError(
-                f"the folder {file.parent} cannot be made: {error.strerror}.",
-                field="LIFELONG_DATA_DIRECTORY",
-                mend="Choose a folder that this user can write to, on a disk with room.",
-            ) from error
+        make_data_folder(file.parent)
     with _migrating(database) as (config, connection):
         before = current_revision(connection)
         command.upgrade(config, revision)

@@ -10,11 +10,10 @@ import sqlalchemy as sa
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy import PostProcessingHead, fit_head
 from lifelong_core.errors import ConflictError
-from lifelong_core.store import activations, tables
-from lifelong_core.store.audit import write_audit
+from lifelong_core.store import tables
 from lifelong_core.store.design_records import KeptHead, PublishedHead, Refit
 from lifelong_core.store.head_rows import read_heads, served_and_damaged
-from lifelong_core.store.heads import publish_head, subject_of
+from lifelong_core.store.heads import publish_head, put_in_force
 from lifelong_core.store.models import model_with_id
 from lifelong_core.store.pins import all_pins
 from lifelong_core.store.recommendations import attach_recommendation, fitting_costs
@@ -107,7 +106,9 @@ def attach_and_refit(
             actor=actor,
         )
         for environment in plan.held:
-            _keep_as_own(connection, found, environment, actor=actor)
+            put_in_force(
+                connection, found.model, environment, found.versions[None], actor=actor, reason="publish"
+            )
         published = tuple(
             PublishedHead(
                 environment,
@@ -252,17 +253,4 @@ def _fits(head: PostProcessingHead, target: Floats | None, costs: Floats) -> boo
         target is not None
         and np.array_equal(head.costs, costs)
         and np.allclose(head.assumed_prevalence, target, rtol=0, atol=_SAME_SHARE)
-    )
-
-
-def _keep_as_own(connection: sa.Connection, found: _Situation, environment: str, *, actor: str) -> None:
-    """Let the default head that an environment uses be its own."""
-    version = found.versions[None]
-    activations.activate(connection, found.model, environment, version, actor=actor, reason="publish")
-    write_audit(
-        connection,
-        actor=actor,
-        action="heads.publish",
-        subject=subject_of(found.model, environment),
-        details={"version": version},
     )

@@ -20,6 +20,7 @@ from lifelong_core.design.validation.metric_labels import labelled_metrics
 from lifelong_core.design.validation.metric_value import MetricValue
 from lifelong_core.design.validation.metric_values import valued
 from lifelong_core.design.validation.outputs import ModelOutputs, Samples
+from lifelong_core.design.validation.resampled_metrics import KERNELS
 from lifelong_core.design.validation.resamples import Resamples
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS
@@ -34,7 +35,6 @@ MOST_CLASSES = 100
 MOST_SAMPLES = 100_000
 MOST_PROBABILITIES = 500_000
 """Samples times classes, for metrics of probabilities: a second of one core for the slowest"""
-KERNELS = frozenset({"KCE", "ECE_KDE"})
 MOST_KERNEL_SAMPLES = 1_000
 """Kernels look at all pairs."""
 MOST_KDE_CLASSES = 10
@@ -50,7 +50,7 @@ FEWER_REPLICATES = 200
 LEVEL = 0.95
 SEED = 0
 
-SCORED = KERNELS | {"NB", "AUROC", "AP", "BS", "RBS", "BSS", "NLL", "ECE", "CWCE"}
+SCORED = frozenset({*KERNELS, "NB", "AUROC", "AP", "BS", "RBS", "BSS", "NLL", "ECE", "CWCE"})
 """Metrics of probabilities that can be resampled fast"""
 
 _VALIDATE = "validate the model on labelled cases instead"
