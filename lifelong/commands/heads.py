@@ -142,13 +142,36 @@ def publish(
 @click.argument("model")
 @environment_option
 @sequence_option
-def rollback(model: str, environment: str | None, expected_sequence: int | None) -> None:
-    """Go back to the head that was active before; every worker serves it within a second."""
+@click.option(
+    "--to",
+    "to_version",
+    type=click.IntRange(1, 2**31 - 1),
+    metavar="VERSION",
+    help="Version of the head to go back to; without it, the one that was active before the present one.",
+)
+def rollback(
+    model: str, environment: str | None, expected_sequence: int | None, to_version: int | None
+) -> None:
+    """Go back to an earlier head of MODEL; every worker serves it within a second.
+
+    \b
+    Examples:
+      lifelong heads rollback resnet
+      lifelong heads rollback resnet --environment clinic-a --to 3
+    """
     with open_store() as store:
         record = store.heads.rollback(
-            model, environment=environment, actor=actor(), expected_sequence=expected_sequence
+            model,
+            environment=environment,
+            actor=actor(),
+            expected_sequence=expected_sequence,
+            to_version=to_version,
         )
-    click.echo(f"Head {record.version} is active again.")
+        pinned = any(pin.environment == environment for pin in store.heads.pins(model))
+    place = "as the default head" if environment is None else f"in {environment}"
+    click.echo(f"Head {record.version} is active again {place}.")
+    if pinned:
+        click.echo("It is pinned: cycles leave it alone.")
 
 
 @heads.command()

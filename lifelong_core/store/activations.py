@@ -1,5 +1,6 @@
 """Which head is in force where: an append-only history in which each step knows the one that it covers."""
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -56,6 +57,32 @@ def step_back(connection: sa.Connection, model: Model, environment: str | None, 
     return values["head_version"]
 
 
+def go_back(
+    connection: sa.Connection, model: Model, environment: str | None, head_version: int, *, actor: str
+) -> None:
+    """Put a stated head in force: as many steps back as lead to it, else as a new step.
+
+    Raises:
+        ConflictError: it is in force there already.
+    """
+    current = _newest(connection, model.id, environment)
+    if current is not None and _is(current, head_version):
+        raise ConflictError(
+            f"head {head_version} of {model.reference} is in force there already.",
+            field="to_version",
+            mend="List what was in force: `lifelong heads history`.",
+        )
+    step = next((one for one in _reachable(connection, model, environment) if _is(one, head_version)), None)
+    newest = None if current is None else current.sequence
+    values = {
+        "head_version": head_version,
+        "previous": newest if step is None else step.previous,
+        "inherits": False,
+        "reason": "rollback",
+    }
+    _append(connection, model, environment, current, values, actor=actor)
+
+
 def serving_version(connection: sa.Connection, model_id: int, environment: str | None) -> int | None:
     """The version of the head that (model, environment) uses: its own, else the model's default; None: neither."""
     own = _newest(connection, model_id, environment)
@@ -101,6 +128,20 @@ def _covered(
         "previous": restored.previous,
         "inherits": restored.inherits,
     }
+
+
+def _is(activation: Row, head_version: int) -> bool:
+    return not activation.inherits and activation.head_version == head_version
+
+
+def _reachable(connection: sa.Connection, model: Model, environment: str | None) -> Iterator[Row]:
+    """The present activation and those that repeated rollbacks bring back, in this order."""
+    rows = connection.execute(sa.select(_activations).where(*_place(model.id, environment)))
+    by_sequence = {row.sequence: row for row in rows}
+    sequence = max(by_sequence, default=None)
+    while sequence is not None:
+        yield by_sequence[sequence]
+        sequence = by_sequence[sequence].previous
 
 
 def _append(

@@ -8,8 +8,8 @@ from lifelong_core.store import tables
 from lifelong_core.store.records import Model, Task
 
 
-def check_fit(task: Task, head: PostProcessingHead) -> None:
-    """Make sure that a head is one for the task.
+def check_fit(task: Task, head: PostProcessingHead, *, field: str = "head") -> None:
+    """Make sure that a head is one for the task; `field` names it in errors.
 
     Raises:
         InvalidInputError: it has other class names or costs of another shape.
@@ -17,13 +17,13 @@ def check_fit(task: Task, head: PostProcessingHead) -> None:
     if head.class_names != task.class_names:
         raise InvalidInputError(
             f"the head has the classes {list(head.class_names)}, the task {task.name} has {list(task.class_names)}.",
-            field="head",
+            field=field,
             mend="Fit the head on a calibration set of this model, with the task's class names.",
         )
     if head.costs.shape != task.costs.shape:
         raise InvalidInputError(
             f"the head has costs of shape {head.costs.shape}, the task {task.name} {task.costs.shape}.",
-            field="head",
+            field=field,
             mend="Use a cost matrix with the task's decisions.",
         )
 

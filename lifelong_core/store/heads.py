@@ -24,6 +24,9 @@ _UNKNOWN = (
 )
 
 
+_UNKNOWN_PLACE = "Check the spelling. An environment that nobody has used yet has no head to roll back."
+
+
 class Heads:
     """Publishes, rolls back, pins and finds heads."""
 
@@ -66,33 +69,57 @@ class Heads:
             )
 
     def rollback(
-        self, reference: str, *, environment: str | None, actor: str, expected_sequence: int | None = None
+        self,
+        reference: str,
+        *,
+        environment: str | None,
+        actor: str,
+        expected_sequence: int | None = None,
+        to_version: int | None = None,
     ) -> HeadRecord:
-        """Put the head in force that was in force before the present one; returns the head that serves now.
+        """Put an earlier head in force; returns the head that serves now.
 
-        Each further rollback walks one step further back, never forth again; a publication starts a new step. An
-        environment whose first own head is rolled back uses the model's default head again.
+        Without `to_version` it is the head that was in force before the present one. Each further rollback walks one
+        step further back, never forth again; a publication starts a new step. An environment whose first own head is
+        rolled back uses the model's default head again.
+
+        With `to_version` it is that head of the model, also one that was never in force there; an environment has it
+        as its own head from then on. If the head is among those that rollbacks can still reach, this is as many steps
+        back. Otherwise it is a new step, and the next rollback undoes it.
 
         Args:
             reference: the model.
             environment: where; None: the model's default head.
             actor: who rolls back.
             expected_sequence: the sequence of the newest activation that the caller saw there (0: none); None: any.
+            to_version: of the head; None: the one before.
 
         Raises:
-            NotFoundError: there is no such model.
-            ConflictError: nothing was in force before, or another head is in force than the caller saw.
-            DamagedHeadError: the head that was in force before is damaged; nothing changes.
+            NotFoundError: there is no such model, environment or head.
+            InvalidInputError: the head does not fit the model's task any more, or the environment's name is not legal.
+            ConflictError: nothing was in force before, the head is in force there already, or another head is in
+                force than the caller saw.
+            DamagedHeadError: the head is damaged; nothing changes.
         """
         with changing_registry(self._database) as connection:
             model = model_referenced(connection, reference)
+            if environment is not None:
+                expect_environment(connection, environment, mend=_UNKNOWN_PLACE)
             if expected_sequence is not None:
                 activations.expect_sequence(connection, model, environment, expected_sequence)
-            version = activations.step_back(connection, model, environment, actor=actor)
+            if to_version is None:
+                version = activations.step_back(connection, model, environment, actor=actor)
+                record = _head(connection, model, version)
+            else:
+                record = _head(connection, model, to_version, field="to_version")
+                check_fit(task_with_id(connection, model.task_id), record.head, field="to_version")
+                activations.go_back(connection, model, environment, record.version, actor=actor)
+            details = {"version": record.version}
+            if to_version is not None:
+                details["to_version"] = to_version
             subject = subject_of(model, environment)
-            details = {"version": version}
             write_audit(connection, actor=actor, action="heads.rollback", subject=subject, details=details)
-            return _head(connection, model, version)
+            return record
 
     def pin(
         self,
@@ -262,19 +289,23 @@ def put_in_force(
 
 def subject_of(model: Model, environment: str | None) -> str:
     """How the audit log names where a head is in force."""
-    return f"{model.reference}/{environment or '(default head)'}"
+    return f"{model.reference}/{'(default head)' if environment is None else environment}"
 
 
-def _head(connection: sa.Connection, model: Model, version: int) -> HeadRecord:
+def _head(connection: sa.Connection, model: Model, version: int, *, field: str = "version") -> HeadRecord:
     heads = tables.heads
     found = read_heads(connection, (heads.c.model_id == model.id) & (heads.c.version == version))
     record = found.get((model.id, version))
     if record is None:
-        raise NotFoundError(f"the model {model.reference} has no head {version}.", field="version")
+        raise NotFoundError(
+            f"the model {model.reference} has no head {version}.",
+            field=field,
+            mend="List its heads: `lifelong heads list`.",
+        )
     if isinstance(record, str):
         raise DamagedHeadError(
             f"{model.reference}: {record}.",
-            field="version",
+            field=field,
             mend="Bring the row back from a backup, or publish the head again.",
         )
     return record

@@ -32,7 +32,7 @@ def check_name(value: str, *, field: str) -> str:
     """
     if not re.fullmatch(NAME_PATTERN, value):
         raise InvalidInputError(
-            f"{value[:80]!r} is not a legal name.",
+            f"{value[:80]!r} is not a legal name." if value else "the name is empty.",
             field=field,
             mend="Use 1 to 64 lower-case letters, digits, '.', '_' or '-', starting with a letter or digit.",
         )

@@ -27,6 +27,7 @@ from lifelong_core.store.records import (
     Scope,
     Task,
     Token,
+    check_name,
 )
 from lifelong_core.store.tables import DEFAULT_HEAD
 
@@ -40,8 +41,12 @@ def now() -> datetime:
 
 
 def environment_key(environment: str | None) -> str:
-    """How the table names an environment; None is the model's default head."""
-    return DEFAULT_HEAD if environment is None else environment
+    """How the tables of heads name an environment; None is the model's default head.
+
+    Raises:
+        InvalidInputError: the name is not legal; the empty one would be taken for the default head.
+    """
+    return DEFAULT_HEAD if environment is None else check_name(environment, field="environment")
 
 
 def _floats(values: Any) -> Floats:

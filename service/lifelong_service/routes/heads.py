@@ -41,6 +41,12 @@ class SeenPlace(BaseModel):
     expected_sequence: int | None = Field(None, ge=0, le=2**31 - 1)
 
 
+class Rollback(SeenPlace):
+    """Which head to put in force: `to_version` of the model; null: the one that was in force before."""
+
+    to_version: int | None = Field(None, ge=1, le=2**31 - 1)
+
+
 class NewPin(SeenPlace):
     """Why the head that is in force there is to be held."""
 
@@ -88,13 +94,14 @@ def publish_head(request: Request, reference: str, new: NewHead) -> dict[str, An
 
 @router.post("/v1/admin/models/{reference}/heads/rollback")
 @access(Scope.OPERATE)
-def roll_back(request: Request, reference: str, place: SeenPlace) -> dict[str, Any]:
-    """Put the head back in force that was there before; the answer is the head that serves now."""
+def roll_back(request: Request, reference: str, place: Rollback) -> dict[str, Any]:
+    """Put an earlier head in force, the one before or a stated one; the answer is the head that serves now."""
     record = worker_of(request).store.heads.rollback(
         reference,
         environment=place.environment,
         actor=actor_of(request),
         expected_sequence=place.expected_sequence,
+        to_version=place.to_version,
     )
     return head_document(record)
 

@@ -107,7 +107,31 @@ def test_a_graph_that_cannot_be_served_is_refused_at_once(run, graph):
 def test_publish_and_roll_back(run, served, tmp_path):
     (tmp_path / "head.json").write_text(run("heads", "show", "net", "1"))
     assert "head 2" in run("heads", "publish", "net", str(tmp_path / "head.json"))
-    assert "Head 1 is active" in run("heads", "rollback", "net")
+    assert run("heads", "rollback", "net") == "Head 1 is active again as the default head.\n"
+
+
+def test_roll_back_to_a_stated_version_of_one_place(run, served, tmp_path):
+    file, site = tmp_path / "head.json", ("--environment", "site-a")
+    file.write_text(run("heads", "show", "net", "1"))
+    for _ in range(2):
+        run("heads", "publish", "net", str(file), *site)
+    run("heads", "pin", "net", *site, "--reason", "under audit")
+    said = run("heads", "rollback", "net", *site, "--to", "1")
+    assert said == "Head 1 is active again in site-a.\nIt is pinned: cycles leave it alone.\n"
+    newest, *_ = json.loads(run("heads", "history", "net", *site, "--json"))
+    assert (newest["version"], newest["reason"], newest["follows_default"]) == (1, "rollback", False)
+
+
+@pytest.mark.parametrize("command", ["rollback", "publish", "pin", "unpin", "history"])
+def test_an_unset_variable_does_not_name_the_default_head(run, served, tmp_path, command):
+    file = tmp_path / "head.json"
+    file.write_text(run("heads", "show", "net", "1"))
+    further = {"publish": [str(file)], "pin": ["--reason", "why"]}.get(command, [])
+    with pytest.raises(LifelongError, match="the name is empty") as refused:
+        run("heads", command, "net", *further, "--environment", "")
+    assert refused.value.field == "environment"
+    (only,) = json.loads(run("heads", "list", "net", "--json"))
+    assert (only["active_in"], only["pinned_in"]) == ("(default head)", "")
 
 
 def test_nothing_is_changed_that_changed_since_one_looked(run, served, tmp_path):

@@ -206,6 +206,34 @@ def test_publish_show_and_roll_back(service: Service) -> None:
     assert refused.status_code == 409
 
 
+def test_roll_back_to_a_stated_version(service: Service) -> None:
+    path = "/v1/admin/models/linear/heads"
+    document = service.client.get(f"{path}/1").json()["head"]
+    for bias in (3.0, 4.0):
+        assert (
+            service.client.post(path, json={"head": document | {"bias": [bias, 0.0, 0.0]}}).status_code == 201
+        )
+    back = service.client.post(f"{path}/rollback", json={"to_version": 1, "expected_sequence": 3})
+    assert (back.status_code, back.json()["version"]) == (200, 1)
+    for version, status in ((1, 409), (4, 404), (0, 422), ("one", 422)):
+        refused = service.client.post(f"{path}/rollback", json={"to_version": version})
+        assert (refused.status_code, refused.json()["error"]["field"]) == (status, "to_version")
+
+
+@pytest.mark.parametrize("call", ["", "/rollback", "/pin", "/unpin"])
+def test_the_empty_name_is_not_the_default_head(service: Service, call: str) -> None:
+    path = "/v1/admin/models/linear/heads"
+    head = service.client.get(f"{path}/1").json()["head"]
+    service.client.post(path, json={"head": head})
+    if call == "/unpin":
+        service.client.post(f"{path}/pin", json={"reason": "held"})
+    before = service.client.get(path).json()
+    further: dict[str, object] = {"": {"head": head}, "/pin": {"reason": "why"}}.get(call, {})
+    refused = service.client.post(f"{path}{call}", json={"environment": "", **further})
+    assert (refused.status_code, refused.json()["error"]["field"]) == (422, "environment")
+    assert service.client.get(path).json() == before
+
+
 def test_publishing_over_somebody_elses_change_is_a_conflict(service: Service) -> None:
     head = service.client.get("/v1/admin/models/linear/heads/1").json()["head"]
     path = "/v1/admin/models/linear/heads"

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import Model, Store, register_calibration, tables
+from lifelong_core.store.head_rows import DamagedHeadError
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, head
 
 SITE = "site-a"
@@ -156,8 +157,100 @@ def test_environments_roll_back_on_their_own(store: Store):
     rollback(store, "site-b")
     assert serving(store, model, "site-a") == 2
     assert serving(store, model, "site-b") == 3
-    with pytest.raises(ConflictError):
+    with pytest.raises(NotFoundError, match="default, site-a, site-b"):
         rollback(store, "site-c")
+
+
+@pytest.mark.parametrize("name", ["", "Site A", "a" * 65])
+@pytest.mark.parametrize("action", ["publish", "rollback", "pin", "unpin", "activations"])
+def test_an_illegal_name_is_never_taken_for_the_default_head(store: Store, action: str, name: str):
+    """An unset variable of a shell is the empty name."""
+    model, _ = add_serving_model(store)
+    publish(store, 1, None)
+    if action == "unpin":
+        store.heads.pin("dermatology", environment=None, reason="held", actor="ann")
+    before = (store.registry(), store.audit.list())
+    calls: dict[str, Any] = {
+        "publish": lambda: publish(store, 2, name),
+        "rollback": lambda: rollback(store, name),
+        "pin": lambda: store.heads.pin("dermatology", environment=name, reason="why", actor="ann"),
+        "unpin": lambda: store.heads.unpin("dermatology", environment=name, actor="ann"),
+        "activations": lambda: store.heads.activations("dermatology", environment=name),
+    }
+    with pytest.raises(InvalidInputError) as refused:
+        calls[action]()
+    assert refused.value.field == "environment"
+    assert (store.registry(), store.audit.list()) == before
+    assert serving(store, model) == 2
+
+
+def roll_back_to(store: Store, version: int, environment: str | None = SITE, **options: Any) -> int:
+    return store.heads.rollback(
+        "dermatology", environment=environment, actor="bob", to_version=version, **options
+    ).version
+
+
+def test_rolling_back_to_a_version_is_as_many_steps_back_as_lead_to_it(store: Store):
+    model, _ = add_serving_model(store)
+    for bias in (1, 2, 3):
+        publish(store, bias, None)
+    assert roll_back_to(store, 2, None, expected_sequence=4) == 2
+    assert serving(store, model) == 2
+    assert rollback(store, None) == 1
+    last = store.heads.activations("dermatology")[-2]
+    assert (last.sequence, last.head_version, last.reason, last.activated_by) == (5, 2, "rollback", "bob")
+    entry = store.audit.list(limit=2)[1]
+    assert (entry.action, entry.actor, entry.subject) == (
+        "heads.rollback",
+        "bob",
+        "dermatology@1/(default head)",
+    )
+    assert entry.details == {"version": 2, "to_version": 2}
+
+
+def test_rolling_back_to_a_head_from_elsewhere_is_undone_by_the_next_rollback(store: Store):
+    model, _ = add_serving_model(store)
+    publish(store, 1)
+    publish(store, 2, "site-b")
+    assert roll_back_to(store, 3) == 3
+    assert serving(store, model) == 3
+    assert rollback(store) == 2
+    # Rollbacks do not lead forth to it again, so that it is a new step once more.
+    assert roll_back_to(store, 3) == 3
+    assert [rollback(store), rollback(store)] == [2, 1]
+
+
+def test_an_environment_keeps_the_version_that_it_was_rolled_back_to(store: Store):
+    model, _ = add_serving_model(store)
+    publish(store, 1)
+    rollback(store)
+    assert roll_back_to(store, 1) == 1
+    publish(store, 2, None)
+    assert serving(store, model) == 1
+    assert rollback(store) == 3
+
+
+def test_versions_that_cannot_come_in_force_are_refused(store: Store):
+    add_serving_model(store)
+    publish(store, 1, None)
+    add_model(store, "other")
+    store.heads.publish("other", head(), environment=None, actor="ann")
+    before = (store.registry(), store.audit.list())
+    with pytest.raises(NotFoundError, match="no head 3") as refused:
+        roll_back_to(store, 3, None)
+    assert refused.value.field == "to_version"
+    with pytest.raises(ConflictError, match="head 2 of dermatology@1 is in force there already") as refused:
+        roll_back_to(store, 2, None)
+    assert refused.value.field == "to_version"
+    with pytest.raises(ConflictError, match="activation 2, expected 1"):
+        roll_back_to(store, 1, None, expected_sequence=1)
+    assert (store.registry(), store.audit.list()) == before
+    with store.database.write() as connection:
+        connection.execute(sa.update(tables.heads).where(tables.heads.c.version == 1).values(digest="0" * 64))
+    with pytest.raises(DamagedHeadError) as refused:
+        roll_back_to(store, 1, None)
+    assert refused.value.field == "to_version"
+    assert store.audit.list() == before[1]
 
 
 def test_a_publication_that_expects_another_state_is_refused_and_leaves_no_trace(store: Store):
