@@ -44,6 +44,5 @@ def calibrate(model: str, folder: Path, url: str | None, token: str) -> None:
             click.secho(
                 f"Only {labels.count(index)} images of {name}: estimates will be unsure.", fg="yellow"
             )
-    click.echo(
-        f"Fitted head {answer['head_version']} of {answer['model']} on {len(labels)} images; it is served now."
-    )
+    click.echo(f"Fitted head {answer['head_version']} of {answer['model']} on {len(labels)} images.")
+    click.echo(answer["serving"])

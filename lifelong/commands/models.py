@@ -43,8 +43,9 @@ def add(
 
     from lifelong_core.deploy import LabeledLogits
     from lifelong_core.errors import InvalidInputError
-    from lifelong_core.store import register_calibration
+    from lifelong_core.store import describe_serving, register_calibration
     from lifelong_core.store.preprocessing import Preprocessing
+    from lifelong_core.store.serving import WORKERS_PATIENCE_SECONDS
 
     if external == (onnx is not None):
         raise InvalidInputError("give either the graph or --external.", field="--onnx")
@@ -73,11 +74,8 @@ def add(
         click.echo(f"Added model {model.reference}.")
         if labelled is not None:
             head = register_calibration(store, model.reference, labelled, actor=actor())
-            click.echo(
-                f"Fitted head {head.version} on {labelled.samples} calibration cases; it is served now."
-            )
-        else:
-            click.echo("It is served once it has a calibration set: `lifelong calibrate`.")
+            click.echo(f"Fitted head {head.version} on {labelled.samples} calibration cases.")
+        click.echo(describe_serving(store, model.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))
 
 
 def _check_graph(graph: Path, preprocessing: "Preprocessing", *, classes: int) -> None:
@@ -130,6 +128,8 @@ def list_(*, as_json: bool) -> None:
 @click.argument("model")
 def promote(model: str) -> None:
     """Make MODEL (name@version) the one that answers requests which name no model."""
+    from lifelong_core.store.serving import WORKERS_PATIENCE_SECONDS, describe_serving
+
     with open_store() as store:
         promoted = store.models.promote(model, actor=actor())
-    click.echo(f"{promoted.reference} answers from now on.")
+        click.echo(describe_serving(store, promoted.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))

@@ -29,6 +29,7 @@ from lifelong_core.store.records import (
     LogPosition,
     Model,
     ModelKind,
+    ModelLoad,
     NewLabel,
     Outcome,
     Prediction,
@@ -44,6 +45,7 @@ from lifelong_core.store.records import (
 )
 from lifelong_core.store.refitting import attach_and_refit
 from lifelong_core.store.registration import register_calibration
+from lifelong_core.store.serving import Serving, describe_serving, serving_of
 from lifelong_core.store.store import Store
 
 __all__ = [
@@ -66,6 +68,7 @@ __all__ = [
     "LogPosition",
     "Model",
     "ModelKind",
+    "ModelLoad",
     "NewLabel",
     "Outcome",
     "Prediction",
@@ -74,6 +77,7 @@ __all__ = [
     "Registry",
     "RequestKey",
     "Scope",
+    "Serving",
     "ServingWorker",
     "Store",
     "StoredRequest",
@@ -82,10 +86,12 @@ __all__ = [
     "Window",
     "attach_and_refit",
     "check_name",
+    "describe_serving",
     "group_hash",
     "load_group_key",
     "logged_at",
     "logged_on",
     "new_prediction_id",
     "register_calibration",
+    "serving_of",
 ]

@@ -356,6 +356,16 @@ class Token:
 
 
 @dataclass(frozen=True)
+class ModelLoad:
+    """What became of the graph of one model in one worker: exactly one of the two is None."""
+
+    provider: str | None
+    """the ONNX Runtime execution provider that runs it"""
+    failure: str | None
+    """why it could not be loaded"""
+
+
+@dataclass(frozen=True)
 class ServingWorker:
     """A serving process, by its own word."""
 
@@ -370,6 +380,10 @@ class ServingWorker:
     """version of the head that it serves, by model id and environment (None: the model's default head)"""
     is_lost: bool
     """whether it has given no sign of life for so long that it is taken for dead"""
+    models: MappingProxyType[int, ModelLoad] = field(
+        default_factory=lambda: MappingProxyType[int, ModelLoad]({})
+    )
+    """the graphs that it has loaded, or failed to load, by model id; one that is being loaded is in neither state"""
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ models = sa.Table(
     # No foreign key, for the same reason as above.
     sa.Column("calibration_set_id", sa.Integer),
     sa.Column("created_at", Moment, nullable=False),
+    # The row of a removed model stays: neither its id nor its version is ever used again.
+    sa.Column("removed_at", Moment),
     sa.UniqueConstraint("name", "version"),
 )
 
@@ -305,6 +307,9 @@ workers = sa.Table(
     sa.Column("revision", sa.BigInteger, nullable=False),
     # What it serves: [{"model_id", "environment" (null: default head), "version"}].
     sa.Column("heads", sa.JSON, nullable=False),
+    # What became of each graph: [{"model_id", "provider" (null: not loaded), "failure" (null: loaded)}]. Null: an older
+    # version of the service does not tell.
+    sa.Column("models", sa.JSON(none_as_null=True)),
 )
 """Serving processes, by their own word."""
 

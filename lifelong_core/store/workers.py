@@ -1,4 +1,4 @@
-"""Workers: the serving processes acknowledge which heads they run, so that everybody sees a swap arrive."""
+"""Workers: the serving processes report which heads they run and which models they have loaded or failed to load."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from lifelong_core.store import tables
 from lifelong_core.store.clock import database_time
 from lifelong_core.store.engine import Database
-from lifelong_core.store.records import ServingWorker
+from lifelong_core.store.records import ModelLoad, ServingWorker
 from lifelong_core.store.rows import Row
 from lifelong_core.store.statements import upsert_into
 
@@ -36,6 +36,7 @@ class Workers:
         started_at: datetime,
         revision: int,
         heads: Mapping[tuple[int, str | None], int],
+        models: Mapping[int, ModelLoad],
     ) -> None:
         """Note what a worker serves, and that it lives.
 
@@ -46,6 +47,7 @@ class Workers:
             started_at: when it did.
             revision: of the registry that it serves.
             heads: version of each head that it serves, by model id and environment (None: the default head).
+            models: the graphs that it has loaded or failed to load, by model id.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -58,6 +60,10 @@ class Workers:
             "heads": [
                 {"model_id": model_id, "environment": environment, "version": version}
                 for (model_id, environment), version in heads.items()
+            ],
+            "models": [
+                {"model_id": model_id, "provider": load.provider, "failure": load.failure}
+                for model_id, load in models.items()
             ],
         }
         with self._database.write() as connection:
@@ -81,6 +87,7 @@ class Workers:
 
 def _worker_of(row: Row, present: datetime) -> ServingWorker:
     heads = {(head["model_id"], head["environment"]): head["version"] for head in row.heads}
+    models = {load["model_id"]: ModelLoad(load["provider"], load["failure"]) for load in row.models or ()}
     return ServingWorker(
         id=row.id,
         host=row.host,
@@ -90,4 +97,5 @@ def _worker_of(row: Row, present: datetime) -> ServingWorker:
         revision=row.revision,
         heads=MappingProxyType(heads),
         is_lost=present - row.seen_at > LOST_AFTER,
+        models=MappingProxyType(models),
     )

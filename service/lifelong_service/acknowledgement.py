@@ -1,13 +1,13 @@
-"""A worker tells which heads it runs, so that everybody sees a swap arrive, and a dead worker is missed."""
+"""Reports to the database which heads and models this worker runs, and that it lives."""
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from uuid import uuid4
 
 from lifelong_core.store import Store
-from lifelong_core.store.records import Registry
+from lifelong_core.store.records import ModelLoad, Registry
 
 
 class Acknowledgement:
@@ -16,11 +16,18 @@ class Acknowledgement:
     Args:
         store: the open store; raises UnavailableError while there is none.
         is_reachable: whether the database has answered when it was asked last.
+        loads: the graphs that this process has loaded or failed to load, by model id.
     """
 
-    def __init__(self, store: Callable[[], Store], is_reachable: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        is_reachable: Callable[[], bool],
+        loads: Callable[[], Mapping[int, ModelLoad]],
+    ) -> None:
         self._store = store
         self._is_reachable = is_reachable
+        self._loads = loads
         self._worker_id = str(uuid4())
         self._host = socket.gethostname()
         self._started_at = datetime.now(UTC)
@@ -42,6 +49,7 @@ class Acknowledgement:
             started_at=self._started_at,
             revision=registry.revision,
             heads={place: record.version for place, record in registry.heads.items()},
+            models=self._loads(),
         )
 
     def withdraw(self) -> None:

@@ -101,6 +101,11 @@ def worker_document(worker: ServingWorker, models: dict[int, Model]) -> dict[str
         "lost": worker.is_lost,
         "revision": worker.revision,
         "heads": heads,
+        "models": {
+            models[model_id].reference: {"provider": load.provider, "failure": load.failure}
+            for model_id, load in worker.models.items()
+            if model_id in models
+        },
     }
 
 

@@ -34,6 +34,11 @@ class Classifier:
     batch_size: int | None
     """The batch size that the graph is frozen to; None when it takes any."""
 
+    @property
+    def provider(self) -> str:
+        """The ONNX Runtime execution provider that runs the graph, or all of it that it can."""
+        return self.session.get_providers()[0]
+
     def logits(self, inputs: Sequence[NDArray[np.float32]]) -> Logits:
         """Raw outputs of shape (N, C) for N inputs of equal shape; they may hold NaN when the graph makes them.
 
@@ -151,10 +156,7 @@ def _check_outputs(classifier: Classifier, inputs: Sequence[NDArray[np.float32]]
         )
     if not np.isfinite(alone).all():
         return  # outputs like these are refused when they occur, and there is nothing to compare
-    fine = (
-        classifier.input_type is np.float32
-        and classifier.session.get_providers()[0] == "CPUExecutionProvider"
-    )
+    fine = classifier.input_type is np.float32 and classifier.provider == "CPUExecutionProvider"
     tolerance = MIXING_TOLERANCE if fine else COARSE_MIXING_TOLERANCE
     if classifier.batch_size is None and not np.allclose(
         classifier.logits(inputs), alone, rtol=tolerance, atol=tolerance

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Self
 
 from lifelong_core.errors import InvalidInputError, UnavailableError
-from lifelong_core.store.records import Model, Registry, Task
+from lifelong_core.store.records import Model, ModelLoad, Registry, Task
 from lifelong_service.inference import Classifier
 
 
@@ -40,6 +40,11 @@ class Snapshot:
         }
         shown = replace(registry, tasks=MappingProxyType(tasks))
         return cls(shown, MappingProxyType(dict(classifiers)), MappingProxyType(dict(failures)))
+
+    def loads(self) -> dict[int, ModelLoad]:
+        """The graphs that are loaded or could not be, by model id; those that are being loaded are left out."""
+        loaded = {key: ModelLoad(one.provider, None) for key, one in self.classifiers.items()}
+        return loaded | {key: ModelLoad(None, reason) for key, reason in self.failures.items()}
 
     def task(self, model: Model) -> Task:
         """The task of a model of this snapshot."""

@@ -13,7 +13,7 @@ from lifelong_core.store import Store
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.changes import Changes
 from lifelong_core.store.privacy import load_group_key
-from lifelong_core.store.records import Model, Registry, Task, Token
+from lifelong_core.store.records import Model, ModelLoad, Registry, Task, Token
 from lifelong_core.store.registry_cache import RegistryCache
 from lifelong_service import metrics
 from lifelong_service.acknowledgement import Acknowledgement
@@ -82,7 +82,7 @@ class Worker:
             watch=metrics.QUEUE_LENGTH.set,
         )
         self.authenticator = Authenticator(self._known_tokens, self._verify)
-        self._acknowledgement = Acknowledgement(lambda: self.store, self._is_current)
+        self._acknowledgement = Acknowledgement(lambda: self.store, self._is_current, self._loads)
         self._cache_upkeep = Upkeep(
             "the registry cannot be kept on the disk",
             CacheKeeper(self._cache, self._is_current),
@@ -242,6 +242,10 @@ class Worker:
 
     def _is_current(self) -> bool:
         return self.poller.problem is None
+
+    def _loads(self) -> Mapping[int, ModelLoad]:
+        snapshot = self.poller.snapshot
+        return {} if snapshot is None else snapshot.loads()
 
     def _known_tokens(self) -> Mapping[bytes, Token]:
         snapshot = self.poller.snapshot

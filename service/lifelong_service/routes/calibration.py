@@ -11,7 +11,7 @@ from lifelong_core.arrays import as_labels, as_logits
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.errors import NotFoundError, UnidentifiableError
 from lifelong_core.settings import Settings
-from lifelong_core.store import Store, register_calibration
+from lifelong_core.store import Store, describe_serving, register_calibration
 from lifelong_core.store.records import Scope
 from lifelong_service.bodies import parsed
 from lifelong_service.documents import calibration_set_document
@@ -95,7 +95,13 @@ def _add(store: Store, settings: Settings, reference: str, body: LabelledBody, a
     head = register_calibration(store, model.reference, labelled, actor=actor)
     model = store.models.get(model.reference)
     record = store.calibration_sets.get(model.calibration_set_id or 0)
-    return calibration_set_document(record) | {"model": model.reference, "head_version": head.version}
+    return calibration_set_document(record) | {
+        "model": model.reference,
+        "head_version": head.version,
+        "serving": describe_serving(
+            store, model.reference, patience_seconds=settings.request_timeout_seconds / 2
+        ),
+    }
 
 
 def _check_quantifiable(labelled: LabeledLogits, method: str) -> None:

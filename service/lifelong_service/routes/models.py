@@ -9,7 +9,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
 from lifelong_core.errors import InvalidInputError, LifelongError
-from lifelong_core.store import Store
+from lifelong_core.store import Store, describe_serving
 from lifelong_core.store.preprocessing import Preprocessing
 from lifelong_core.store.records import ModelKind, Scope, Task
 from lifelong_service.bodies import media_type, parsed
@@ -104,10 +104,17 @@ async def add_model(request: Request) -> dict[str, Any]:
 @router.post("/v1/admin/models/{reference}/promote")
 @access(Scope.OPERATE)
 def promote(request: Request, reference: str) -> dict[str, Any]:
-    """Let this version answer requests that name no model, or its name alone."""
-    store = worker_of(request).store
+    """Let this version answer requests that name no model, or its name alone.
+
+    `serving` says in words what is true afterwards: how many workers run the model.
+    """
+    worker = worker_of(request)
+    store = worker.store
     model = store.models.promote(reference, actor=actor_of(request))
-    return model_document(model, _task(store, model.task_id))
+    patience = worker.settings.request_timeout_seconds / 2
+    return model_document(model, _task(store, model.task_id)) | {
+        "serving": describe_serving(store, model.reference, patience_seconds=patience)
+    }
 
 
 @router.post(

@@ -186,6 +186,7 @@ def test_workers_and_the_heads_that_they_run(run, served, tmp_path):
                 started_at=datetime.now(UTC),
                 revision=store.revision(),
                 heads={(model, None): version},
+                models={},
             )
 
         acknowledge("one", 1)

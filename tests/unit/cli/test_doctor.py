@@ -69,6 +69,7 @@ def acknowledge(store: Store, *, revision: int | None = None, worker: str = "w1"
         started_at=NOW,
         revision=store.revision() if revision is None else revision,
         heads={},
+        models={},
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lifelong_core.store import Store, tables
+from lifelong_core.store import ModelLoad, Store, tables
 from lifelong_core.store.workers import FORGOTTEN_AFTER, LOST_AFTER
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -18,6 +18,7 @@ def acknowledge(store: Store, worker_id: str = "one", **changes: Any) -> None:
         "started_at": STARTED,
         "revision": 7,
         "heads": {(1, None): 2, (1, "site-a"): 5},
+        "models": {1: ModelLoad("CPUExecutionProvider", None), 3: ModelLoad(None, "no such file.")},
     }
     store.workers.acknowledge(worker_id, **{**values, **changes})
 
@@ -36,6 +37,10 @@ def test_a_worker_is_listed_with_what_it_serves(store: Store):
     (worker,) = store.workers.list()
     assert (worker.id, worker.host, worker.process, worker.started_at) == ("one", "ward-3", 4711, STARTED)
     assert (worker.revision, worker.heads) == (7, {(1, None): 2, (1, "site-a"): 5})
+    assert worker.models == {
+        1: ModelLoad("CPUExecutionProvider", None),
+        3: ModelLoad(None, "no such file."),
+    }
     assert not worker.is_lost
     assert abs(worker.seen_at - before) < timedelta(minutes=1)
 

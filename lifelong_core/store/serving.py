@@ -1,0 +1,145 @@
+"""What is served now: the registry says what should be, the rows of the workers say what is."""
+
+import time
+from dataclasses import dataclass
+
+from lifelong_core.store.records import Model, ServingWorker, Task
+from lifelong_core.store.store import Store
+
+WORKERS_PATIENCE_SECONDS = 30.0
+"""How long a command waits for the workers to load a model; a request to the service waits less."""
+_STEP_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Serving:
+    """How far a model is served at one moment.
+
+    Attributes:
+        model: the model.
+        task: its task.
+        promoted: reference of the model that the task serves when a request names none; None: there is none.
+        head_version: of the model's default head; None: it has none, so it cannot answer.
+        damage: why the default head that is in force cannot be used; None: it can.
+        workers: the workers that live.
+        ready: those of them that have loaded the model and serve its default head.
+        failures: why the other ones could not load it, by worker, as `process on host`.
+    """
+
+    model: Model
+    task: Task
+    promoted: str | None
+    head_version: int | None
+    damage: str | None
+    workers: tuple[str, ...]
+    ready: tuple[str, ...]
+    failures: dict[str, str]
+
+    @property
+    def is_promoted(self) -> bool:
+        """Whether its task serves it when a request names no model."""
+        return self.promoted == self.model.reference
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every living worker serves the model or has failed to load it."""
+        return len(self.ready) + len(self.failures) == len(self.workers)
+
+    def sentence(self) -> str:
+        """The state in one or two sentences, for people."""
+        name = self.model.reference
+        if self.damage is not None:
+            return f"{name} is not served: its head cannot be used: {self.damage.rstrip('.')}."
+        if self.head_version is None:
+            return f"{name} is not served: it has no head yet. Calibrate it: `lifelong calibrate {name}`."
+        if self.is_promoted:
+            return self._loads(f"{name} is served now: it is promoted and run by")
+        stays = f"{self.promoted} stays promoted" if self.promoted else "no model is promoted"
+        return (
+            f"{self._loads(f'{stays}; {name} answers only requests that name it. It is run by')}"
+            f" To promote it: `lifelong models promote {name}`."
+        )
+
+    def _loads(self, state: str) -> str:
+        """The state, if it is true in at least one worker, and what keeps it from being true in the others."""
+        name, workers, ready = self.model.reference, len(self.workers), len(self.ready)
+        share = f"{ready} of {workers} {'worker' if workers == 1 else 'workers'}"
+        promoted = (
+            "is promoted" if self.is_promoted else f"is not promoted ({self.promoted or 'no model'} is)"
+        )
+        if not workers:
+            return f"{name} {promoted}; no worker is running: start one with `lifelong serve`."
+        if self.failures:
+            worker, reason = next(iter(self.failures.items()))
+            return (
+                f"{name} {promoted}, but {len(self.failures)} of {workers} workers cannot load it"
+                f" (worker {worker}: {reason.rstrip('.')})."
+            )
+        if ready < workers:
+            return f"{name} {promoted}; {share} run it so far: see `lifelong heads workers`."
+        return f"{state} {share}."
+
+
+def serving_of(store: Store, reference: str, *, patience_seconds: float = 0) -> Serving:
+    """How far a model is served.
+
+    Args:
+        store: where.
+        reference: the model.
+        patience_seconds: how long to wait until every living worker serves it or has failed to load it.
+
+    Raises:
+        NotFoundError: there is no such model.
+        UnavailableError: the database does not answer.
+    """
+    end = time.monotonic() + patience_seconds
+    while True:
+        serving = _look(store, reference)
+        if serving.head_version is None or serving.is_settled or time.monotonic() >= end:
+            return serving
+        time.sleep(_STEP_SECONDS)
+
+
+def describe_serving(store: Store, reference: str, *, patience_seconds: float = 0) -> str:
+    """What is true of a model now, in words: served by how many workers, promoted or not, or why not.
+
+    Takes and raises what `serving_of` does.
+    """
+    return serving_of(store, reference, patience_seconds=patience_seconds).sentence()
+
+
+def _look(store: Store, reference: str) -> Serving:
+    registry = store.registry()
+    if registry is None:
+        raise TypeError("a registry of which no revision is known is always given")
+    model = registry.resolve_model(reference)
+    task = registry.tasks[model.task_id]
+    promoted = registry.models.get(task.promoted_model_id or 0)
+    head = registry.heads.get((model.id, None))
+    version = None if head is None else head.version
+    living = [worker for worker in store.workers.list() if not worker.is_lost]
+    names = {worker.id: f"{worker.process} on {worker.host}" for worker in living}
+    failures = {
+        names[worker.id]: load.failure
+        for worker in living
+        if (load := worker.models.get(model.id)) is not None and load.failure is not None
+    }
+    return Serving(
+        model=model,
+        task=task,
+        promoted=None if promoted is None else promoted.reference,
+        head_version=version,
+        damage=registry.damaged.get((model.id, None)),
+        workers=tuple(names.values()),
+        ready=tuple(names[worker.id] for worker in living if _serves(worker, model, version)),
+        failures=failures,
+    )
+
+
+def _serves(worker: ServingWorker, model: Model, version: int | None) -> bool:
+    if version is None or worker.heads.get((model.id, None)) != version:
+        return False
+    if model.kind == "external":
+        return True
+    load = worker.models.get(model.id)
+    return load is not None and load.failure is None
