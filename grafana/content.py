@@ -244,23 +244,48 @@ def cycles() -> list[Panel]:
     ]
 
 
+_DECIDING = 'route=~"/v1/(predict|logits)"'
+"""Requests for predictions; probes, scrapes and the pages of people would hide their failures and latency."""
+
+
 def traffic() -> list[Panel]:
-    """Requests, latency and what was decided."""
+    """How predictions are answered, how fast, and what was decided."""
+    day = f"increase(lifelong_requests_total{{{_DECIDING}"
+    outcomes = number(
+        "Predictions within a day",
+        "Requests to /v1/predict and /v1/logits within 24 hours, of all instances. failed: answered with 5xx, or not at"
+        " all. rejected: the client's mistake (4xx). Probes, scrapes and other routes do not count.",
+        [
+            Query(f'sum({day},status=~"2.."}}[1d]))', "answered"),
+            Query(f'sum({day},status=~"4.."}}[1d]))', "rejected"),
+            Query(f'sum({day},status=~"5..|none"}}[1d]))', "failed"),
+        ],
+        unit="short",
+        thresholds=[(None, "text")],
+        width=FULL,
+    )
     requests = lines(
-        "Requests by status",
-        "Answers per second by HTTP status, all routes. 4xx are the clients' mistakes; 5xx are ours.",
-        [Query("sum by (status) (rate(lifelong_requests_total[$__rate_interval]))", "{{status}}")],
-        unit="reqps",
+        "Predictions by status",
+        "Requests to /v1/predict and /v1/logits per minute by HTTP status; probes, scrapes and other routes do not"
+        " count. 4xx are the clients' mistakes; 5xx and none (no answer) are ours.",
+        [
+            Query(
+                f"60 * sum by (status) (rate(lifelong_requests_total{{{_DECIDING}}}[$__rate_interval]))",
+                "{{status}}",
+            )
+        ],
+        unit="reqpm",
         width=THIRD,
         minimum=0,
     )
     latency = lines(
-        "Latency",
-        "Time from the arrival of a request to its answer, all routes: half, 95 % and 99 % are faster.",
+        "Latency of predictions",
+        "Time from the arrival of a request to /v1/predict or /v1/logits to its answer, failures included: half, 95 %"
+        " and 99 % are faster. Empty while there are no such requests.",
         [
             Query(
                 f"histogram_quantile({quantile}, sum by (le)"
-                " (rate(lifelong_request_seconds_bucket[$__rate_interval])))",
+                f" (rate(lifelong_request_seconds_bucket{{{_DECIDING}}}[$__rate_interval])))",
                 name,
             )
             for quantile, name in ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
@@ -272,15 +297,15 @@ def traffic() -> list[Panel]:
     rate = f"sum by (label) (rate(lifelong_predictions_total{{{POPULATION}}}[$__rate_interval]))"
     decisions = lines(
         "Decisions per class",
-        "Share of each decision among those made. It is not the prevalence: a classifier's mistakes bias"
-        " it, which is why the monitor estimates the prevalence instead of counting decisions.",
+        "Share of each decision among those made for the chosen population. It is not the prevalence: a classifier's"
+        " mistakes bias it, which is why the monitor estimates the prevalence instead of counting decisions.",
         [Query(f"{rate} / on () group_left sum({rate})", "{{label}}")],
         unit="percentunit",
         width=THIRD,
         minimum=0,
         maximum=1,
     )
-    return [stacked(requests), latency, stacked(decisions)]
+    return [outcomes, stacked(requests), latency, stacked(decisions)]
 
 
 def log() -> list[Panel]:

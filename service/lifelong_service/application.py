@@ -8,11 +8,12 @@ import anyio
 import anyio.to_thread
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
-from lifelong_service import console
+from lifelong_service import console, metrics
 from lifelong_service.draining import Draining
 from lifelong_service.errors import on_http_error, on_lifelong_error, on_validation_error
 from lifelong_service.launch import ANSWERING_SECONDS, CLOSING_SECONDS, LISTENING_SECONDS
@@ -60,6 +61,12 @@ _ROUTERS = (
 )
 
 
+def _prediction_routes() -> list[str]:
+    """Paths of predictions and feedback: the alert rules count their failures."""
+    routers = (predictions.router, feedback.router)
+    return [route.path for router in routers for route in router.routes if isinstance(route, APIRoute)]
+
+
 def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI:
     """The application; nothing is opened before its lifespan begins.
 
@@ -71,6 +78,7 @@ def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         configure_logging()
+        metrics.create_request_series(_prediction_routes())
         worker = app.state.worker = Worker(settings)
         # In a thread: the server must go on answering signals while models are loaded.
         await anyio.to_thread.run_sync(worker.start)

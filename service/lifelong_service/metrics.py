@@ -1,6 +1,7 @@
 """What the service tells Prometheus: few labels, none that a client can multiply, summed over all workers."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
@@ -8,10 +9,16 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 REGISTRY = CollectorRegistry()
 """Holds the metrics where there is one process only, as in tests; else they live in files shared by all workers."""
 
-REQUESTS = Counter("lifelong_requests_total", "Requests answered.", ["route", "status"], registry=REGISTRY)
+REQUESTS = Counter(
+    "lifelong_requests_total",
+    "Requests by route and HTTP status, probes and scrapes included. 499: the client closed the connection before its"
+    " request was read. none: the request ended without an answer.",
+    ["route", "status"],
+    registry=REGISTRY,
+)
 REQUEST_SECONDS = Histogram(
     "lifelong_request_seconds",
-    "Time from the first byte of a request to the last of its answer.",
+    "Time from the first byte of a request to the last of its answer, by route, probes and scrapes included.",
     ["route"],
     buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10),
     registry=REGISTRY,
@@ -94,6 +101,26 @@ DAMAGED_HEADS = Gauge(
     multiprocess_mode="livemax",
     registry=REGISTRY,
 )
+
+
+CLIENT_CLOSED_REQUEST = 499
+"""Status of a request whose client closed the connection before the request was read."""
+NO_ANSWER = "none"
+"""Status of a request that ended without an answer, e.g. because its worker was stopped."""
+EXPECTED_STATUSES = (200, 400, 401, 403, 404, 409, 413, 415, 422, CLIENT_CLOSED_REQUEST, 500, 503, NO_ANSWER)
+"""What a prediction or a label can get."""
+
+
+def create_request_series(routes: Iterable[str]) -> None:
+    """Create the series of these routes with the value 0.
+
+    A counter that appears with its first event hides that event from `increase()`: with few predictions an hour, an
+    alert would miss the first failures.
+    """
+    for route in routes:
+        REQUEST_SECONDS.labels(route)
+        for status in EXPECTED_STATUSES:
+            REQUESTS.labels(route, status)
 
 
 def exposition() -> bytes:

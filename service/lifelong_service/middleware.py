@@ -59,14 +59,14 @@ class RequestMiddleware:
         except TimeoutError:
             await self._give_up(scope, receive, send_named, started=status != 0)
         except ClientDisconnect:
-            status = 499
+            status = metrics.CLIENT_CLOSED_REQUEST
         except Exception:  # the last line of defence
             logger.exception("a request failed", extra={"details": {"path": scope["path"]}})
             if status == 0:
                 await internal_error_response()(scope, receive, send_named)
         finally:
             route = getattr(scope.get("route"), "path", "unmatched")
-            metrics.REQUESTS.labels(route, status).inc()
+            metrics.REQUESTS.labels(route, status or metrics.NO_ANSWER).inc()
             metrics.REQUEST_SECONDS.labels(route).observe(time.perf_counter() - began)
 
     async def _give_up(self, scope: Scope, receive: Receive, send: Send, *, started: bool) -> None:

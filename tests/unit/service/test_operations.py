@@ -101,6 +101,16 @@ def test_metrics(service: Service) -> None:
     assert value("lifelong_batch_size_count") >= 2
 
 
+@pytest.mark.parametrize("route", ["/v1/predict", "/v1/logits", "/v1/feedback"])
+@pytest.mark.parametrize("status", ["200", "413", "422", "499", "500", "503", "none"])
+def test_counters_of_predictions_exist_before_the_first_one(
+    service: Service, route: str, status: str
+) -> None:
+    assert (
+        f'lifelong_requests_total{{route="{route}",status="{status}"}}' in service.client.get("/metrics").text
+    )
+
+
 def test_paths_that_clients_make_up_do_not_multiply_metrics(service: Service) -> None:
     for index in range(5):
         service.client.get(f"/made/up/{index}")
