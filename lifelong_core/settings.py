@@ -4,9 +4,9 @@ Sources, strongest first: environment variables `LIFELONG_*` (nested: `LIFELONG_
 the file `lifelong.toml` in the working directory (or the file that `LIFELONG_CONFIG` names), the defaults.
 """
 
-import difflib
 import ipaddress
 import os
+import re
 import tomllib
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ from pydantic_settings import (
 )
 
 from lifelong_core.errors import ConfigurationError
+from lifelong_core.validation_errors import as_input_error, suggest
 
 Positive = Annotated[int, Field(gt=0)]
 EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
@@ -292,15 +293,15 @@ class Settings(BaseSettings):
                 f"the file is not valid TOML: {error}.", field=named or "lifelong.toml"
             ) from error
         except SettingsError as error:
+            named = re.search(r'field "(\w+)"', str(error))
             raise ConfigurationError(
-                f"{error}.", mend="Lists and tables are given as JSON in an environment variable."
+                "this is not JSON.",
+                field=f"LIFELONG_{named[1].upper()}" if named else None,
+                mend="Lists and tables are given as JSON in an environment variable.",
             ) from error
         except ValidationError as error:
-            first = error.errors()[0]
-            name = "__".join(str(part) for part in first["loc"])
-            raise ConfigurationError(
-                f"{first['msg']} (got {first['input']!r}).", field=f"LIFELONG_{name.upper()}"
-            ) from error
+            wrong = as_input_error(error, cls)
+            raise ConfigurationError(wrong.message, field=_source_of(wrong.field), mend=wrong.mend) from error
 
     @property
     def resolved_database_url(self) -> str:
@@ -344,11 +345,22 @@ class Settings(BaseSettings):
         return timedelta(seconds=self.window_seconds)
 
 
+def _source_of(field: str | None) -> str:
+    """The variable, or the file and the key in it, that gives a field of the settings; a nested field has dots."""
+    path = (field or "").split(".")
+    given = {name.upper(): name for name in os.environ}
+    for depth in range(len(path), 0, -1):
+        variable = given.get(f"LIFELONG_{'__'.join(path[:depth])}".upper())
+        if variable is not None:  # a part of the path that the name of the variable lacks is inside its JSON
+            return ": ".join((variable, *(".".join(path[depth:]),) * (depth < len(path))))
+    file = os.environ.get("LIFELONG_CONFIG", "lifelong.toml")
+    return f"{file}: {field}"
+
+
 def _refuse_unknown_variables(settings: type[BaseSettings]) -> None:
     known = {f"LIFELONG_{name.upper()}" for name in settings.model_fields} | OTHER_VARIABLES
     for variable in os.environ:
         name = variable.upper().split("__", 1)[0]
         if name.startswith("LIFELONG_") and name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            mend = f"Did you mean {close[0]}?" if close else "List them all with `lifelong settings`."
+            mend = suggest(name, sorted(known)) or "List them all with `lifelong settings`."
             raise ConfigurationError("there is no such setting.", field=variable, mend=mend)

@@ -39,8 +39,6 @@ def add(
     calibration: Path | None,
 ) -> None:
     """Add the next version of model NAME; with --calibration it is served at once."""
-    from pydantic import ValidationError
-
     from lifelong_core.deploy import LabeledLogits
     from lifelong_core.errors import InvalidInputError
     from lifelong_core.store import describe_serving, register_calibration
@@ -51,14 +49,7 @@ def add(
         raise InvalidInputError("give either the graph or --external.", field="--onnx")
     document = None
     if onnx is not None:
-        try:
-            document = (
-                Preprocessing.model_validate_json(preprocessing.read_bytes())
-                if preprocessing
-                else Preprocessing()
-            )
-        except ValidationError as error:
-            raise InvalidInputError(str(error), field="--preprocessing") from error
+        document = _read_preprocessing(preprocessing) if preprocessing else Preprocessing()
     labelled = LabeledLogits.from_bytes(calibration.read_bytes()) if calibration else None
     with open_store() as store:
         if onnx is not None and document is not None:
@@ -76,6 +67,18 @@ def add(
             head = register_calibration(store, model.reference, labelled, actor=actor())
             click.echo(f"Fitted head {head.version} on {labelled.samples} calibration cases.")
         click.echo(describe_serving(store, model.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))
+
+
+def _read_preprocessing(file: Path) -> "Preprocessing":
+    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.store.preprocessing import Preprocessing
+    from lifelong_core.validation_errors import read_json
+
+    try:
+        return read_json(Preprocessing, file.read_bytes())
+    except InvalidInputError as error:
+        error.field = f"{file}: {error.field}"
+        raise
 
 
 def _check_graph(graph: Path, preprocessing: "Preprocessing", *, classes: int) -> None:

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from lifelong_core.design.fingerprint import ProblemFingerprint
-from lifelong_core.design.input_errors import shown
 from lifelong_core.design.method_schema import Question
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.validation_errors import shown
 
 YES_NO: Mapping[str, bool] = MappingProxyType(
     {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}

@@ -1,6 +1,5 @@
 """The problem fingerprint: what has been answered about a classification problem."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeAlias, cast
@@ -12,6 +11,7 @@ from lifelong_core.arrays import LARGEST_NUMBER, PREVALENCE_TOLERANCE
 from lifelong_core.design.conditions import Answers
 from lifelong_core.design.frozen import FrozenDocument
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.validation_errors import suggest
 
 SCHEMA_VERSION = 1
 
@@ -202,9 +202,7 @@ def field_of(item: str) -> str:
     """
     if item in ITEMS:
         return ITEMS[item]
-    named = {name.casefold(): name for name in ITEMS}
-    close = difflib.get_close_matches(item[:80].casefold(), named, n=1)
-    mend = f"Did you mean {named[close[0]]}?" if close else "Items are named like FP2.6 or decision_rule."
+    mend = suggest(item, list(ITEMS)) or "Items are named like FP2.6 or decision_rule."
     raise InvalidInputError(f"there is no item {item[:80]!r}.", field=item[:80] or "item", mend=mend)
 
 

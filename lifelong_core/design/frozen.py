@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from lifelong_core.design.input_errors import as_input_error
+from lifelong_core.validation_errors import as_input_error, read_json
 
 
 class Frozen(BaseModel):
@@ -34,7 +34,7 @@ class FrozenDocument(Frozen):
         try:
             return cls.model_validate(document)
         except ValidationError as error:
-            raise as_input_error(error) from error
+            raise as_input_error(error, cls) from error
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -43,7 +43,4 @@ class FrozenDocument(Frozen):
         Raises:
             InvalidInputError: not JSON, or a field is missing, unknown or has an illegal value.
         """
-        try:
-            return cls.model_validate_json(text)
-        except ValidationError as error:
-            raise as_input_error(error) from error
+        return read_json(cls, text)

@@ -9,7 +9,6 @@ from lifelong_core.design.class_places import moved_answers
 from lifelong_core.design.contradictions import Contradiction, contradictions
 from lifelong_core.design.fingerprint import MOST_CLASSES, Name, ProblemFingerprint, by_field
 from lifelong_core.design.frozen import FrozenDocument
-from lifelong_core.design.input_errors import shown
 from lifelong_core.design.loading import the_method
 from lifelong_core.design.method_schema import Mend, Question
 from lifelong_core.design.progress import Progress, progress_of
@@ -17,6 +16,7 @@ from lifelong_core.design.proposals import Proposal, proposed_costs
 from lifelong_core.design.recommendation import GuideOutcome, Recommendation
 from lifelong_core.design.recommending import checked_choices, forbidden_choices, next_questions, recommend
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.validation_errors import shown
 
 SCHEMA_VERSION = 1
 

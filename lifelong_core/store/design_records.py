@@ -207,10 +207,10 @@ class JobsState:
 def _thresholds_in(text: str) -> "tuple[AcceptanceThreshold, ...]":
     from pydantic import TypeAdapter, ValidationError
 
-    from lifelong_core.design.input_errors import as_input_error
     from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+    from lifelong_core.validation_errors import as_input_error
 
     try:
         return TypeAdapter(tuple[AcceptanceThreshold, ...]).validate_json(text)
     except ValidationError as error:
-        raise as_input_error(error) from error
+        raise as_input_error(error, AcceptanceThreshold) from error

@@ -3,17 +3,18 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from pydantic_core import from_json
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_service.errors import sentence
+from lifelong_core.validation_errors import read_json
 
 Document = TypeVar("Document", bound=BaseModel)
 
 NUL = "a text holds the character U+0000, which no database keeps"
+SEE_OPENAPI = "See /openapi.json for what is expected."
 _ESCAPED_NUL = b"\\u0000"
 
 
@@ -81,17 +82,18 @@ def parsed(body: bytes, document: type[Document]) -> Document:
         InvalidInputError: it is not JSON, or does not fit; the message names the first field at fault.
     """
     try:
-        found = document.model_validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidInputError(
-            sentence(first["msg"]),
-            field=".".join(str(part) for part in first["loc"]) or "body",
-            mend="See /openapi.json for what is expected.",
-        ) from error
+        found = read_json(document, body, is_request=True)
+    except InvalidInputError as error:
+        raise body_error(error) from error
     if (field := field_with_nul(body)) is not None:
         raise InvalidInputError(f"{NUL}.", field=field, mend="Send it without.")
     return found
+
+
+def body_error(error: InvalidInputError) -> InvalidInputError:
+    """An error about a document, as one about the body of a request."""
+    field = "body" if error.field in (None, "document") else error.field
+    return InvalidInputError(error.message, field=field, mend=error.mend or SEE_OPENAPI)
 
 
 def field_with_nul(body: bytes) -> str | None:

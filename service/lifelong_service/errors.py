@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,6 +23,8 @@ from lifelong_core.errors import (
     UnavailableError,
     UnsupportedMediaTypeError,
 )
+from lifelong_core.validation_errors import describe_problems
+from lifelong_service.bodies import body_error
 
 logger = logging.getLogger(__name__)
 
@@ -83,17 +86,19 @@ async def on_lifelong_error(_: Request, error: Exception) -> Response:
     return error_response(_as(error, LifelongError))
 
 
-async def on_validation_error(_: Request, error: Exception) -> Response:
-    """Answers FastAPI's findings about parameters and JSON bodies: the first one, by its path."""
-    first: dict[str, Any] = dict(_as(error, RequestValidationError).errors()[0])
-    where = [str(part) for part in first["loc"]]
-    if where and where[0] in ("body", "query", "path", "header") and first["type"] != "json_invalid":
-        where = where[1:]
-    if first["type"] == "json_invalid":
-        field, message = "body", f"expected JSON: {sentence(first['ctx']['error'])}"
-    else:
-        field, message = ".".join(where) or "body", sentence(first["msg"])
-    return _response(422, InvalidInputError.code, message, field, "See /openapi.json for what is expected.")
+async def on_validation_error(request: Request, error: Exception) -> Response:
+    """Answers FastAPI's findings about parameters and JSON bodies."""
+    invalid = _as(error, RequestValidationError)
+    problems = [problem | {"loc": _inside(problem)} for problem in invalid.errors()]
+    route = request.scope.get("route")
+    body = route.body_field if isinstance(route, APIRoute) else None
+    found = describe_problems(problems, None if body is None else body.field_info.annotation, is_request=True)
+    return error_response(body_error(found))
+
+
+def _inside(problem: dict[str, Any]) -> tuple[int | str, ...]:
+    """The location of a problem in its body, or the name of its parameter."""
+    return () if problem["type"] == "json_invalid" else tuple(problem["loc"][1:])
 
 
 async def on_http_error(_: Request, error: Exception) -> Response:

@@ -372,3 +372,11 @@ def test_help_answers_within_half_a_second():
 def test_help_names_every_command(run):
     listed = run("--help")
     assert [name for name in cli.commands if name not in listed] == []
+
+
+def test_a_wrong_preprocessing_document_is_told_in_plain_words(run, tmp_path):
+    file = tmp_path / "preprocessing.json"
+    file.write_text('{"colour": "rbg", "reszie": {"height": 3}}')
+    told = r"reszie: there is no such field \(and 1 more problem\)\. Did you mean resize\?"
+    with pytest.raises(LifelongError, match=told):
+        run("models", "add", "net", "--task", "t", "--onnx", str(file), "--preprocessing", str(file))

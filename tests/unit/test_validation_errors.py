@@ -2,12 +2,16 @@
 
 import copy
 import functools
+import json
+from typing import Literal
 
 import pytest
+from pydantic import BaseModel, ConfigDict, StrictInt, StrictStr
 
 from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.fingerprint import FIELDS
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.validation_errors import read_json
 from tests.unit.design.test_next_questions import SCREENING
 
 JARGON = ("Input should", "valid tuple", "valid integer", "Value error", "ctx", "input_type")
@@ -81,7 +85,7 @@ def test_it_says_what_was_expected_what_came_and_what_would_do(item, value, mess
         ([], 'document: expected names with their values, got []. For example {"number_of_classes": 2}.'),
         (
             {"surprise": 1},
-            "surprise: there is no such field, or it was given already under another name. Check the spelling.",
+            "surprise: there is no such field. Check the spelling.",
         ),
         ({"schema_version": 2}, "schema_version: expected 1, got 2."),
     ],
@@ -130,3 +134,66 @@ def test_damage_anywhere_in_a_recommendation_is_placed():
         for error in complaint(functools.partial(Recommendation.from_document, damaged)):
             assert error.field.split(".")[0] == path[0]
             assert not [word for word in JARGON if word in str(error)], str(error)
+
+
+class Inner(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    height: int = 1
+    mode: Literal["exact", "shortest_edge"] = "exact"
+
+
+class Outer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    task: str
+    resize: Inner | None = None
+    rows: list[Inner] = []
+    by_name: dict[str, Inner] = {}
+    label: StrictInt | StrictStr = 0
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({}, "task: it is missing."),
+        (
+            {"taks": "skin"},
+            "taks: there is no such field (and 1 more problem). Did you mean task?",
+        ),
+        (
+            {"task": "a", "resize": {"hieght": 1}},
+            "resize.hieght: there is no such field. Did you mean height?",
+        ),
+        (
+            {"task": "a", "by_name": {"b": {"mdoe": 1}}},
+            "by_name.b.mdoe: there is no such field. Did you mean mode?",
+        ),
+        (
+            {"task": "a", "rows": [{}, {"zzz": 1}]},
+            "rows.1.zzz: there is no such field. Known fields: height, mode.",
+        ),
+        (
+            {"task": "a", "resize": {"mode": "exakt"}},
+            "resize.mode: expected 'exact' or 'shortest_edge', got 'exakt'. Did you mean exact?",
+        ),
+        (
+            {"task": "a", "rows": [{"height": "x"}, {"height": []}]},
+            "rows.0.height: expected a whole number, got 'x' (and 1 more problem). For example 3.",
+        ),
+        (
+            {"task": "a", "label": 1.5},
+            'label: expected a whole number or a text, got 1.5. For example 3 or "patient".',
+        ),
+    ],
+)
+def test_the_most_telling_problem_is_described(document, message):
+    with pytest.raises(InvalidInputError) as caught:
+        read_json(Outer, json.dumps(document))
+    assert str(caught.value) == message
+
+
+def test_a_long_value_is_cut():
+    with pytest.raises(InvalidInputError) as caught:
+        read_json(Outer, json.dumps({"task": "a", "resize": ["x" * 1_000_000] * 10}))
+    assert len(str(caught.value)) < 300
