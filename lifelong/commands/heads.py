@@ -234,6 +234,19 @@ def approve(cycle: "UUID") -> None:
     click.echo(f"Published head {approved.published_version} in {approved.environment}.")
 
 
+@heads.command()
+@click.argument("cycle", type=click.UUID)
+@click.option("--reason", required=True, help="For whoever reads the history, 200 characters at most.")
+def reject(cycle: "UUID", reason: str) -> None:
+    """Decline the head that CYCLE proposed.
+
+    While the present head stays active, no cycle proposes a head for practically the same prevalences again.
+    """
+    with open_store() as store:
+        rejected = store.cycles.reject(cycle, reason=reason, actor=actor())
+    click.echo(f"Rejected: head {rejected.head_version} stays active in {rejected.environment}.")
+
+
 def _proposal(
     cycle: "Cycle", head: "PostProcessingHead", replaced: "HeadRecord", reference: str
 ) -> dict[str, Any]:

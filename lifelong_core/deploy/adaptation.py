@@ -66,7 +66,8 @@ def adapt(
        present one than `policy.maximum_step`.
     4. Refuse if more has changed than the prevalence.
     5. Swap if, with probability 3/4, the gain in expected cost exceeds `policy.minimum_gain` times the largest
-       difference that a decision can make, and neither a pin nor the cool-down forbids it.
+       difference that a decision can make, and no pin, rejected proposal for the same prevalence or cool-down
+       forbids it.
 
     Args:
         calibration: labelled logits of the model, or a quantifier fitted on them.
@@ -76,7 +77,8 @@ def adapt(
         policy: when to swap.
         new_buckets: what has come in since the last cycle, each sample in exactly one bucket of one cycle.
         evidence: `report.evidence` of the last cycle; it starts anew if head, quantifier or policy have changed.
-        context: circumstances that are no data: time since the last swap, a pin, the other environments' estimates.
+        context: circumstances that are no data: time since the last swap, a pin, rejected proposals, the other
+            environments' estimates.
         groups: shape (N,), of the window; samples of one group may depend on each other. A summary has its own.
         method: the quantifier that is fitted where labelled logits are given; one of QUANTIFIERS.
         rng: seed, kept for the replay. The present steps draw nothing.
@@ -220,6 +222,10 @@ def _decide(report: AdaptationReport, refitted: _Refitted) -> AdaptationReport:
     report = _because(report, reasons.enough_gain(gain, threshold))
     if context.pinned:
         return _end(report, "keep", Reason("head_pinned", "A person has pinned the head."))
+    used = report.pooled or report.prevalence
+    if used is not None and context.is_rejected(used):
+        text = "A person rejected a proposal for this prevalence: its intervals overlap the present ones."
+        return _end(report, "keep", Reason("proposal_rejected", text))
     passed = context.seconds_since_swap
     if passed is not None and passed < policy.cool_down_seconds:
         return _end(report, "keep", reasons.cooling_down(passed, policy.cool_down_seconds))

@@ -31,6 +31,8 @@ class AdaptationContext(ArrayValue):
     """shape (C,), what the head before the present one assumed; None: there was none"""
     others: tuple[PrevalenceEstimate, ...] = ()
     """the newest estimates of the model's other environments"""
+    rejected: tuple[PrevalenceEstimate, ...] = ()
+    """estimates of the proposals that a person rejected since the present head came in force"""
 
     def __post_init__(self) -> None:
         """Check and freeze the values.
@@ -50,6 +52,14 @@ class AdaptationContext(ArrayValue):
             previous = np.array(self.previous_prevalence, dtype=np.float64)
             object.__setattr__(self, "previous_prevalence", frozen(previous))
         object.__setattr__(self, "others", tuple(self.others))
+        object.__setattr__(self, "rejected", tuple(self.rejected))
+
+    def is_rejected(self, estimate: PrevalenceEstimate) -> bool:
+        """Whether a rejected estimate says practically the same: the intervals overlap in every class."""
+        return any(
+            bool(np.all((estimate.low <= other.high) & (other.low <= estimate.high)))
+            for other in self.rejected
+        )
 
     def to_document(self) -> dict[str, Any]:
         """The context as JSON values; every number survives the round trip exactly."""
@@ -60,6 +70,7 @@ class AdaptationContext(ArrayValue):
             "pinned": self.pinned,
             "previous_prevalence": None if previous is None else previous.tolist(),
             "others": [other.to_document() for other in self.others],
+            "rejected": [other.to_document() for other in self.rejected],
         }
 
     @classmethod
@@ -69,10 +80,14 @@ class AdaptationContext(ArrayValue):
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value.
         """
-        found = take_fields(document, 1, required=tuple(item.name for item in fields(cls)))
-        if not isinstance(found["others"], list):
-            raise InvalidInputError("expected a list of estimates.", field="others")
-        found["others"] = tuple(
-            PrevalenceEstimate.from_document(item) for item in cast("list[Any]", found["others"])
-        )
+        required = tuple(item.name for item in fields(cls) if item.name != "rejected")
+        found = take_fields(document, 1, required=required, optional=("rejected",))
+        for name in ("others", "rejected"):
+            # Documents of older versions have no rejected estimates.
+            estimates = found.get(name, [])
+            if not isinstance(estimates, list):
+                raise InvalidInputError("expected a list of estimates.", field=name)
+            found[name] = tuple(
+                PrevalenceEstimate.from_document(item) for item in cast("list[Any]", estimates)
+            )
         return cls(**found)

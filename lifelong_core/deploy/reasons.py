@@ -33,6 +33,7 @@ ReasonCode: TypeAlias = Literal[
     "gain_too_small",
     "gain_sufficient",
     "head_pinned",
+    "proposal_rejected",
     "cooling_down",
 ]
 

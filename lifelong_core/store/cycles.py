@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -17,9 +18,9 @@ from lifelong_core.store.heads import publish_head, subject_of
 from lifelong_core.store.leases import Lease, hold
 from lifelong_core.store.models import model_with_id
 from lifelong_core.store.pins import refuse_pinned
-from lifelong_core.store.records import Cycle, Model
+from lifelong_core.store.records import Cycle, Model, Rejection, check_reason
 from lifelong_core.store.registry import bump_revision, changing_registry
-from lifelong_core.store.rows import cycle_of, cycle_row
+from lifelong_core.store.rows import REJECTION_COLUMNS, cycle_of, cycle_row, now
 
 _cycles = tables.cycles
 _OLDEST_FIRST = _cycles.c.horizon, _cycles.c.due_at, _cycles.c.id
@@ -28,7 +29,7 @@ _NEWEST_FIRST = [column.desc() for column in _OLDEST_FIRST]
 
 
 class Cycles:
-    """Finishes, approves and lists cycles."""
+    """Finishes, approves, rejects and lists cycles."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -96,20 +97,15 @@ class Cycles:
 
         Raises:
             NotFoundError: there is no such cycle.
-            ConflictError: it proposed none, the proposal was approved before, a newer cycle has judged the place, its
-                judged head serves no more, or it is pinned by now; nothing is written.
+            ConflictError: it proposed none, the proposal was approved or rejected before, a newer cycle has judged the
+                place, its judged head serves no more, or it is pinned by now; nothing is written.
         """
         with changing_registry(self._database) as connection:
             cycle = _cycle(connection, cycle_id)
             model = model_with_id(connection, cycle.model_id)
-            if cycle.proposal is None:
-                raise ConflictError(
-                    f"the cycle proposed no head: it ended in {cycle.outcome}, and only swaps in mode propose wait"
-                    " for approval.",
-                    field="cycle",
-                )
+            proposal = _proposed(cycle)
             _refuse_closed(connection, model, cycle)
-            approved = _published(connection, model, cycle, cycle.proposal, actor=actor)
+            approved = _published(connection, model, cycle, proposal, actor=actor)
             connection.execute(
                 sa.update(_cycles)
                 .where(_cycles.c.id == cycle_id)
@@ -119,6 +115,50 @@ class Cycles:
             subject = subject_of(model, cycle.environment)
             write_audit(connection, actor=actor, action="cycles.approve", subject=subject, details=details)
             return approved
+
+    def reject(self, cycle_id: UUID, *, reason: str, actor: str) -> Cycle:
+        """Close a proposal that `approve` would publish now.
+
+        While the head that it would have replaced stays in force, no cycle proposes or publishes a head for an
+        estimate whose intervals overlap the rejected ones.
+
+        Args:
+            cycle_id: of the cycle that proposed.
+            reason: for the people who read the history, 1 to 200 printable characters.
+            actor: who rejects it.
+
+        Returns:
+            The cycle with its rejection.
+
+        Raises:
+            NotFoundError: there is no such cycle.
+            InvalidInputError: the reason is empty, too long or cannot be printed.
+            ConflictError: it proposed none, or the proposal is not open any more; nothing is written.
+        """
+        check_reason(reason, mend="Say in a few words why this head must not come in force.")
+        # As when one is approved: of those who answer a proposal at once, one does.
+        with changing_registry(self._database) as connection:
+            cycle = _cycle(connection, cycle_id)
+            model = model_with_id(connection, cycle.model_id)
+            _proposed(cycle)
+            _refuse_closed(connection, model, cycle)
+            rejection = Rejection(reason, now(), actor)
+            values = dict(zip(REJECTION_COLUMNS, vars(rejection).values(), strict=True))
+            connection.execute(sa.update(_cycles).where(_cycles.c.id == cycle_id).values(values))
+            details = {"cycle": str(cycle_id), "reason": reason}
+            subject = subject_of(model, cycle.environment)
+            write_audit(connection, actor=actor, action="cycles.reject", subject=subject, details=details)
+            return replace(cycle, rejection=rejection)
+
+    def rejected(self, model_id: int, environment: str, *, head_version: int, since: datetime) -> list[Cycle]:
+        """The cycles whose proposals were rejected since then, of one place and against one head, newest first."""
+        chosen = sa.select(_cycles.c.id).where(
+            *_at(model_id, environment),
+            _cycles.c.head_version == head_version,
+            _cycles.c.rejected_at >= since,
+        )
+        with self._database.read() as connection:
+            return _read(connection, chosen)
 
     def proposals(self, model_id: int | None = None, environment: str | None = None) -> list[Cycle]:
         """The cycles whose proposals `approve` would publish now, newest first."""
@@ -174,11 +214,28 @@ def _refuse_repetition(connection: sa.Connection, model: Model, cycle: Cycle) ->
         )
 
 
+def _proposed(cycle: Cycle) -> PostProcessingHead:
+    if cycle.proposal is None:
+        raise ConflictError(
+            f"the cycle proposed no head: it ended in {cycle.outcome}, and only swaps in mode propose wait"
+            " for approval.",
+            field="cycle",
+        )
+    return cycle.proposal
+
+
 def _refuse_closed(connection: sa.Connection, model: Model, cycle: Cycle) -> None:
     """Keep a proposal from being approved that was answered, or that does not fit what is in force by now."""
     if cycle.published_version is not None:
         raise ConflictError(
             f"the proposal was approved already: it is head {cycle.published_version}.", field="cycle"
+        )
+    if cycle.rejection is not None:
+        at = cycle.rejection.rejected_at.isoformat(timespec="seconds")
+        raise ConflictError(
+            f"the proposal was rejected by {cycle.rejection.rejected_by} at {at}: {cycle.rejection.reason!r}.",
+            field="cycle",
+            mend="If you want that head all the same, publish its document: `lifelong cycles show` prints it.",
         )
     newer = sa.select(_cycles.c.id).where(
         _cycles.c.model_id == cycle.model_id,

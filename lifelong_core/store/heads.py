@@ -13,7 +13,7 @@ from lifelong_core.store.environments import ensure_environment, expect_environm
 from lifelong_core.store.head_fit import check_calibration, check_digest, check_fit
 from lifelong_core.store.head_rows import DamagedHeadError, read_heads
 from lifelong_core.store.models import model_referenced
-from lifelong_core.store.records import Activation, HeadPin, HeadRecord, Model
+from lifelong_core.store.records import Activation, HeadPin, HeadRecord, Model, check_reason
 from lifelong_core.store.registry import changing_registry
 from lifelong_core.store.rows import head_of, now
 from lifelong_core.store.tasks import task_with_id
@@ -147,7 +147,7 @@ class Heads:
             InvalidInputError: the reason is empty, too long or cannot be printed, or a name is not legal.
             ConflictError: it is pinned already, no head is in force, or another one than the caller saw.
         """
-        pins.check_reason(reason)
+        check_reason(reason, mend="Say in a few words why the head is held.")
         with changing_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             if environment is not None:

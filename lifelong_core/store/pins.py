@@ -2,28 +2,12 @@
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, InvalidInputError
+from lifelong_core.errors import ConflictError
 from lifelong_core.store import activations, tables
 from lifelong_core.store.records import HeadPin, Model
 from lifelong_core.store.rows import environment_key, now, pin_of
 
-LONGEST_REASON = 200
-
 _pins = tables.head_pins
-
-
-def check_reason(reason: str) -> None:
-    """Make sure that a reason says something.
-
-    Raises:
-        InvalidInputError: it is empty, too long or cannot be printed.
-    """
-    if not reason.strip() or len(reason) > LONGEST_REASON or not reason.isprintable():
-        raise InvalidInputError(
-            f"expected 1 to {LONGEST_REASON} printable characters.",
-            field="reason",
-            mend="Say in a few words why the head is held.",
-        )
 
 
 def add(

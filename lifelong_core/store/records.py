@@ -19,6 +19,7 @@ from lifelong_core.store.preprocessing import Preprocessing
 
 NAME_PATTERN = r"[a-z0-9][a-z0-9._-]{0,63}"
 DEFAULT_ENVIRONMENT = "default"
+LONGEST_REASON = 200
 
 ModelKind: TypeAlias = Literal["onnx", "external"]
 Outcome: TypeAlias = Literal["keep", "swap", "refuse"]
@@ -35,6 +36,19 @@ def check_name(value: str, *, field: str) -> str:
             f"{value[:80]!r} is not a legal name." if value else "the name is empty.",
             field=field,
             mend="Use 1 to 64 lower-case letters, digits, '.', '_' or '-', starting with a letter or digit.",
+        )
+    return value
+
+
+def check_reason(value: str, *, mend: str) -> str:
+    """A reason that a person gives for a decision, 1 to 200 printable characters.
+
+    Raises:
+        InvalidInputError: it is empty, too long or cannot be printed.
+    """
+    if not value.strip() or len(value) > LONGEST_REASON or not value.isprintable():
+        raise InvalidInputError(
+            f"expected 1 to {LONGEST_REASON} printable characters.", field="reason", mend=mend
         )
     return value
 
@@ -317,6 +331,15 @@ class LabelledPredictions(ArrayValue):
 
 
 @dataclass(frozen=True)
+class Rejection:
+    """A person declined the head that a cycle proposed."""
+
+    reason: str
+    rejected_at: datetime
+    rejected_by: str
+
+
+@dataclass(frozen=True)
 class Cycle:
     """One pass of the workflow over one window. `report` is the AdaptationReport as a JSON document."""
 
@@ -336,6 +359,15 @@ class Cycle:
     """the head that the cycle published, by itself or when a person approved it; None unless outcome is swap"""
     proposal: PostProcessingHead | None = None
     """the head that the cycle proposed to publish; None if it published, or wanted, none"""
+    rejection: Rejection | None = None
+    """who declined the proposal, when and why; None: nobody did"""
+
+    @property
+    def effect(self) -> str:
+        """The outcome in words that say what happened: "swap" only where a head was published."""
+        if self.outcome != "swap" or self.published_version is not None:
+            return self.outcome
+        return "would swap" if self.proposal is None else "proposes a swap"
 
 
 @dataclass(frozen=True)

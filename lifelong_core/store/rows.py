@@ -24,6 +24,7 @@ from lifelong_core.store.records import (
     HeadRecord,
     Model,
     Prediction,
+    Rejection,
     Scope,
     Task,
     Token,
@@ -31,6 +32,7 @@ from lifelong_core.store.records import (
 )
 from lifelong_core.store.tables import DEFAULT_HEAD
 
+REJECTION_COLUMNS = "rejection_reason", "rejected_at", "rejected_by"
 Row: TypeAlias = Any
 """A row of a result: its attributes are the columns of the query."""
 
@@ -149,16 +151,19 @@ def prediction_of(row: Row) -> Prediction:
 
 
 def cycle_of(row: sa.RowMapping) -> Cycle:
-    """A row of `cycles`, whose columns carry the names of the fields."""
+    """A row of `cycles`, whose columns carry the names of the fields, but for those of the rejection."""
     values: dict[str, Any] = dict(row)
+    reason, at, by = (values.pop(name) for name in REJECTION_COLUMNS)
     if values["proposal"] is not None:
         values["proposal"] = PostProcessingHead.from_json(values["proposal"])
-    return Cycle(**values)
+    return Cycle(**values, rejection=None if reason is None else Rejection(reason, at, by))
 
 
 def cycle_row(cycle: Cycle) -> dict[str, Any]:
-    """What `cycle_of` reads."""
-    return {**vars(cycle), "proposal": None if cycle.proposal is None else cycle.proposal.to_json()}
+    """What `cycle_of` reads, of a cycle whose proposal nobody has rejected."""
+    values = {**vars(cycle), "proposal": None if cycle.proposal is None else cycle.proposal.to_json()}
+    del values["rejection"]
+    return values
 
 
 def token_of(row: Row) -> Token:

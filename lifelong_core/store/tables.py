@@ -191,6 +191,10 @@ cycles = sa.Table(
     sa.Column("published_version", sa.Integer),
     # The head that waits, or waited, for a person's approval; text, like that of `heads`.
     sa.Column("proposal", sa.Text),
+    # All three, or none, are null: nobody has declined the proposal.
+    sa.Column("rejection_reason", sa.String(200)),
+    sa.Column("rejected_at", Moment),
+    sa.Column("rejected_by", sa.String(128)),
     # A cycle that is due runs once, however many monitors try.
     sa.UniqueConstraint("model_id", "environment", "due_at"),
     sa.Index("ix_cycles_horizon", "model_id", "environment", "horizon"),

@@ -8,7 +8,7 @@ from lifelong_core.arrays import Floats
 from lifelong_core.deploy import AdaptationContext, AdaptationReport, PrevalenceEstimate
 from lifelong_core.store import Store
 from lifelong_core.store.head_rows import DamagedHeadError
-from lifelong_core.store.records import Activation, Model
+from lifelong_core.store.records import Activation, Cycle, Model
 from lifelong_monitor.reports import readable_report_of
 
 
@@ -79,6 +79,10 @@ def context_of(
         at: the time of the cycle.
         others_since: the other environments count with sound cycles due since then; None: they do not count.
     """
+    rejected: Sequence[Cycle] = ()
+    if served:
+        since, version = served[-1].since, served[-1].head_version
+        rejected = store.cycles.rejected(model.id, environment, head_version=version, since=since)
     if len(served) < 2:
         seconds, previous = None, None
     else:
@@ -89,7 +93,17 @@ def context_of(
         pinned=pinned,
         previous_prevalence=previous,
         others=() if others_since is None else _others(store, model, environment, others_since),
+        rejected=tuple(_estimates_of(rejected)),
     )
+
+
+def _estimates_of(cycles: Sequence[Cycle]) -> Iterator[PrevalenceEstimate]:
+    """What each cycle wanted a head for."""
+    for cycle in cycles:
+        report = readable_report_of(cycle)
+        used = None if report is None else report.pooled or report.prevalence
+        if used is not None:
+            yield used
 
 
 def _assumed_by(store: Store, model: Model, version: int) -> Floats | None:

@@ -10,6 +10,7 @@ from lifelong_core.store.records import (
     HeadRecord,
     Model,
     Registry,
+    Rejection,
     ServingWorker,
     Task,
     Token,
@@ -122,9 +123,19 @@ def cycle_document(cycle: Cycle, models: dict[int, Model]) -> dict[str, Any]:
         "head_version": cycle.head_version,
         "published_version": cycle.published_version,
         "proposal": cycle.proposal.to_document() if cycle.proposal else None,
+        "rejection": rejection_document(cycle.rejection) if cycle.rejection else None,
         "window_samples": cycle.window_samples,
         "horizon": cycle.horizon,
         "report": cycle.report,
+    }
+
+
+def rejection_document(rejection: Rejection) -> dict[str, Any]:
+    """Who declined a proposal, when and why."""
+    return {
+        "reason": rejection.reason,
+        "rejected_at": rejection.rejected_at.isoformat(),
+        "rejected_by": rejection.rejected_by,
     }
 
 

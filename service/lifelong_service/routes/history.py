@@ -4,6 +4,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 
 from lifelong_core.store.records import Scope
@@ -13,6 +14,14 @@ from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 router = APIRouter(route_class=GuardedRoute, tags=["history"])
+
+
+class Rejected(BaseModel):
+    """Why a proposed head must not come in force, 1 to 200 printable characters."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: str
 
 
 @router.get("/v1/admin/environments")
@@ -44,6 +53,14 @@ def list_cycles(
     return {"cycles": [cycle_document(cycle, models) for cycle in cycles]}
 
 
+@router.get("/v1/admin/cycles/{cycle}")
+@access(Scope.READ)
+def show_cycle(request: Request, cycle: UUID) -> dict[str, Any]:
+    """One cycle with its whole report."""
+    store = worker_of(request).store
+    return cycle_document(store.cycles.get(cycle), {item.id: item for item in store.models.list()})
+
+
 @router.post("/v1/admin/cycles/{cycle}/approve")
 @access(Scope.OPERATE)
 def approve_cycle(request: Request, cycle: UUID) -> dict[str, Any]:
@@ -51,6 +68,15 @@ def approve_cycle(request: Request, cycle: UUID) -> dict[str, Any]:
     store = worker_of(request).store
     approved = store.cycles.approve(cycle, actor=actor_of(request))
     return cycle_document(approved, {item.id: item for item in store.models.list()})
+
+
+@router.post("/v1/admin/cycles/{cycle}/reject")
+@access(Scope.OPERATE)
+def reject_cycle(request: Request, cycle: UUID, rejected: Rejected) -> dict[str, Any]:
+    """Close what a cycle proposed; while the present head stays, no cycle proposes practically the same again."""
+    store = worker_of(request).store
+    closed = store.cycles.reject(cycle, reason=rejected.reason, actor=actor_of(request))
+    return cycle_document(closed, {item.id: item for item in store.models.list()})
 
 
 @router.get("/v1/admin/audit")

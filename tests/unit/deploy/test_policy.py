@@ -109,7 +109,11 @@ def estimate():
 
 def test_a_context_survives_json_exactly():
     context = AdaptationContext(
-        0.1 + 0.2, pinned=True, previous_prevalence=[1 / 3, 2 / 3], others=(estimate(),)
+        0.1 + 0.2,
+        pinned=True,
+        previous_prevalence=[1 / 3, 2 / 3],
+        others=(estimate(),),
+        rejected=(estimate(),),
     )
     again = AdaptationContext.from_document(json.loads(json.dumps(context.to_document())))
     assert again == context

@@ -181,6 +181,40 @@ def test_a_proposal_is_published_by_a_person_only(store: Store, settings: Settin
     assert replay(store, approved.id) == report_of(approved)
 
 
+@pytest.mark.parametrize("mode", ["propose", "auto", "shadow"])
+def test_what_a_person_rejected_is_not_wanted_again_while_the_head_stays(
+    store: Store, settings: Settings, model: Model, mode: str
+) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=2))
+    proposed = run(store, settings, model, mode="propose").last
+    assert proposed is not None
+    store.cycles.reject(proposed.id, reason="the scanner is being tested", actor="ann")
+    predict(store, model, "clinic", draw(SHIFTED, 300, seed=3))
+    result = run(store, settings, model, DUE + MINUTE, mode=mode)
+    assert (result.outcome, codes(result)[-1]) == ("keep", "proposal_rejected")
+    assert store.cycles.proposals() == []
+    assert result.last is not None
+    assert replay(store, result.last.id) == report_of(result.last)
+    # With another head in force it is another question.
+    head = store.heads.get(model.reference, 1).head
+    store.heads.publish(model.reference, head, environment="clinic", actor="ann")
+    predict(store, model, "clinic", draw(SHIFTED, 300, seed=4))
+    assert run(store, settings, model, DUE + 2 * MINUTE, mode=mode).outcome == "swap"
+
+
+def test_another_shift_than_the_rejected_one_is_proposed(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=2))
+    proposed = run(store, settings, model, mode="propose").last
+    assert proposed is not None
+    store.cycles.reject(proposed.id, reason="the scanner is being tested", actor="ann")
+    predict(store, model, "clinic", draw(SHIFTED[::-1], 3000, seed=3))
+    result = run(store, settings, model, DUE + MINUTE, mode="propose")
+    assert result.outcome == "swap"
+    assert store.cycles.proposals() == [result.last]
+
+
 def test_in_shadow_mode_nothing_waits_and_nothing_changes(
     store: Store, settings: Settings, model: Model
 ) -> None:

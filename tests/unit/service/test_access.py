@@ -31,6 +31,7 @@ SCOPES = {
     ("POST", "/v1/admin/models/{reference}/heads/pin"): "operate",
     ("POST", "/v1/admin/models/{reference}/heads/unpin"): "operate",
     ("POST", "/v1/admin/cycles/{cycle}/approve"): "operate",
+    ("POST", "/v1/admin/cycles/{cycle}/reject"): "operate",
     ("POST", "/v1/admin/interviews"): "operate",
     ("POST", "/v1/admin/interviews/{interview}/answers"): "operate",
     ("POST", "/v1/admin/interviews/{interview}/choices"): "operate",

@@ -139,8 +139,43 @@ def test_what_overtook_a_proposal_is_said(service: Service) -> None:
     assert len(service.client.get(HEADS).json()["heads"]) == 1
 
 
-def test_only_existing_cycles_can_be_approved(service: Service) -> None:
-    unknown = service.client.post(f"/v1/admin/cycles/{new_prediction_id()}/approve")
+def test_a_proposal_is_rejected_with_a_reason(service: Service) -> None:
+    client, proposed = service.client, propose(service)
+    path = f"/v1/admin/cycles/{proposed.id}"
+    for body, field in (({}, "reason"), ({"reason": ""}, "reason"), ({"reason": "no", "why": "x"}, "why")):
+        refused = client.post(f"{path}/reject", json=body)
+        assert (refused.status_code, refused.json()["error"]["field"]) == (422, field)
+    rejected = client.post(f"{path}/reject", json={"reason": "the scanner is being tested"})
+    assert rejected.status_code == 200
+    assert rejected.json()["rejection"]["reason"] == "the scanner is being tested"
+    assert rejected.json()["rejection"]["rejected_by"] == "admin-token"
+    assert client.get(path).json() == rejected.json()
+    assert client.get("/v1/admin/cycles?open_proposals=true").json()["cycles"] == []
+    for call, body in (("approve", None), ("reject", {"reason": "again"})):
+        refused = client.post(f"{path}/{call}", json=body)
+        assert (refused.status_code, refused.json()["error"]["field"]) == (409, "cycle")
+        assert "rejected by admin-token at 20" in refused.json()["error"]["message"]
+        assert "the scanner is being tested" in refused.json()["error"]["message"]
+    entry = client.get("/v1/admin/audit?limit=1").json()["audit"][0]
+    assert (entry["action"], entry["details"]["reason"]) == ("cycles.reject", "the scanner is being tested")
+
+
+def test_one_cycle_is_shown_as_in_the_list(service: Service) -> None:
+    proposed = propose(service)
+    (listed,) = service.client.get("/v1/admin/cycles").json()["cycles"]
+    shown = service.client.get(f"/v1/admin/cycles/{proposed.id}")
+    assert (shown.status_code, shown.json()) == (200, listed)
+    assert (shown.json()["rejection"], shown.json()["report"]) == (None, proposed.report)
+
+
+@pytest.mark.parametrize(
+    ("method", "call", "body"),
+    [("GET", "", None), ("POST", "/approve", None), ("POST", "/reject", {"reason": "no"})],
+)
+def test_only_cycles_that_exist_are_shown_and_answered(
+    service: Service, method: str, call: str, body: object
+) -> None:
+    unknown = service.client.request(method, f"/v1/admin/cycles/{new_prediction_id()}{call}", json=body)
     assert (unknown.status_code, unknown.json()["error"]["field"]) == (404, "cycle")
-    illegal = service.client.post("/v1/admin/cycles/7/approve")
+    illegal = service.client.request(method, f"/v1/admin/cycles/7{call}", json=body)
     assert (illegal.status_code, illegal.json()["error"]["field"]) == (422, "cycle")

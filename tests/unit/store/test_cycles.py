@@ -190,6 +190,10 @@ def _approve_twice(store: Store, proposed: Cycle, model: Model) -> None:
     store.cycles.approve(proposed.id, actor="ann")
 
 
+def _reject(store: Store, proposed: Cycle, model: Model) -> None:
+    store.cycles.reject(proposed.id, reason="the scanner is being tested", actor="bob")
+
+
 def _judge_again(store: Store, proposed: Cycle, model: Model) -> None:
     newer = cycle(model, due_at=DUE + timedelta(hours=1))
     store.cycles.finish(newer, candidate=None, expected_sequence=None)
@@ -212,6 +216,7 @@ def _pin_there(store: Store, proposed: Cycle, model: Model) -> None:
     ("happens", "why"),
     [
         (_approve_twice, "approved already: it is head 2"),
+        (_reject, r"rejected by bob at 20\d\d-.*: 'the scanner is being tested'"),
         (_judge_again, "newer cycle"),
         (_publish_there, "head 2 of dermatology@1 serves site-a by now, not head 1"),
         (_publish_default, "head 2 of dermatology@1 serves site-a by now, not head 1"),
@@ -226,6 +231,8 @@ def test_a_proposal_that_was_answered_or_overtaken_cannot_be_approved(store: Sto
     assert store.cycles.proposals() == []
     with pytest.raises(ConflictError, match=why):
         store.cycles.approve(proposed.id, actor="ann")
+    with pytest.raises(ConflictError, match=why):
+        store.cycles.reject(proposed.id, reason="too late", actor="ann")
     assert (store.registry(), store.audit.list(), store.cycles.list()) == before
 
 
@@ -238,8 +245,50 @@ def test_a_cycle_without_a_proposal_cannot_be_approved(store: Store, outcome: st
     )
     with pytest.raises(ConflictError, match="proposed no head"):
         store.cycles.approve(recorded.id, actor="ann")
+    with pytest.raises(ConflictError, match="proposed no head"):
+        store.cycles.reject(recorded.id, reason="no", actor="ann")
     with pytest.raises(NotFoundError):
         store.cycles.approve(new_prediction_id(), actor="ann")
+
+
+def test_a_rejected_proposal_says_who_rejected_it_when_and_why(store: Store):
+    model, _ = add_serving_model(store)
+    proposed = propose(store, model)
+    before = datetime.now(UTC)
+    rejected = store.cycles.reject(proposed.id, reason="the scanner is being tested", actor="bob")
+    assert rejected.rejection is not None
+    assert (rejected.rejection.reason, rejected.rejection.rejected_by) == (
+        "the scanner is being tested",
+        "bob",
+    )
+    assert before <= rejected.rejection.rejected_at <= datetime.now(UTC)
+    assert store.cycles.get(proposed.id) == rejected == store.cycles.last(model.id, SITE)
+    assert replace(rejected, rejection=None) == proposed
+    entry = store.audit.list(limit=1)[0]
+    assert (entry.action, entry.actor, entry.subject) == ("cycles.reject", "bob", "dermatology@1/site-a")
+    assert entry.details == {"cycle": str(proposed.id), "reason": "the scanner is being tested"}
+    assert len(store.heads.list("dermatology")) == 1
+
+
+def test_rejections_are_found_by_place_head_and_time(store: Store):
+    model, _ = add_serving_model(store)
+    rejected = store.cycles.reject(propose(store, model).id, reason="no", actor="bob")
+    assert rejected.rejection is not None
+    at = rejected.rejection.rejected_at
+    assert store.cycles.rejected(model.id, SITE, head_version=1, since=at) == [rejected]
+    assert store.cycles.rejected(model.id, SITE, head_version=2, since=at) == []
+    assert store.cycles.rejected(model.id, "site-b", head_version=1, since=at) == []
+    assert store.cycles.rejected(model.id, SITE, head_version=1, since=at + timedelta(microseconds=1)) == []
+
+
+@pytest.mark.parametrize("reason", ["", "  ", "a" * 201, "two\nlines"])
+def test_a_rejection_needs_a_reason(store: Store, reason: str):
+    model, _ = add_serving_model(store)
+    proposed = propose(store, model)
+    with pytest.raises(InvalidInputError) as refused:
+        store.cycles.reject(proposed.id, reason=reason, actor="bob")
+    assert refused.value.field == "reason"
+    assert store.cycles.proposals() == [proposed]
 
 
 def test_of_those_who_approve_at_once_one_publishes(store: Store):
