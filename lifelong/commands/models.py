@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lifelong.commands.common import actor, as_json, open_store, print_rows
+from lifelong.commands.preprocessing import preprocessing as preprocessing_command
 
 if TYPE_CHECKING:
     from lifelong_core.store.preprocessing import Preprocessing
@@ -16,6 +17,9 @@ existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.group(short_help="Models: ONNX graphs, or external ones.")
 def models() -> None:
     """Models of a task: an ONNX graph that is served here, or an external one that sends logits."""
+
+
+models.add_command(preprocessing_command)
 
 
 @models.command()

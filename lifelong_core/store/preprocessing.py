@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 class Resize(BaseModel):
     """Scale the image before the crop.
 
-    `exact` gives (height, width) and may distort; `shortest_edge` keeps the aspect ratio and brings the shorter
-    edge to `height` (then crop).
+    `exact` gives (height, width) and may distort. `shortest_edge` keeps the aspect ratio and brings the shorter edge to
+    `height`, which equals `width`; the longer edge is rounded down. A crop follows.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -21,6 +21,20 @@ class Resize(BaseModel):
     height: int = Field(gt=0, le=8192)
     width: int = Field(gt=0, le=8192)
     interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bilinear"
+
+    @model_validator(mode="after")
+    def _has_one_shortest_edge(self) -> Self:
+        if self.mode == "shortest_edge" and self.height != self.width:
+            raise ValueError(
+                "height and width must be equal in mode shortest_edge: both are the shorter edge"
+            )
+        return self
+
+    def can_leave(self, height: int, width: int) -> bool:
+        """Whether some image is at least (height, width) pixels large after this step."""
+        if self.mode == "shortest_edge":
+            return min(height, width) <= self.height
+        return height <= self.height and width <= self.width
 
 
 class CentreCrop(BaseModel):
@@ -57,12 +71,7 @@ class Preprocessing(BaseModel):
             if len(getattr(self, name)) != self.channels:
                 raise ValueError(f"{name} needs {self.channels} value(s), one per channel of {self.colour}")
         crop, resize = self.centre_crop, self.resize
-        if (
-            crop
-            and resize
-            and resize.mode == "exact"
-            and (crop.height > resize.height or crop.width > resize.width)
-        ):
+        if crop and resize and not resize.can_leave(crop.height, crop.width):
             raise ValueError("centre_crop is larger than what resize leaves")
         if min(self.standard_deviation) <= 0:
             raise ValueError("standard_deviation must be positive")

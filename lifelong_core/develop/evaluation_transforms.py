@@ -1,0 +1,199 @@
+"""Evaluation transforms of timm and torchvision as preprocessing documents of this product.
+
+Sources: `timm.data.transforms_factory.transforms_imagenet_eval` (timm 1.0) and
+`torchvision.transforms._presets.ImageClassification` (torchvision 0.28).
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Annotated, Any, cast
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lifelong_core.develop.torchvision_operators import declare_missing_operators
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.validation_errors import suggest
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STANDARD_DEVIATION = (0.229, 0.224, 0.225)
+
+_COLOURS = {1: "grey", 3: "rgb"}
+_INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
+
+Document = dict[str, Any]
+"""A preprocessing document as plain JSON values; `Preprocessing` validates it."""
+
+
+class TimmDataConfig(BaseModel):
+    """What `timm.data.resolve_data_config` returns; the defaults are timm's.
+
+    The same fields stand in `pretrained_cfg` of a model's `config.json`, among others that do not concern images.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    input_size: tuple[int, Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] = (3, 224, 224)
+    interpolation: str = "bicubic"
+    mean: tuple[float, ...] = IMAGENET_MEAN
+    std: tuple[float, ...] = IMAGENET_STANDARD_DEVIATION
+    crop_pct: float = Field(default=0.875, gt=0)
+    crop_mode: str = "center"
+
+
+def timm_data_config(name: str, *, size: int | None = None, test_size: bool = False) -> TimmDataConfig:
+    """The data config of one of timm's models, without its weights; nothing is downloaded.
+
+    Args:
+        name: architecture, or architecture and tag: `resnet34`, `resnet34.a1_in1k`.
+        size: edge of the model's input in pixels; None: the one of the config.
+        test_size: take the input size and crop for testing where the config has them.
+
+    Raises:
+        InvalidInputError: timm has no such model.
+        ImportError: timm is not installed.
+    """
+    declare_missing_operators()
+    import timm
+
+    try:
+        config = timm.get_pretrained_cfg(name)
+    except RuntimeError:  # the architecture exists, the tag does not
+        config = None
+    if config is None:
+        raise _unknown("timm", name, [*timm.list_models(), *timm.list_pretrained()])
+    resolve: Any = import_module("timm.data").resolve_data_config
+    resolved = resolve(
+        {"input_size": (3, size, size)} if size else {},
+        pretrained_cfg=config.to_dict(),
+        use_test_size=test_size,
+    )
+    return TimmDataConfig.model_validate(resolved)
+
+
+def read_timm_data_config(document: Mapping[str, Any]) -> TimmDataConfig:
+    """The data config in a JSON object: one that `resolve_data_config` made, or a model's `config.json`.
+
+    Raises:
+        pydantic.ValidationError: a field is unknown or has a wrong value.
+    """
+    nested = document.get("pretrained_cfg")
+    if isinstance(nested, Mapping):
+        fields = cast(Mapping[str, Any], nested)
+        known = {name: fields[name] for name in TimmDataConfig.model_fields if fields.get(name) is not None}
+        return TimmDataConfig.model_validate(known)
+    return TimmDataConfig.model_validate(document)
+
+
+def describe_timm_transform(config: TimmDataConfig) -> Document:
+    """The preprocessing document of timm's `create_transform(**config, is_training=False)`.
+
+    Raises:
+        InvalidInputError: the transform does something that preprocessing cannot, such as padding.
+    """
+    channels, height, width = config.input_size
+    if channels not in _COLOURS:
+        raise _unsupported("input_size", f"{channels} channels", "1 (grey) or 3 (rgb)")
+    if config.crop_pct > 1:
+        raise _unsupported("crop_pct", f"{config.crop_pct}, which pads the image", "at most 1")
+    scaled_height, scaled_width = (math.floor(edge / config.crop_pct) for edge in (height, width))
+    match config.crop_mode:
+        case "squash":
+            mode = "exact"
+        case "center" if scaled_height == scaled_width:
+            mode = "shortest_edge"
+        case "center":
+            raise _unsupported(
+                "input_size",
+                f"{height} x {width} with crop_mode center, which scales by a rule of its own",
+                "a square size, or crop_mode squash",
+            )
+        case "border":
+            raise _unsupported(
+                "crop_mode",
+                "border, which pads the image, and preprocessing has no padding",
+                "center or squash",
+            )
+        case _:
+            raise _unsupported("crop_mode", config.crop_mode, "center or squash")
+    if not len(config.mean) == len(config.std) == channels:
+        raise _unsupported(
+            "mean", f"{len(config.mean)} values of mean and {len(config.std)} of std", f"{channels} of each"
+        )
+    return _document(
+        colour=_COLOURS[channels],
+        resize=(mode, scaled_height, scaled_width),
+        crop=(height, width),
+        interpolation=config.interpolation,
+        mean=config.mean,
+        standard_deviation=config.std,
+    )
+
+
+def describe_torchvision_transform(name: str) -> Document:
+    """The preprocessing document of torchvision's evaluation transform; nothing is downloaded.
+
+    Args:
+        name: classifier (`resnet34`, with its default weights) or weights (`ResNet34_Weights.IMAGENET1K_V1`).
+
+    Raises:
+        InvalidInputError: torchvision has no such classifier or weights.
+        ImportError: torchvision is not installed.
+    """
+    declare_missing_operators()
+    models: Any = import_module("torchvision.models")
+    known: dict[str, Any] = {}
+    for model in models.list_models(module=models):
+        weights = models.get_model_weights(model)
+        known[model] = weights["DEFAULT"]
+        known.update({str(entry): entry for entry in weights})
+    if name not in known:
+        raise _unknown("torchvision", name, known)
+    transform = known[name].transforms()
+    (resize,), (crop,) = transform.resize_size, transform.crop_size
+    return _document(
+        colour="rgb",
+        resize=("shortest_edge", resize, resize),
+        crop=(crop, crop),
+        interpolation=transform.interpolation.value,
+        mean=transform.mean,
+        standard_deviation=transform.std,
+    )
+
+
+def _document(
+    *,
+    colour: str,
+    resize: tuple[str, int, int],
+    crop: tuple[int, int],
+    interpolation: str,
+    mean: Iterable[float],
+    standard_deviation: Iterable[float],
+) -> Document:
+    if interpolation not in _INTERPOLATIONS:
+        raise _unsupported("interpolation", interpolation, f"one of {', '.join(_INTERPOLATIONS)}")
+    mode, height, width = resize
+    document: Document = {
+        "colour": colour,
+        "resize": {"mode": mode, "height": height, "width": width, "interpolation": interpolation},
+        "mean": list(mean),
+        "standard_deviation": list(standard_deviation),
+    }
+    if mode == "shortest_edge" or (height, width) != crop:
+        document["centre_crop"] = {"height": crop[0], "width": crop[1]}
+    return document
+
+
+def _unsupported(field: str, found: str, expected: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"preprocessing cannot represent {found}; expected {expected}.",
+        field=field,
+        mend="Evaluate the model with such a transform and give that one.",
+    )
+
+
+def _unknown(library: str, name: str, known: Iterable[str]) -> InvalidInputError:
+    return InvalidInputError(
+        f"{library} has no model {name!r}.",
+        mend=suggest(name, list(known)) or f"Look at the models that {library} lists.",
+    )

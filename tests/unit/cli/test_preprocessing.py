@@ -1,0 +1,90 @@
+"""`lifelong models preprocessing` as a user types it."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lifelong_core.errors import LifelongError
+from lifelong_core.store.preprocessing import Preprocessing
+
+Run = Callable[..., str]
+COMMAND = ("models", "preprocessing")
+
+
+def test_document_of_a_timm_model(installed: Run) -> None:
+    document = json.loads(installed(*COMMAND, "timm/resnet34"))
+    assert document == {
+        "colour": "rgb",
+        "resize": {"mode": "shortest_edge", "height": 235, "width": 235, "interpolation": "bicubic"},
+        "centre_crop": {"height": 224, "width": 224},
+        "mean": [0.485, 0.456, 0.406],
+        "standard_deviation": [0.229, 0.224, 0.225],
+        "layout": "NCHW",
+    }
+
+
+def test_written_to_a_file_it_reads_back(installed: Run, tmp_path: Path) -> None:
+    file = tmp_path / "preprocessing.json"
+    printed = installed(*COMMAND, "torchvision/resnet34")
+    assert installed(*COMMAND, "torchvision/resnet34", "--output", str(file)) == ""
+    assert file.read_text() == printed
+    assert Preprocessing.model_validate_json(printed).resize.height == 256
+
+
+def test_size_of_the_input(installed: Run) -> None:
+    assert json.loads(installed(*COMMAND, "timm/resnet34", "--size", "512"))["centre_crop"]["height"] == 512
+    assert json.loads(installed(*COMMAND, "timm/resnet34", "--test-size"))["centre_crop"]["height"] == 288
+
+
+@pytest.mark.parametrize("option", [("--size", "512"), ("--test-size",)])
+def test_size_is_for_timm_alone(installed: Run, option: tuple[str, ...]) -> None:
+    with pytest.raises(LifelongError, match="only timm/NAME") as caught:
+        installed(*COMMAND, "torchvision/resnet34", *option)
+    assert caught.value.field == option[0]
+
+
+def test_document_of_a_data_config(installed: Run, tmp_path: Path) -> None:
+    file = tmp_path / "data_config.json"
+    file.write_text(json.dumps({"input_size": [3, 96, 96], "crop_mode": "squash", "crop_pct": 1.0}))
+    document = json.loads(installed(*COMMAND, str(file)))
+    assert document["resize"]["mode"] == "exact"
+    assert "centre_crop" not in document
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "not JSON"),
+        ("[1]", "no JSON object"),
+        ('{"crop_mod": "squash"}', "crop_mod: .*Did you mean crop_mode"),
+        ('{"crop_pct": "high"}', "crop_pct: expected a number"),
+        ('{"crop_mode": "border"}', "crop_mode: .*pads the image"),
+    ],
+)
+def test_a_file_that_is_no_data_config(installed: Run, tmp_path: Path, content: str, message: str) -> None:
+    file = tmp_path / "data_config.json"
+    file.write_text(content)
+    with pytest.raises(LifelongError) as caught:
+        installed(*COMMAND, str(file))
+    assert re.search(message, str(caught.value))
+
+
+@pytest.mark.parametrize("source", ["resnet34", "timm", "timm/", "keras/resnet50"])
+def test_a_source_that_is_nothing(installed: Run, source: str) -> None:
+    with pytest.raises(LifelongError, match="there is no file") as caught:
+        installed(*COMMAND, source)
+    assert "timm/NAME" in str(caught.value.mend)
+
+
+@pytest.mark.parametrize("library", ["timm", "torchvision"])
+def test_without_the_extra_it_says_what_to_install(
+    installed: Run, monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)  # an import of it fails
+    with pytest.raises(LifelongError, match=f"{library} is not installed") as caught:
+        installed(*COMMAND, f"{library}/resnet34")
+    assert "lifelong[develop]" in str(caught.value.mend)

@@ -1,0 +1,59 @@
+"""torchvision imports beside every build of torch; each case needs a fresh process."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DECLARE = "from lifelong_core.develop.torchvision_operators import declare_missing_operators as declare\n"
+
+COMPLETE = """
+import torch
+library = torch.library.Library("torchvision", "DEF")
+for name in ("nms", "qnms"):
+    library.define(name + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+"""
+"""Gives torch the operators that a complete torchvision brings along."""
+
+BROKEN = """
+import torch
+raise RuntimeError({message!r})
+"""
+
+
+def run(code: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    head = f"import sys\nsys.path.insert(0, {str(path)!r})\n" if path else ""
+    return subprocess.run([sys.executable, "-c", head + code], capture_output=True, text=True, check=False)
+
+
+def test_timm_is_importable_after_it() -> None:
+    done = run(DECLARE + "declare()\nimport timm, torchvision\nprint(torchvision.__version__)")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("0.")
+
+
+def test_a_second_call_declares_nothing() -> None:
+    done = run(DECLARE + "declare()\nprint(declare())")
+    assert done.stdout.strip() == "False", done.stderr
+
+
+def test_nothing_is_declared_where_the_operators_are_there() -> None:
+    done = run(COMPLETE + DECLARE + "print(declare())\nimport timm")
+    assert done.stdout.strip() == "False", done.stderr
+
+
+def test_declared_where_torchvision_lacks_its_operators() -> None:
+    plain = run("import torchvision")
+    if plain.returncode == 0:
+        pytest.skip("this torchvision brings its operators along")
+    assert "operator torchvision::nms does not exist" in plain.stderr
+    assert run(DECLARE + "print(declare())").stdout.strip() == "True"
+
+
+@pytest.mark.parametrize("message", ["no kernel image is available", "operator torchvision::roi_align"])
+def test_other_failures_of_torchvision_are_not_hidden(tmp_path: Path, message: str) -> None:
+    (tmp_path / "torchvision.py").write_text(BROKEN.format(message=message))
+    done = run(DECLARE + "declare()", tmp_path)
+    assert done.returncode != 0
+    assert f"RuntimeError: {message}" in done.stderr
