@@ -51,6 +51,7 @@ for command in (
     export.export,
     groups.erase,
     groups.rotate_group_key,
+    groups.forget_group_keys,
     settings.settings,
 ):
     cli.add_command(command)

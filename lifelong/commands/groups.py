@@ -26,12 +26,13 @@ def erase(group: str, *, dry_run: bool, yes: bool) -> None:
     again.
     """
     from lifelong_core.settings import Settings
-    from lifelong_core.store.privacy import group_hashes, load_group_keys
+    from lifelong_core.store.privacy import group_hashes
 
     if group == "-":
         group = sys.stdin.readline().rstrip("\r\n")
-    hashes = group_hashes(load_group_keys(Settings.load().resolved_group_key_file), group)
     with open_store() as store:
+        path = Settings.load().resolved_group_key_file
+        hashes = group_hashes(store.group_keys.erasing_keys(path, actor=actor()), group)
         if dry_run or not yes:
             click.echo(f"There are {_named(store.erasure.count(hashes))} of this group.")
         if dry_run:
@@ -43,18 +44,46 @@ def erase(group: str, *, dry_run: bool, yes: bool) -> None:
 
 @click.command("rotate-group-key", short_help="Make a new key for the hashes of groups.")
 def rotate_group_key() -> None:
-    """Put a new key in front of the others in the key file; then restart all services.
+    """Put a new key in front of the others in the key file; then copy the file to all other hosts.
 
     Predictions of one patient before and after count as those of two. The old keys stay in the file: without them, what
     was logged before can no longer be erased.
     """
     from lifelong_core.settings import Settings
-    from lifelong_core.store.privacy import rotate_group_key as rotate
 
     path = Settings.load().resolved_group_key_file
-    keys = rotate(path)
-    click.echo(f"{path} holds {keys} keys now; new predictions use the first one.")
-    click.echo("Copy the file to all machines of this installation, then restart their services.")
+    with open_store() as store:
+        file = store.group_keys.rotate(path, actor=actor())
+    click.echo(f"{path} holds {len(file.keys)} keys now; new predictions use the first one.")
+    click.echo(
+        "Copy the file to all other machines of this installation; their services take it over by themselves."
+    )
+
+
+@click.command("forget-group-keys", short_help="Forget keys of the group hash that are lost.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def forget_group_keys(*, yes: bool) -> None:
+    """Forget the keys that the key file of this host lacks: lost, or deleted because nothing is left under them.
+
+    What was logged under a forgotten key can no longer be erased by its group. If every key is lost, a new one is made,
+    or the one in the file of this host becomes that of the installation.
+    """
+    from lifelong_core.settings import Settings
+    from lifelong_core.store.group_keys import short_digest
+
+    path = Settings.load().resolved_group_key_file
+    with open_store() as store:
+        lost = store.group_keys.forgettable(path)
+        if not lost:
+            click.echo(f"Nothing to do: {path} holds all keys of this installation.")
+            return
+        known = len(store.group_keys.known())
+        named = ", ".join(map(short_digest, lost))
+        click.echo(f"{path} lacks {len(lost)} of {known} keys: {named}.")
+        if not yes:
+            click.confirm("Forget them? What was logged under them can no longer be erased", abort=True)
+        file = store.group_keys.forget(path, lost, actor=actor())
+    click.echo(f"Forgotten. {path} holds {len(file.keys)} keys; copy it to all other machines.")
 
 
 def _named(erased: "Erased") -> str:

@@ -1,36 +1,72 @@
 """`lifelong init` and `lifelong upgrade`: prepare the database, the group key and the first token."""
 
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
 from lifelong.commands.common import actor
+from lifelong_core.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from lifelong_core.settings import Settings
+    from lifelong_core.store import Store
+    from lifelong_core.store.group_keys import KeyFile
 
 
 @click.command(short_help="Prepare database, keys and the first token.")
-def init() -> None:
+@click.option(
+    "--group-key",
+    "source",
+    metavar="FILE",
+    help="On a further host: a copy of the group.key of the first one, to install here; - reads standard input.",
+)
+def init(source: str | None) -> None:
     """Prepare database, artifacts and group key, and print the first admin token (once).
 
     Safe to repeat: an existing installation is left as it is, and no second token is made.
+
+    On a further host of an installation (the same LIFELONG_DATABASE_URL and LIFELONG_ARTIFACTS_URL) it says what this
+    host still lacks, and ends with status 1 until nothing is missing.
     """
     from lifelong_core.settings import Settings
-    from lifelong_core.store import Scope, Store, load_group_key
+    from lifelong_core.store import Scope, Store
     from lifelong_core.store.files import make_data_folder
 
     settings = Settings.load()
     make_data_folder(settings.data_directory)
     Store.migrate(settings.resolved_database_url)
-    load_group_key(settings.resolved_group_key_file, create=True)
     with Store.open(
         settings.resolved_database_url, settings.resolved_artifacts_url, durability=settings.log_durability
     ) as store:
+        problems = [
+            problem
+            for problem in (_prepare_group_key(store, settings, source), _missing_artifacts(store, settings))
+            if problem is not None
+        ]
         if store.tokens.list():
-            click.echo(
-                f"{settings.data_directory} is ready; its tokens stay as they are (`lifelong tokens list`)."
-            )
-            return
-        _, secret = store.tokens.create("first-admin", {Scope.ADMIN}, actor=actor())
-    click.echo(f"Ready: {settings.data_directory.resolve()}", err=True)
-    click.echo("The first admin token; it is shown only now, keep it safe:", err=True)
-    click.echo(secret)
+            secret = None
+            click.echo(_already_there(store), err=bool(problems))
+        else:
+            _, secret = store.tokens.create("first-admin", {Scope.ADMIN}, actor=actor())
+    for problem in problems:
+        click.secho(f"Error: {problem}", fg="red", err=True)
+    if store.database.is_postgresql and not settings.artifacts_url:
+        click.echo(
+            f"Note: artifacts are in {settings.resolved_artifacts_url}, on this host alone. For further hosts,"
+            " name storage that all reach in LIFELONG_ARTIFACTS_URL.",
+            err=True,
+        )
+    if problems and secret is None:
+        click.echo("This host is not ready yet: mend that, then run `lifelong init` again.", err=True)
+    else:
+        click.echo(f"Ready: {settings.data_directory.resolve()}", err=True)
+    if secret is not None:
+        click.echo("The first admin token; it is shown only now, keep it safe:", err=True)
+        click.echo(secret)
+    if problems:
+        sys.exit(1)
 
 
 @click.command(short_help="Bring the database to this version's schema.")
@@ -38,11 +74,67 @@ def upgrade() -> None:
     """Bring the database to the schema of this version (stop service and monitor first)."""
     from lifelong_core.settings import Settings
     from lifelong_core.store import Store
+    from lifelong_core.store.group_keys import KeyFile
 
-    migration = Store.migrate(Settings.load().resolved_database_url)
+    settings = Settings.load()
+    migration = Store.migrate(settings.resolved_database_url)
     if migration.before == migration.after:
         click.echo(f"Nothing to do: the database has the schema of this version, {migration.after}.")
     elif migration.before is None:
         click.echo(f"The database was empty; it has the schema {migration.after} now.")
     else:
         click.echo(f"Upgraded the database from schema {migration.before} to {migration.after}.")
+    if settings.resolved_group_key_file.exists():
+        # The group key of this host becomes that of an installation whose database knows none yet.
+        file = KeyFile.load(settings.resolved_group_key_file)
+        with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
+            store.group_keys.confirm(file, actor=actor())
+
+
+def _prepare_group_key(store: "Store", settings: "Settings", source: str | None) -> str | None:
+    """Make, install or compare the key file; what is wrong with it, or None."""
+    from lifelong_core.store.group_keys import check_complete
+
+    path = settings.resolved_group_key_file
+    try:
+        if source is not None:
+            file = store.group_keys.install(path, _read_key_file(source), actor=actor())
+            click.echo(f"Installed {path}; it holds {len(file.keys)} keys.", err=True)
+        else:
+            file = store.group_keys.create(path, actor=actor())
+        check_complete(file, store.group_keys.known())
+    except ConfigurationError as error:
+        return str(error)
+    return None
+
+
+def _read_key_file(source: str) -> "KeyFile":
+    from lifelong_core.store.group_keys import KeyFile
+
+    if source != "-":
+        return KeyFile.load(Path(source))
+    from lifelong_core.store.privacy import parse_group_keys
+
+    name = Path("standard input")
+    return KeyFile(name, parse_group_keys(name, sys.stdin.read()))
+
+
+def _missing_artifacts(store: "Store", settings: "Settings") -> str | None:
+    """What models need and LIFELONG_ARTIFACTS_URL lacks, in words; None if nothing."""
+    named = store.named_artifacts()
+    missing = [name for digest, name in named.items() if not store.artifacts.has(digest)]
+    if not missing:
+        return None
+    return (
+        f"{len(missing)} of {len(named)} artifacts are not in {settings.resolved_artifacts_url}, the first is"
+        f" {missing[0]}. Set LIFELONG_ARTIFACTS_URL to the same storage as on the host that added them"
+        " (a folder there must be shared, or use object storage)."
+    )
+
+
+def _already_there(store: "Store") -> str:
+    tasks, models, tokens = len(store.tasks.list()), len(store.models.list()), len(store.tokens.list())
+    return (
+        f"The database is in use already ({tasks} tasks, {models} models, {tokens} tokens); its tokens stay as they are"
+        " (`lifelong tokens list`)."
+    )

@@ -12,7 +12,7 @@ from lifelong.demo.images import CLASS_NAMES, COSTS, Split, as_png, degrade
 from lifelong.demo.processes import free_ports
 from lifelong.demo.training import MEAN, STANDARD_DEVIATION
 from lifelong_core.settings import Settings
-from lifelong_core.store import Scope, Store, load_group_key
+from lifelong_core.store import Scope, Store
 from lifelong_core.store.preprocessing import Preprocessing
 
 TASK, MODEL = "triage", "digits-cnn"
@@ -76,10 +76,10 @@ def install(directory: Path) -> Installation:
     )
     settings.data_directory.mkdir(parents=True)
     Store.migrate(settings.resolved_database_url)
-    load_group_key(settings.resolved_group_key_file, create=True)
     with Store.open(
         settings.resolved_database_url, settings.resolved_artifacts_url, durability=settings.log_durability
     ) as store:
+        store.group_keys.create(settings.resolved_group_key_file, actor=ACTOR)
         _, token = store.tokens.create("demo", {Scope.ADMIN}, actor=ACTOR)
     return Installation(directory, settings, token)
 

@@ -5,18 +5,13 @@ from collections.abc import Iterator
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.errors import LifelongError
-from lifelong_core.store.privacy import load_group_keys
+from lifelong_core.store.group_keys import KeyFile, check_complete, hashing_key, missing_file, short_digest
 
 
 def artifacts(installation: Installation) -> Iterator[Finding]:
     """Graphs and calibration sets are there and whole."""
     store = installation.store
-    wanted: dict[str, str] = {}
-    for model in store.models.list():
-        if model.artifact is not None:
-            wanted[model.artifact] = f"the graph of {model.reference}"
-        for one in store.calibration_sets.list(model.reference):
-            wanted[one.digest] = f"calibration set {one.id} of {model.reference}"
+    wanted = store.named_artifacts()
     for digest, name in wanted.items():
         try:
             store.artifacts.get(digest)
@@ -56,13 +51,20 @@ def recommendations(installation: Installation) -> Iterator[Finding]:
 
 
 def group_key(installation: Installation) -> Iterator[Finding]:
-    """It is there, and nobody else reads it."""
+    """It is there, it is the one that the database knows, and nobody else reads it."""
     path = installation.settings.resolved_group_key_file
-    keys = load_group_keys(path)
+    known = installation.store.group_keys.known()
+    if known and not path.exists():
+        raise missing_file(path, known)
+    file = KeyFile.load(path)
+    known = (*file.unknown_newer(known), *known)  # the service records these when it starts
+    hashing_key(file, known)
+    check_complete(file, known)
     others = stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
     if others:
         yield warning(
             f"others than its owner may use {path}: with the key, groups can be guessed by trying.",
             f"chmod 600 {path}",
         )
-    yield ok(f"{len(keys)} in {path}; the first one is used." if len(keys) > 1 else f"in {path}.")
+    older = f", and {len(file.keys) - 1} older" if len(file.keys) > 1 else ""
+    yield ok(f"{short_digest(file.digests[0])}{older} in {path}.")

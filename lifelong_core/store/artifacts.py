@@ -72,6 +72,19 @@ class Artifacts:
         """Whether the bytes are there already; damaged ones are mended by putting them again."""
         return self._files.exists(place) and digest_of(self._files.cat_file(place)) == digest
 
+    def has(self, digest: str) -> bool:
+        """Whether there are bytes under that digest; whether they are whole, `get` finds out.
+
+        Raises:
+            UnavailableError: the storage cannot be read.
+        """
+        try:
+            return bool(self._files.exists(self._place(digest)))
+        except OSError as error:
+            raise UnavailableError(
+                f"the artifact storage {self._root} cannot be read: {error}.", field=_FIELD
+            ) from error
+
     def get(self, digest: str) -> bytes:
         """The bytes of that digest.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lifelong_core.arrays import Integers
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
-from lifelong_core.store.files import make_folder, settle
+from lifelong_core.store.files import make_folder, settle, write_whole
 
 KEY_BYTES = 32
 HASH_BYTES = 16
@@ -72,17 +72,29 @@ def load_group_keys(path: Path) -> tuple[bytes, ...]:
         ConfigurationError: the file is missing, unreadable or does not hold lines of 32 bytes in hexadecimal.
     """
     try:
-        keys = tuple(bytes.fromhex(line) for line in path.read_text(encoding="ascii").splitlines())
+        text = path.read_text(encoding="ascii")
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"the key file {path} does not exist.",
             field=_FIELD,
-            mend="Bring it back from the backup; a new installation makes one with `lifelong init`.",
+            mend="Copy it from another host of this installation, or bring it back from the backup; a new installation"
+            " makes one with `lifelong init`.",
         ) from error
     except (OSError, ValueError) as error:
-        raise ConfigurationError(
-            f"the key file {path} cannot be read: {error}.", field=_FIELD, mend=_RESTORE
-        ) from error
+        raise _not_read(path, error) from error
+    return parse_group_keys(path, text)
+
+
+def parse_group_keys(path: Path, text: str) -> tuple[bytes, ...]:
+    """The keys in the text of a key file, the current one first; `path` names it in errors.
+
+    Raises:
+        ConfigurationError: these are no lines of 32 bytes in hexadecimal.
+    """
+    try:
+        keys = tuple(bytes.fromhex(line) for line in text.splitlines())
+    except ValueError as error:
+        raise _not_read(path, error) from error
     wrong = [len(key) for key in keys if len(key) != KEY_BYTES]
     if wrong or not keys:
         raise ConfigurationError(
@@ -91,6 +103,18 @@ def load_group_keys(path: Path) -> tuple[bytes, ...]:
             mend=_RESTORE,
         )
     return keys
+
+
+def write_group_keys(path: Path, keys: Sequence[bytes]) -> None:
+    """Put a file with these keys, the current one first, in the place of what is there.
+
+    Raises:
+        ConfigurationError: it cannot be written.
+    """
+    try:
+        write_whole(path, _text(keys), mode=0o600)
+    except OSError as error:
+        raise _not_written(path, error) from error
 
 
 def rotate_group_key(path: Path) -> int:
@@ -149,8 +173,16 @@ def _create(path: Path) -> None:
 
 
 def _write(descriptor: int, keys: Sequence[bytes]) -> None:
-    os.write(descriptor, "".join(f"{key.hex()}\n" for key in keys).encode("ascii"))
+    os.write(descriptor, _text(keys))
     os.fsync(descriptor)
+
+
+def _text(keys: Sequence[bytes]) -> bytes:
+    return "".join(f"{key.hex()}\n" for key in keys).encode("ascii")
+
+
+def _not_read(path: Path, error: Exception) -> ConfigurationError:
+    return ConfigurationError(f"the key file {path} cannot be read: {error}.", field=_FIELD, mend=_RESTORE)
 
 
 def _not_written(path: Path, error: OSError) -> ConfigurationError:

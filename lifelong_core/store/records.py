@@ -164,6 +164,8 @@ class Registry:
         default_factory=lambda: MappingProxyType[tuple[int, str | None], str]({})
     )
     """why the head that is in force there cannot be served; if `heads` has one all the same, it is the last good one"""
+    group_keys: tuple[str, ...] = ()
+    """digests of the keys of the group hash, the current one first; empty: none is known"""
 
     def resolve_model(self, reference: str | None, *, field: str = "model") -> Model:
         """The model that a request means: `name@version`, `name`, or None for the only task's promoted model.

@@ -66,7 +66,14 @@ def load_registry(database: Database, known_revision: int | None) -> Registry | 
             pins=MappingProxyType({(pin.model_id, pin.environment): pin for pin in all_pins(connection)}),
             tokens=MappingProxyType(_tokens(connection)),
             damaged=MappingProxyType(damaged),
+            group_keys=known_keys(connection),
         )
+
+
+def known_keys(connection: sa.Connection) -> tuple[str, ...]:
+    """Digests of the keys of the group hash, the current one first."""
+    query = sa.select(tables.group_keys.c.digest).order_by(tables.group_keys.c.position)
+    return tuple(connection.execute(query).scalars())
 
 
 def _revision(connection: sa.Connection) -> int:

@@ -28,6 +28,7 @@ def registry_document(registry: Registry) -> dict[str, Any]:
         "pins": _by_place(registry.pins, _pin_document),
         "tokens": [_token_document(digest, token) for digest, token in registry.tokens.items()],
         "damaged": _by_place(registry.damaged, lambda reason: {"reason": reason}),
+        "group_keys": list(registry.group_keys),
     }
 
 
@@ -49,6 +50,8 @@ def registry_from(document: Mapping[str, Any]) -> Registry:
         pins=_from_places(document["pins"], _pin_from),
         tokens=MappingProxyType(dict(_token_from(item) for item in document["tokens"])),
         damaged=_from_places(document["damaged"], lambda item: str(item["reason"])),
+        # A document of an older version has none.
+        group_keys=tuple(str(digest) for digest in document.get("group_keys", ())),
     )
 
 

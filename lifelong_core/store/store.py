@@ -17,6 +17,7 @@ from lifelong_core.store.engine import WRITER_PATIENCE_SECONDS, Database, Durabi
 from lifelong_core.store.environments import Environments
 from lifelong_core.store.erasure import Erasure
 from lifelong_core.store.exports import Exports
+from lifelong_core.store.group_keys import GroupKeys
 from lifelong_core.store.heads import Heads
 from lifelong_core.store.health import Health
 from lifelong_core.store.interviews import Interviews
@@ -64,6 +65,7 @@ class Store:
         self.interviews = Interviews(database)
         self.recommendations = Recommendations(database)
         self.jobs = Jobs(database, artifacts)
+        self.group_keys = GroupKeys(database)
         self.tokens = Tokens(database)
         self.workers = Workers(database)
         self.audit = AuditLog(database)
@@ -164,6 +166,16 @@ class Store:
             None if nothing has changed since `known_revision`; that takes one cheap query.
         """
         return load_registry(self.database, known_revision)
+
+    def named_artifacts(self) -> dict[str, str]:
+        """The digests of all artifacts that models need, with what each is in words."""
+        named: dict[str, str] = {}
+        for model in self.models.list():
+            if model.artifact is not None:
+                named[model.artifact] = f"the graph of {model.reference}"
+            for one in self.calibration_sets.list(model.reference):
+                named[one.digest] = f"calibration set {one.id} of {model.reference}"
+        return named
 
     def revision(self) -> int:
         """The registry's revision now."""

@@ -325,6 +325,16 @@ erased_groups = sa.Table(
 )
 """What was made of these groups before that time never comes back, not even from the spool of another machine."""
 
+group_keys = sa.Table(
+    "group_keys",
+    metadata,
+    # 0 is the current key, then the older ones.
+    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.UniqueConstraint("digest"),
+)
+"""The keys of the group hash, by digest; the keys themselves are only in the key file of each host."""
+
 tokens = sa.Table(
     "tokens",
     metadata,

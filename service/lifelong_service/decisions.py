@@ -43,7 +43,7 @@ class Decider:
         settings: limits.
         log: where predictions are kept before they are answered.
         snapshot: what is served now; raises UnavailableError before the first.
-        group_key: secret key of the group hash.
+        group_key: secret key of the group hash; raises UnavailableError where this host has not the right one.
     """
 
     def __init__(
@@ -154,6 +154,8 @@ class Decider:
 
     def _prepare(self, work: Work, snapshot: Snapshot) -> None:
         model = work.model
+        # Before anything else: without the key a request with a group is refused.
+        work.group_hashes = self._group_hashes(work.job.groups)
         if isinstance(work.job, LogitsJob):
             work.logits = work.job.logits
         else:
@@ -208,7 +210,6 @@ class Decider:
 
     def _make_entry(self, work: Work) -> None:
         model, head, output = work.model, work.head, work.output
-        hashes = self._group_hashes(work.job.groups)
         work.predictions = tuple(
             Prediction(
                 id=new_prediction_id(),
@@ -219,7 +220,7 @@ class Decider:
                 logits=row,
                 group_hash=hashed,
             )
-            for row, decision, hashed in zip(work.logits, output.decisions, hashes, strict=True)
+            for row, decision, hashed in zip(work.logits, output.decisions, work.group_hashes, strict=True)
         )
         digest = work.job.body_digest() if work.key is not None else b""
         work.entry = LogEntry(work.predictions, work.key, digest)

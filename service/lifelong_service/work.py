@@ -29,6 +29,7 @@ class Work:
     model: Model = field(init=False)
     task: Task = field(init=False)
     head: HeadRecord = field(init=False)
+    group_hashes: Sequence[bytes | None] = field(init=False)
     pixels: NDArray[np.float32] = field(init=False)
     logits: Logits = field(init=False)
     output: HeadOutput = field(init=False)

@@ -12,7 +12,6 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.changes import Changes
-from lifelong_core.store.privacy import load_group_key
 from lifelong_core.store.records import Model, ModelLoad, Registry, Task, Token
 from lifelong_core.store.registry_cache import RegistryCache
 from lifelong_service import metrics
@@ -20,6 +19,7 @@ from lifelong_service.acknowledgement import Acknowledgement
 from lifelong_service.authentication import Authenticator
 from lifelong_service.batching import MicroBatcher
 from lifelong_service.decisions import Decider, Job
+from lifelong_service.group_key import GroupKeyring
 from lifelong_service.inference import Classifier, load_classifier
 from lifelong_service.launch import parent_process
 from lifelong_service.poller import RegistryPoller, describe_damage
@@ -49,7 +49,7 @@ class Worker:
         self.settings = settings
         self._store: Store | None = None
         self._problem = "the database has not been opened yet."
-        self._group_key: bytes | None = None
+        self.group_keyring = GroupKeyring(settings.resolved_group_key_file, self._known_group_keys)
         self._opening = threading.Lock()
         self._changes = Changes()
         self._artifacts: Artifacts | None = None
@@ -75,7 +75,7 @@ class Worker:
                 settings,
                 log=self.log,
                 snapshot=lambda: self.snapshot,
-                group_key=lambda: self.group_key,
+                group_key=self.group_keyring.current,
             ),
             capacity=settings.queue_capacity,
             maximum_samples=settings.maximum_batch_size,
@@ -161,13 +161,6 @@ class Worker:
             self._artifacts = Artifacts(self.settings.resolved_artifacts_url)
         return self._artifacts
 
-    @property
-    def group_key(self) -> bytes:
-        """The secret key of the group hash, made by the first process that needs one."""
-        if self._group_key is None:
-            self._group_key = load_group_key(self.settings.resolved_group_key_file, create=True)
-        return self._group_key
-
     def not_ready(self) -> list[str]:
         """Why this worker cannot answer; empty when it can."""
         reasons: list[str] = []
@@ -189,6 +182,7 @@ class Worker:
             self.log.problem,
             self.log.spool_problem,
             self.poller.problem if self.poller.snapshot is not None else None,
+            self.group_keyring.problem(),
         )
         return list(dict.fromkeys(problem for problem in problems if problem is not None))
 
@@ -230,7 +224,11 @@ class Worker:
             return self._tried[1]
 
     def _fetch(self, known_revision: int | None) -> Registry | None:
-        return self._opened().registry(known_revision)
+        store = self._opened()
+        registry = store.registry(known_revision)
+        if registry is not None and self.group_keyring.confirm(store, registry.group_keys):
+            registry = store.registry()
+        return registry
 
     def _recall(self) -> Registry | None:
         return self._cache.load()
@@ -246,6 +244,10 @@ class Worker:
     def _loads(self) -> Mapping[int, ModelLoad]:
         snapshot = self.poller.snapshot
         return {} if snapshot is None else snapshot.loads()
+
+    def _known_group_keys(self) -> tuple[str, ...] | None:
+        snapshot = self.poller.snapshot
+        return None if snapshot is None else snapshot.registry.group_keys
 
     def _known_tokens(self) -> Mapping[bytes, Token]:
         snapshot = self.poller.snapshot

@@ -33,6 +33,7 @@ def install(folder: Path, database_url: str = "") -> Installation:
     settings = Settings(data_directory=folder / "data", database_url=database_url)
     Store.migrate(settings.resolved_database_url)
     with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
+        store.group_keys.create(settings.resolved_group_key_file, actor="test")
         _, secret = store.tokens.create("admin", [Scope.ADMIN], actor="test")
         store.tasks.add("skin", CLASS_NAMES, COSTS, actor="test")
         grey = Preprocessing.model_validate(

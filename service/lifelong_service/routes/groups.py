@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 
-from lifelong_core.store.privacy import group_hashes, load_group_keys
+from lifelong_core.store.privacy import group_hashes
 from lifelong_core.store.records import Scope
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.parameters import MAXIMUM_GROUP_LENGTH
@@ -28,9 +28,8 @@ def erase_group(request: Request, named: Group) -> dict[str, Any]:
     """Erase the predictions of a group with their labels and request ids, and say how many they were.
 
     It reads the whole log. Where that takes longer than the time limit, the answer is 503, and the work goes on; asked
-    again, it finds what is left.
+    again, it finds what is left. A host without every key of the installation answers 503: it would miss predictions.
     """
-    worker = worker_of(request)
-    # Read anew each time: the key may have been rotated since this worker started.
-    hashes = group_hashes(load_group_keys(worker.settings.resolved_group_key_file), named.group)
-    return vars(worker.store.erasure.erase(hashes, actor=actor_of(request)))
+    worker, actor = worker_of(request), actor_of(request)
+    keys = worker.store.group_keys.erasing_keys(worker.settings.resolved_group_key_file, actor=actor)
+    return vars(worker.store.erasure.erase(group_hashes(keys, named.group), actor=actor))

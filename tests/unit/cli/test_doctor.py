@@ -26,6 +26,7 @@ from lifelong_core.store import (
     Prediction,
     Store,
     identifiers,
+    load_group_key,
     migrating,
     new_prediction_id,
     register_calibration,
@@ -154,7 +155,7 @@ def test_people_get_lines_with_what_to_do(store: Store):
     result = CliRunner().invoke(cli, ["doctor"], catch_exceptions=False)
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
-    assert "ok       audit log: 6 entries without a gap." in lines
+    assert "ok       audit log: 7 entries without a gap." in lines
     index = next(index for index, line in enumerate(lines) if line.startswith("warning  group key: others"))
     assert lines[index + 1].strip() == f"chmod 600 {DATA / 'group.key'}"
 
@@ -254,7 +255,10 @@ def test_a_group_key_that_is_gone_or_read_by_others(store: Store):
     (DATA / "group.key").write_text("abcd")
     expect("group key", "failure", "backup")
     (DATA / "group.key").unlink()
-    expect("group key", "failure", "does not exist", "backup")
+    expect("group key", "failure", "no key file", "LIFELONG_GROUP_KEY_FILE", "backup")
+    # The key of another installation, as a second host makes it by itself.
+    load_group_key(DATA / "group.key", create=True)
+    expect("group key", "failure", "holds another key", "first")
 
 
 @pytest.fixture

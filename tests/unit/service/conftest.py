@@ -73,6 +73,7 @@ def installations(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
         settings = Settings(data_directory=folder)
         Store.migrate(settings.resolved_database_url)
         with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
+            store.group_keys.create(settings.resolved_group_key_file, actor="test")
             if is_registered:
                 register(store)
     return found

@@ -1,0 +1,312 @@
+"""Which keys of the group hash the database knows, and whether the key file of a host fits them.
+
+The database holds digests only. All hosts of one installation use the same key file: with another key, the groups of
+one host match those of no other, and erasing a group finds nothing.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import sqlalchemy as sa
+
+from lifelong_core.errors import ConfigurationError, ConflictError
+from lifelong_core.store import tables
+from lifelong_core.store.audit import write_audit
+from lifelong_core.store.engine import Database
+from lifelong_core.store.privacy import load_group_key, load_group_keys, rotate_group_key, write_group_keys
+from lifelong_core.store.registry import changing_registry, known_keys
+
+_FIELD = "group_key_file"
+_SHOWN = 8
+"""Characters of a digest that messages and the audit log show."""
+
+
+def key_digest(key: bytes) -> str:
+    """The digest (SHA-256, hex) by which the database knows a key.
+
+    A key has 256 random bits, so nobody finds it by trying; the prefix makes this no hash of any group.
+    """
+    return hashlib.sha256(b"lifelong group key\0" + key).hexdigest()
+
+
+def short_digest(digest: str) -> str:
+    """As much of a digest as people need to compare two hosts."""
+    return digest[:_SHOWN]
+
+
+class GroupKeyError(ConfigurationError):
+    """The key file of this host does not fit the database."""
+
+    code = "group_key"
+
+
+@dataclass(frozen=True)
+class KeyFile:
+    """The key file of a host: its path and its keys, the current one first."""
+
+    path: Path
+    keys: tuple[bytes, ...]
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """The file at `path`.
+
+        Raises:
+            ConfigurationError: it is missing, unreadable or damaged.
+        """
+        return cls(path, load_group_keys(path))
+
+    @cached_property
+    def digests(self) -> tuple[str, ...]:
+        """One for each key, in the same order."""
+        return tuple(map(key_digest, self.keys))
+
+    def newest_of(self, known: Sequence[str]) -> bytes | None:
+        """The newest key that the database knows, too; None if it knows none of them."""
+        held = dict(zip(self.digests, self.keys, strict=True))
+        return next((held[digest] for digest in known if digest in held), None)
+
+    def unknown_newer(self, known: Sequence[str]) -> tuple[str, ...]:
+        """Digests that stand before all known ones, when the file holds every known key.
+
+        Such a file is the installation's own, of a rotation that did not reach the database. Where the database knows
+        no key at all (before schema 0005), these are all.
+        """
+        if not set(known) <= set(self.digests):
+            return ()
+        first = next((place for place, digest in enumerate(self.digests) if digest in known), None)
+        return self.digests[:first]
+
+
+def hashing_key(file: KeyFile, known: Sequence[str]) -> bytes:
+    """The key for new hashes: the newest in the file that the database knows.
+
+    On a host whose file is older than the last rotation, that is an old key.
+
+    Raises:
+        GroupKeyError: the database knows no key of the file.
+    """
+    key = file.newest_of(known)
+    if key is not None:
+        return key
+    if known:
+        raise _other_key(file, known)
+    raise GroupKeyError(
+        f"the database has not confirmed the key file {file.path} yet.",
+        field=_FIELD,
+        mend="The service asks for it when the database answers; `lifelong init` on this host does it, too.",
+    )
+
+
+def check_complete(file: KeyFile, known: Sequence[str]) -> None:
+    """See to it that the file holds every key under which groups may be in the log.
+
+    Raises:
+        GroupKeyError: keys are missing; the message says which and how to get them.
+    """
+    missing = [digest for digest in known if digest not in file.digests]
+    if not missing:
+        return
+    if file.newest_of(known) is None:
+        raise _other_key(file, known)
+    if known[0] in missing:
+        raise GroupKeyError(
+            f"the key file {file.path} is older than the installation's: the key was rotated on another host.",
+            field=_FIELD,
+            mend="Copy the key file of that host to this one.",
+        )
+    raise GroupKeyError(
+        f"the key file {file.path} lacks {len(missing)} of {len(known)} keys under which groups were logged.",
+        field=_FIELD,
+        mend="Copy the key file of another host, or bring it back from the backup. If the keys were deleted on purpose"
+        " or are lost, run `lifelong forget-group-keys`.",
+    )
+
+
+class GroupKeys:
+    """Keeps the digests of all keys of the group hash; each change is in the audit log."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def known(self) -> tuple[str, ...]:
+        """The digests that the database knows, the current one first."""
+        with self._database.read() as connection:
+            return known_keys(connection)
+
+    def confirm(self, file: KeyFile, *, actor: str) -> tuple[str, ...]:
+        """Record the newer keys of a file that holds all known ones; any other file changes nothing.
+
+        Of several processes that do this at once on a database without a key, the first decides.
+
+        Returns:
+            The digests that the database knows afterwards.
+        """
+        known = self.known()
+        if not file.unknown_newer(known):
+            return known
+        with changing_registry(self._database) as connection:
+            known = known_keys(connection)
+            newer = file.unknown_newer(known)
+            return _record(connection, (*newer, *known), actor) if newer else known
+
+    def create(self, path: Path, *, actor: str) -> KeyFile:
+        """Make the first key of a fresh installation, or confirm the file that there is.
+
+        Raises:
+            GroupKeyError: the database has a key already, or was set up from another host, and this host has no file.
+            ConfigurationError: the file cannot be read or written.
+        """
+        if not path.exists():
+            with changing_registry(self._database) as connection:
+                # Only here nobody else can make one at the same time.
+                known = known_keys(connection)
+                if known or not _is_fresh(connection):
+                    raise missing_file(path, known)
+                load_group_key(path, create=True)
+                _record(connection, KeyFile.load(path).digests, actor)
+        file = KeyFile.load(path)
+        self.confirm(file, actor=actor)
+        return file
+
+    def install(self, path: Path, source: KeyFile, *, actor: str) -> KeyFile:
+        """Put a copy of another host's key file at `path`.
+
+        Keys that this host had used by itself stay, as old ones: what was logged under them can still be erased.
+
+        Raises:
+            GroupKeyError: the source does not hold every key that the database knows.
+            ConfigurationError: the file cannot be written.
+        """
+        with changing_registry(self._database) as connection:
+            known = known_keys(connection)
+            check_complete(source, known)
+            own = load_group_keys(path) if path.exists() else ()
+            keys = (*source.keys, *(key for key in own if key not in source.keys))
+            write_group_keys(path, keys)
+            file = KeyFile(path, keys)
+            _record(connection, file.digests, actor)
+        return file
+
+    def erasing_keys(self, path: Path, *, actor: str) -> tuple[bytes, ...]:
+        """All keys under which a group may be in the log.
+
+        Raises:
+            GroupKeyError: the file lacks some of them; erasing would miss predictions.
+            ConfigurationError: the file is missing or damaged.
+        """
+        file = KeyFile.load(path)
+        check_complete(file, self.confirm(file, actor=actor))
+        return file.keys
+
+    def rotate(self, path: Path, *, actor: str) -> KeyFile:
+        """Put a new key in front; the old ones stay, for erasing.
+
+        The file is written first, in the transaction that tells the database. If the process dies in between, hashes
+        are still made with the old key, and `confirm` records the new one later.
+
+        Raises:
+            GroupKeyError: the file of this host lacks keys: it must not be the one that others copy.
+            ConfigurationError: the file is missing, damaged or cannot be written.
+            ConflictError: another rotation is going on.
+        """
+        with changing_registry(self._database) as connection:
+            file = KeyFile.load(path)
+            known = known_keys(connection)
+            check_complete(file, known)
+            known = (*file.unknown_newer(known), *known)
+            rotate_group_key(path)
+            file = KeyFile.load(path)
+            _record(connection, (file.digests[0], *known), actor)
+        return file
+
+    def forgettable(self, path: Path) -> tuple[str, ...]:
+        """The known digests whose keys the file at `path` lacks; all, if there is no file."""
+        held = KeyFile.load(path).digests if path.exists() else ()
+        return tuple(digest for digest in self.known() if digest not in held)
+
+    def forget(self, path: Path, digests: Sequence[str], *, actor: str) -> KeyFile:
+        """Forget keys for good: what was logged under them can no longer be erased by its group.
+
+        The keys of the file at `path` are those of the installation from then on; without a file, a new one is made.
+
+        Args:
+            path: of the key file.
+            digests: what `forgettable` gave.
+            actor: who wants it.
+
+        Raises:
+            ConflictError: the keys have changed meanwhile.
+            ConfigurationError: the file is damaged or cannot be written.
+        """
+        with changing_registry(self._database) as connection:
+            load_group_key(path, create=True)
+            file = KeyFile.load(path)
+            known = known_keys(connection)
+            if {one for one in known if one not in file.digests} != set(digests):
+                raise ConflictError("the keys have changed meanwhile.", field=_FIELD, mend="Look again.")
+            write_audit(
+                connection,
+                actor=actor,
+                action="group_keys.forget",
+                subject="group key",
+                details={"keys": list(map(short_digest, digests))},
+            )
+            _record(connection, file.digests, actor)
+        return file
+
+
+def missing_file(path: Path, known: Sequence[str]) -> GroupKeyError:
+    """What to do on a host without a key file, on a database that another host has set up."""
+    what = f"key {short_digest(known[0])}" if known else "a key that only its first host has"
+    mend = _copy_to(path) + " If this is that host, bring the file back from the backup."
+    if not known:
+        mend += " Run `lifelong init` there first, so that the database knows it."
+    return GroupKeyError(
+        f"this database hashes groups with {what}, and this host has no key file {path}.",
+        field=_FIELD,
+        mend=mend,
+    )
+
+
+def _other_key(file: KeyFile, known: Sequence[str]) -> GroupKeyError:
+    return GroupKeyError(
+        f"the key file {file.path} holds another key ({short_digest(file.digests[0])}) than this database hashes"
+        f" groups with ({short_digest(known[0])}).",
+        field=_FIELD,
+        mend=_copy_to(file.path),
+    )
+
+
+def _copy_to(path: Path) -> str:
+    return (
+        f"Copy group.key of the host that ran `lifelong init` first, and install it here with"
+        f" `lifelong init --group-key COPY` (as {path}), or name it in LIFELONG_GROUP_KEY_FILE."
+    )
+
+
+def _is_fresh(connection: sa.Connection) -> bool:
+    """Whether nobody has ever used the database."""
+    return not any(
+        connection.execute(sa.select(sa.exists(sa.select(table)))).scalar_one()
+        for table in (tables.tokens, tables.tasks)
+    )
+
+
+def _record(connection: sa.Connection, digests: Sequence[str], actor: str) -> tuple[str, ...]:
+    if known_keys(connection) != tuple(digests):
+        connection.execute(sa.delete(tables.group_keys))
+        rows = [{"position": position, "digest": digest} for position, digest in enumerate(digests)]
+        connection.execute(sa.insert(tables.group_keys), rows)
+        write_audit(
+            connection,
+            actor=actor,
+            action="group_keys.record",
+            subject="group key",
+            details={"keys": list(map(short_digest, digests))},
+        )
+    return tuple(digests)
