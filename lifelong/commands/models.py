@@ -56,13 +56,15 @@ def add(
         document = _read_preprocessing(preprocessing) if preprocessing else Preprocessing()
     labelled = LabeledLogits.from_bytes(calibration.read_bytes()) if calibration else None
     with open_store() as store:
+        content = None
         if onnx is not None and document is not None:
-            _check_graph(onnx, document, classes=len(store.tasks.get(task).class_names))
+            classes = len(store.tasks.get(task).class_names)
+            content = _checked(onnx, document, classes=classes)
         model = store.models.add(
             task,
             name,
             kind="onnx" if onnx else "external",
-            onnx=onnx.read_bytes() if onnx else None,
+            onnx=content,
             preprocessing=document,
             actor=actor(),
         )
@@ -85,31 +87,19 @@ def _read_preprocessing(file: Path) -> "Preprocessing":
         raise
 
 
-def _check_graph(graph: Path, preprocessing: "Preprocessing", *, classes: int) -> None:
-    """Ask the service's own code, in a process of its own, whether it can run the graph."""
-    import json
-    import subprocess
-    import sys
+def _checked(graph: Path, preprocessing: "Preprocessing", *, classes: int) -> bytes:
+    """The graph as one self-contained file, which the service's own code has loaded and run in another process."""
+    from lifelong_core.graph_check import check_graph
+    from lifelong_core.settings import Settings
 
-    from lifelong_core.errors import ConfigurationError, InvalidInputError
-
-    checker = [sys.executable, "-m", "lifelong_service.check_graph"]
-    done = subprocess.run(  # noqa: S603 - our own module, no shell
-        [*checker, str(graph), preprocessing.model_dump_json(), str(classes)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode == 0:
-        return
-    try:
-        error = json.loads(done.stdout.splitlines()[-1])
-    except (IndexError, json.JSONDecodeError):
-        raise ConfigurationError(
-            f"the graph could not be checked: {done.stderr.strip()[-300:]}",
-            mend="Is the extra cpu or gpu installed?",
-        ) from None
-    raise InvalidInputError(error["message"], field="--onnx", mend=error["mend"])
+    return check_graph(
+        graph,
+        preprocessing,
+        classes=classes,
+        settings=Settings.load(),
+        external_data=graph.parent,
+        option="--onnx",
+    ).content
 
 
 @models.command("list")
@@ -134,9 +124,15 @@ def list_(*, as_json: bool) -> None:
 @models.command()
 @click.argument("model")
 def promote(model: str) -> None:
-    """Make MODEL (name@version) the one that answers requests which name no model."""
+    """Make MODEL (name@version) the one that answers requests which name no model.
+
+    All living workers must have loaded it; the command waits for them. Where none lives, the graph is checked here.
+    """
+    from lifelong_core.graph_check import check_servable
+    from lifelong_core.settings import Settings
     from lifelong_core.store.serving import WORKERS_PATIENCE_SECONDS, describe_serving
 
     with open_store() as store:
+        check_servable(store, Settings.load(), model, patience_seconds=WORKERS_PATIENCE_SECONDS)
         promoted = store.models.promote(model, actor=actor())
         click.echo(describe_serving(store, promoted.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))

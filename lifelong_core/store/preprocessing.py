@@ -65,6 +65,11 @@ class Preprocessing(BaseModel):
         """3 for rgb, 1 for grey."""
         return 3 if self.colour == "rgb" else 1
 
+    @property
+    def keeps_values(self) -> bool:
+        """Whether the input stays on the scale 0..1: neither mean nor standard deviation changes it."""
+        return set(self.mean) == {0.0} and set(self.standard_deviation) == {1.0}
+
     @model_validator(mode="after")
     def _fits_channels(self) -> Self:
         for name in ("mean", "standard_deviation"):

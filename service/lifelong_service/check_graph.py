@@ -1,35 +1,53 @@
-"""`python -m lifelong_service.check_graph`: would the service take this graph? For `lifelong models add`.
+"""`python -m lifelong_service.check_graph`: would a worker take this graph?
 
-The command line may not import the service, so it asks this process. Exit status 0: yes; 2: no, and the last line of
-standard output is the error as JSON.
+The request comes as one JSON document on standard input, see `lifelong_core.graph_check`; the last line of standard
+output is the answer. Exit status 0: the graph was loaded and run, and `output` holds it as one self-contained file;
+2: it is refused, and the answer is the error.
 """
 
-import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.errors import LifelongError
 from lifelong_core.store.preprocessing import Preprocessing
-from lifelong_service.inference import load_classifier
+from lifelong_service.inference import Classifier, load_classifier
+from lifelong_service.self_contained import self_contained
 
 REFUSED = 2
 
 
 def main() -> int:
-    """Load the graph as a worker would and run it once."""
-    parser = argparse.ArgumentParser(description="Check that the service can run an ONNX graph.")
-    parser.add_argument("graph", type=Path)
-    parser.add_argument("preprocessing", help="the preprocessing document as JSON")
-    parser.add_argument("classes", type=int)
-    arguments = parser.parse_args()
-    preprocessing = Preprocessing.model_validate_json(arguments.preprocessing)
+    """Answer the request."""
     try:
-        load_classifier(arguments.graph, preprocessing, classes=arguments.classes)
-    except InvalidInputError as error:
-        print(json.dumps({"message": error.message, "field": error.field, "mend": error.mend}))  # noqa: T201
+        classifier = _load(json.load(sys.stdin))
+    except LifelongError as error:
+        answer = {"code": error.code, "message": error.message, "field": error.field, "mend": error.mend}
+        print(json.dumps(answer))  # noqa: T201
         return REFUSED
+    print(json.dumps({"provider": classifier.provider}))  # noqa: T201
     return 0
+
+
+def _load(request: dict[str, Any]) -> Classifier:
+    """Write the self-contained graph to `output` and run exactly that file, in a folder where nothing else lies."""
+    folder = request["external_data"]
+    output = Path(request["output"])
+    output.write_bytes(
+        self_contained(
+            Path(request["graph"]),
+            None if folder is None else Path(folder),
+            maximum_bytes=request["maximum_bytes"],
+        )
+    )
+    return load_classifier(
+        output,
+        Preprocessing.model_validate(request["preprocessing"]),
+        classes=request["classes"],
+        providers=request["execution_providers"],
+        threads=request["threads"],
+    )
 
 
 if __name__ == "__main__":

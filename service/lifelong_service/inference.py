@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Logits
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_service.providers import CPU, check_providers, chosen_providers
 
-_INPUT_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
+_INPUT_TYPES: dict[str, type[np.generic]] = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(uint8)": np.uint8,
+}
 _UNKNOWN_EDGE = 64
 """Edge of the trial image in pixels when neither the preprocessing nor the graph fixes it."""
 
@@ -24,12 +29,17 @@ COARSE_MIXING_TOLERANCE = 1e-2
 
 @dataclass(frozen=True)
 class Classifier:
-    """A loaded graph with one image input and one output of logits (N, C)."""
+    """A loaded graph with one image input and one output of logits (N, C).
+
+    A graph of a task with two classes may give one logit z per image, (N, 1) or (N,): that of class 1, the positive
+    one. It is read as the logits (0, z).
+    """
 
     session: onnxruntime.InferenceSession
     preprocessing: Preprocessing
     input_name: str
-    input_type: type[np.floating]
+    input_type: type[np.generic]
+    """uint8: the graph takes grey values 0..255 and normalises them itself"""
     classes: int
     batch_size: int | None
     """The batch size that the graph is frozen to; None when it takes any."""
@@ -48,11 +58,13 @@ class Classifier:
         if self.batch_size is not None and len(inputs) > self.batch_size:
             parts = [inputs[i : i + self.batch_size] for i in range(0, len(inputs), self.batch_size)]
             return np.concatenate([self.logits(part) for part in parts])
-        batch = np.stack(inputs).astype(self.input_type, copy=False)
+        batch = self._converted(np.stack(inputs))
         if self.batch_size is not None and len(inputs) < self.batch_size:
             filler = np.repeat(batch[-1:], self.batch_size - len(inputs), axis=0)
             batch = np.concatenate([batch, filler])
         outputs = self._run(batch)[: len(inputs)]
+        if self.classes == 2 and outputs.shape in ((len(inputs),), (len(inputs), 1)):
+            outputs = np.pad(outputs.reshape(-1, 1), ((0, 0), (1, 0)))
         if outputs.shape != (len(inputs), self.classes):
             raise InvalidInputError(
                 f"the model gave outputs of shape {outputs.shape}, expected {(len(inputs), self.classes)}.",
@@ -61,7 +73,13 @@ class Classifier:
             )
         return np.ascontiguousarray(outputs, dtype=np.float32)
 
-    def _run(self, batch: NDArray[np.floating]) -> NDArray[np.floating]:
+    def _converted(self, batch: NDArray[np.float32]) -> NDArray[np.generic]:
+        if self.input_type is np.uint8:
+            # Exact for images of 8 bits per channel: they were divided by 255.
+            return np.rint(batch * np.float32(255)).astype(np.uint8)
+        return batch.astype(self.input_type, copy=False)
+
+    def _run(self, batch: NDArray[np.generic]) -> NDArray[np.floating]:
         try:
             return np.asarray(self.session.run(None, {self.input_name: batch})[0])
         except Exception as error:  # ONNX Runtime has an exception class for each of its status codes
@@ -91,6 +109,7 @@ def load_classifier(
 
     Raises:
         InvalidInputError: the graph cannot be loaded, or does not fit; nothing of it is kept.
+        ConfigurationError: a provider is not known, not installed or cannot be started.
     """
     session = _session(graph, providers, threads)
     classifier = _inspected(session, preprocessing, classes)
@@ -98,13 +117,8 @@ def load_classifier(
     return classifier
 
 
-def available_providers() -> list[str]:
-    """CUDA when this installation of ONNX Runtime has it, and always the CPU."""
-    present = onnxruntime.get_available_providers()
-    return [name for name in ("CUDAExecutionProvider", "CPUExecutionProvider") if name in present]
-
-
 def _session(graph: Path | bytes, providers: Sequence[str], threads: int) -> onnxruntime.InferenceSession:
+    chosen = chosen_providers(providers)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -112,10 +126,8 @@ def _session(graph: Path | bytes, providers: Sequence[str], threads: int) -> onn
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     try:
-        return onnxruntime.InferenceSession(
-            graph if isinstance(graph, bytes) else str(graph),
-            sess_options=options,
-            providers=list(providers) or available_providers(),
+        session = onnxruntime.InferenceSession(
+            graph if isinstance(graph, bytes) else str(graph), sess_options=options, providers=chosen
         )
     except Exception as error:  # as above
         raise InvalidInputError(
@@ -123,6 +135,10 @@ def _session(graph: Path | bytes, providers: Sequence[str], threads: int) -> onn
             field="onnx",
             mend="Export it as one self-contained ONNX file (weights inside) of an opset that ONNX Runtime knows.",
         ) from error
+    # Else a run that fails is repeated on the CPU in silence.
+    session.disable_fallback()
+    check_providers(providers, session.get_providers())
+    return session
 
 
 def _inspected(
@@ -135,12 +151,19 @@ def _inspected(
     if len(shape) != 4:
         raise _misfit(f"an input of rank {len(shape)}, expected 4 ({preprocessing.layout})")
     if kind not in _INPUT_TYPES:
-        raise _misfit(f"an input of type {kind}, expected float32 or float16")
+        raise _misfit(f"an input of type {kind}, expected float32, float16 or uint8")
+    if _INPUT_TYPES[kind] is np.uint8 and not preprocessing.keeps_values:
+        raise InvalidInputError(
+            "the graph takes grey values 0..255 (uint8), but the preprocessing normalises them.",
+            field="preprocessing",
+            mend="Leave out mean and standard_deviation: such a graph normalises its input itself.",
+        )
     channels = shape[1 if preprocessing.layout == "NCHW" else 3]
     if isinstance(channels, int) and channels != preprocessing.channels:
         raise _misfit(f"{channels} input channel(s), but the preprocessing gives {preprocessing.channels}")
     logits = list(outputs[0].shape)
-    if len(logits) != 2 or (isinstance(logits[1], int) and logits[1] != classes):
+    is_single = classes == 2 and (len(logits) == 1 or logits[1:] == [1])
+    if not is_single and (len(logits) != 2 or (isinstance(logits[1], int) and logits[1] != classes)):
         raise _misfit(
             f"an output of shape {logits}, expected (N, {classes}): one logit per class of the task"
         )
@@ -156,7 +179,7 @@ def _check_outputs(classifier: Classifier, inputs: Sequence[NDArray[np.float32]]
         )
     if not np.isfinite(alone).all():
         return  # outputs like these are refused when they occur, and there is nothing to compare
-    fine = classifier.input_type is np.float32 and classifier.provider == "CPUExecutionProvider"
+    fine = classifier.input_type is np.float32 and classifier.provider == CPU
     tolerance = MIXING_TOLERANCE if fine else COARSE_MIXING_TOLERANCE
     if classifier.batch_size is None and not np.allclose(
         classifier.logits(inputs), alone, rtol=tolerance, atol=tolerance

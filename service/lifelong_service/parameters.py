@@ -53,8 +53,10 @@ def _header(request: Request, header: str) -> str | None:
     return values[0]
 
 
-def check_fields(form: FormData, known: Sequence[str], *, repeated: bool = False, mend: str = "") -> None:
-    """Whether a multipart form holds only the fields that are read, and each of them once unless it may be repeated.
+def check_fields(
+    form: FormData, known: Sequence[str], *, repeatable: Sequence[str] = (), mend: str = ""
+) -> None:
+    """Whether a multipart form holds only the fields that are read, and each of them once unless it is repeatable.
 
     Raises:
         InvalidInputError: a field would be ignored, like an `environment` that belongs in the query.
@@ -65,7 +67,7 @@ def check_fields(form: FormData, known: Sequence[str], *, repeated: bool = False
             raise InvalidInputError(
                 "there is no such form field.", field=name[:80], mend=f"Send only {', '.join(known)}.{mend}"
             )
-        if name in seen and not repeated:
+        if name in seen and name not in repeatable:
             raise InvalidInputError("the form field is given twice.", field=name, mend="Send it once.")
         seen.add(name)
 

@@ -9,9 +9,9 @@ from starlette.requests import Request
 
 from lifelong_core.arrays import as_labels, as_logits
 from lifelong_core.deploy import LabeledLogits, quantifier
-from lifelong_core.errors import NotFoundError, UnidentifiableError
-from lifelong_core.settings import Settings
-from lifelong_core.store import Store, describe_serving, register_calibration
+from lifelong_core.errors import LifelongError, NotFoundError, UnidentifiableError
+from lifelong_core.graph_check import cannot_be_loaded
+from lifelong_core.store import Model, describe_serving, register_calibration
 from lifelong_core.store.records import Scope
 from lifelong_service.bodies import parsed
 from lifelong_service.documents import calibration_set_document
@@ -24,6 +24,7 @@ from lifelong_service.labelled_bodies import (
     read_labelled,
     unpacked,
 )
+from lifelong_service.worker import Worker
 
 router = APIRouter(route_class=GuardedRoute, tags=["calibration sets"])
 
@@ -74,10 +75,11 @@ async def add_calibration_set(request: Request, reference: str) -> dict[str, Any
     """
     worker = worker_of(request)
     body = await read_labelled(request, "calibration_set")
-    return await run_in_threadpool(_add, worker.store, worker.settings, reference, body, actor_of(request))
+    return await run_in_threadpool(_add, worker, reference, body, actor_of(request))
 
 
-def _add(store: Store, settings: Settings, reference: str, body: LabelledBody, actor: str) -> dict[str, Any]:
+def _add(worker: Worker, reference: str, body: LabelledBody, actor: str) -> dict[str, Any]:
+    store, settings = worker.store, worker.settings
     if body.is_json:
         document = parsed(body.content, NewCalibrationSet)
         logits, labels = as_logits(document.logits), np.asarray(document.labels)
@@ -92,6 +94,7 @@ def _add(store: Store, settings: Settings, reference: str, body: LabelledBody, a
         )
     model = store.models.get(reference)
     _check_quantifiable(labelled, settings.quantifier)
+    _check_loadable(worker, model)
     head = register_calibration(store, model.reference, labelled, actor=actor)
     model = store.models.get(model.reference)
     record = store.calibration_sets.get(model.calibration_set_id or 0)
@@ -102,6 +105,20 @@ def _add(store: Store, settings: Settings, reference: str, body: LabelledBody, a
             store, model.reference, patience_seconds=settings.request_timeout_seconds / 2
         ),
     }
+
+
+def _check_loadable(worker: Worker, model: Model) -> None:
+    """Turn away a model that this worker cannot load: its head would be in force, and nothing would be answered.
+
+    Raises:
+        ConflictError: its graph cannot be loaded.
+    """
+    if model.kind == "external":
+        return
+    try:
+        worker.classifier(model)
+    except LifelongError as error:
+        raise cannot_be_loaded(model, error) from error
 
 
 def _check_quantifiable(labelled: LabeledLogits, method: str) -> None:

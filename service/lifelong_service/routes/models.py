@@ -1,14 +1,19 @@
 """`/v1/admin/models`: register, promote, and look at logits without logging anything."""
 
+import re
+import shutil
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 
 from lifelong_core.errors import InvalidInputError, LifelongError
+from lifelong_core.graph_check import check_graph, check_servable
 from lifelong_core.store import Store, describe_serving
 from lifelong_core.store.preprocessing import Preprocessing
 from lifelong_core.store.records import ModelKind, Scope, Task
@@ -16,11 +21,13 @@ from lifelong_service.bodies import media_type, parsed
 from lifelong_service.documents import active_heads_document, model_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.images import decode, preprocess
-from lifelong_service.inference import load_classifier
 from lifelong_service.parameters import check_fields
 from lifelong_service.worker import Worker
 
 MAXIMUM_IMAGES = 1000
+MAXIMUM_DATA_FILES = 1000
+"""Parts `external_data` of one graph; large exporters write one file per weight."""
+_GRAPH = "graph.onnx"
 
 router = APIRouter(route_class=GuardedRoute, tags=["models"])
 
@@ -73,6 +80,11 @@ def show_model(request: Request, reference: str) -> dict[str, Any]:
                         "properties": {
                             "document": {"type": "string", "description": "A NewModel as JSON."},
                             "onnx": {"type": "string", "format": "binary"},
+                            "external_data": {
+                                "type": "array",
+                                "items": {"type": "string", "format": "binary"},
+                                "description": "The files with the weights that the graph names, by their file names.",
+                            },
                         },
                     }
                 },
@@ -87,18 +99,19 @@ def show_model(request: Request, reference: str) -> dict[str, Any]:
 async def add_model(request: Request) -> dict[str, Any]:
     """Register a model: parts `document` (JSON) and `onnx` (the graph); an external model is the JSON document alone.
 
-    The graph is loaded and run once on a grey image; one that does not fit task and preprocessing is refused.
+    The weights that the graph keeps in other files come as parts `external_data`; they are put into the graph, which is
+    loaded and run on a grey image and stored as one file. One that does not fit task and preprocessing is refused.
     """
     worker = worker_of(request)
     actor = actor_of(request)
     if media_type(request.headers) != "multipart/form-data":
-        document, onnx = parsed(await request.body(), NewModel), None
-    else:
-        async with request.form(max_files=2, max_fields=8) as form:
-            check_fields(form, ("document", "onnx"))
-            document = parsed(await _part(form.get("document")), NewModel)
-            onnx = await _part(form.get("onnx")) or None
-    return await run_in_threadpool(_register, worker, document, onnx, actor)
+        return await run_in_threadpool(_register, worker, parsed(await request.body(), NewModel), None, actor)
+    async with request.form(max_files=2 + MAXIMUM_DATA_FILES, max_fields=8) as form:
+        check_fields(form, ("document", "onnx", "external_data"), repeatable=("external_data",))
+        document = parsed(await _part(form.get("document")), NewModel)
+        with tempfile.TemporaryDirectory(prefix="lifelong-upload-") as folder:
+            graph = await run_in_threadpool(_unpack, form, Path(folder))
+            return await run_in_threadpool(_register, worker, document, graph, actor)
 
 
 @router.post("/v1/admin/models/{reference}/promote")
@@ -106,12 +119,14 @@ async def add_model(request: Request) -> dict[str, Any]:
 def promote(request: Request, reference: str) -> dict[str, Any]:
     """Let this version answer requests that name no model, or its name alone.
 
-    `serving` says in words what is true afterwards: how many workers run the model.
+    409 when a worker cannot load it, or one has not loaded it within half of the request's time limit. `serving` says
+    in words what is true afterwards: how many workers run the model.
     """
     worker = worker_of(request)
     store = worker.store
-    model = store.models.promote(reference, actor=actor_of(request))
     patience = worker.settings.request_timeout_seconds / 2
+    check_servable(store, worker.settings, reference, patience_seconds=patience)
+    model = store.models.promote(reference, actor=actor_of(request))
     return model_document(model, _task(store, model.task_id)) | {
         "serving": describe_serving(store, model.reference, patience_seconds=patience)
     }
@@ -141,7 +156,7 @@ async def logits_of_images(request: Request, reference: str) -> dict[str, Any]:
     """Logits of the multipart parts `images`, by the path that serves predictions; nothing is logged or counted."""
     worker = worker_of(request)
     async with request.form(max_files=MAXIMUM_IMAGES, max_fields=8) as form:
-        check_fields(form, ("images",), repeated=True)
+        check_fields(form, ("images",), repeatable=("images",))
         images = [await part.read() for part in form.getlist("images") if isinstance(part, UploadFile)]
     if not images:
         raise InvalidInputError(
@@ -156,20 +171,55 @@ async def _part(part: UploadFile | str | None) -> bytes:
     return (part or "").encode()
 
 
-def _register(worker: Worker, new: NewModel, onnx: bytes | None, actor: str) -> dict[str, Any]:
+def _unpack(form: FormData, folder: Path) -> Path | None:
+    """Put the files of a form into a folder: the graph, beside it its external data; where the graph is."""
+    for part in form.getlist("external_data"):
+        name = part.filename if isinstance(part, UploadFile) else None
+        if name is None or not re.fullmatch(r"[^/\\\0]{1,200}", name) or name in (".", "..", _GRAPH):
+            raise InvalidInputError(
+                f"expected a file with a plain name, got {str(name)[:80]!r}.",
+                field="external_data",
+                mend="Send each file under the name that the graph refers to.",
+            )
+        place = folder / name
+        if place.exists():
+            raise InvalidInputError(f"the file {name!r} is given twice.", field="external_data")
+        _write(part, place)
+    graph = form.get("onnx")
+    if not graph or (isinstance(graph, UploadFile) and not graph.size):
+        return None
+    _write(graph, folder / _GRAPH)
+    return folder / _GRAPH
+
+
+def _write(part: UploadFile | str, place: Path) -> None:
+    with place.open("wb") as file:
+        if isinstance(part, UploadFile):
+            shutil.copyfileobj(part.file, file, 1 << 20)
+        else:
+            file.write(part.encode())
+
+
+def _register(worker: Worker, new: NewModel, graph: Path | None, actor: str) -> dict[str, Any]:
     store = worker.store
     task = store.tasks.get(new.task)
-    preprocessing = new.preprocessing
-    if onnx is not None and new.kind == "onnx":
+    preprocessing, onnx = new.preprocessing, None
+    if graph is not None and new.kind != "onnx":
+        raise InvalidInputError(
+            "an external model runs elsewhere: it has no graph here.",
+            field="kind",
+            mend="Leave out the graph.",
+        )
+    if graph is not None:
         preprocessing = preprocessing or Preprocessing.model_validate({})
-        settings = worker.settings
-        load_classifier(
-            onnx,
+        onnx = check_graph(
+            graph,
             preprocessing,
             classes=len(task.class_names),
-            providers=settings.execution_providers,
-            threads=settings.intra_op_threads,
-        )
+            settings=worker.settings,
+            external_data=graph.parent,
+            timeout_seconds=worker.settings.request_timeout_seconds,
+        ).content
     model = store.models.add(
         new.task, new.name, kind=new.kind, onnx=onnx, preprocessing=preprocessing, actor=actor
     )

@@ -36,6 +36,31 @@ def linear(
     )
 
 
+def one_logit(*, rank: int = 2, element: int = TensorProto.FLOAT) -> bytes:
+    """The mean grey value minus a half, as (N, 1) or (N,): the logit of the positive one of two classes."""
+    nodes = [
+        helper.make_node("Cast", ["image"], ["floats"], to=TensorProto.FLOAT),
+        helper.make_node("Flatten", ["floats"], ["pixels"]),
+        helper.make_node("ReduceMean", ["pixels", "axis"], ["mean"], keepdims=rank - 1),
+        helper.make_node("Sub", ["mean", "half"], ["logits"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info("image", element, ["N", 1, EDGE, EDGE])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["N", 1][:rank])],
+        [
+            numpy_helper.from_array(np.array([1]), "axis"),
+            numpy_helper.from_array(
+                np.array(127.5 if element == TensorProto.UINT8 else 0.5, np.float32), "half"
+            ),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    onnx.checker.check_model(model)
+    return model.SerializeToString()
+
+
 def square_root() -> bytes:
     """NaN in every logit of an image whose pixels sum up to less than zero."""
     nodes = [

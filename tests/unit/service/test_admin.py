@@ -8,6 +8,7 @@ from io import BytesIO
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.unit.service import graphs
@@ -16,9 +17,9 @@ from tests.unit.service.conftest import CLASS_NAMES, COSTS, GREY, Service, calib
 DOCUMENT = {"task": "skin", "name": "fresh", "preprocessing": GREY.model_dump(mode="json")}
 
 
-def add_model(service: Service, onnx: bytes, **changes: Any) -> Any:
+def add_model(service: Service, graph: bytes, **changes: Any) -> Any:
     document = json.dumps(DOCUMENT | changes)
-    return service.client.post("/v1/admin/models", data={"document": document}, files={"onnx": onnx})
+    return service.client.post("/v1/admin/models", data={"document": document}, files={"onnx": graph})
 
 
 def eventually(check: Callable[[], bool]) -> None:
@@ -131,7 +132,7 @@ def test_an_npz_that_unpacks_to_too_much_is_refused(registered: None, serve: Cal
 
 
 @pytest.mark.parametrize(
-    ("onnx", "changes", "status", "field"),
+    ("graph", "changes", "status", "field"),
     [
         (b"garbage", {}, 422, "onnx"),
         (graphs.linear(classes=5), {}, 422, "onnx"),
@@ -144,13 +145,39 @@ def test_an_npz_that_unpacks_to_too_much_is_refused(registered: None, serve: Cal
     ],
 )
 def test_wrong_models_leave_nothing(
-    service: Service, onnx: bytes, changes: dict[str, Any], status: int, field: str
+    service: Service, graph: bytes, changes: dict[str, Any], status: int, field: str
 ) -> None:
     before = service.client.get("/v1/admin/models").json()
-    answer = add_model(service, onnx, **changes)
+    answer = add_model(service, graph, **changes)
     assert answer.status_code == status
     assert answer.json()["error"]["field"] == field
     assert service.client.get("/v1/admin/models").json() == before
+
+
+def test_external_data_comes_from_the_upload_alone(service: Service) -> None:
+    model = onnx.load_from_string(graphs.linear())
+    tensor = model.graph.initializer[0]
+    weights = tensor.raw_data
+    tensor.ClearField("raw_data")
+    tensor.data_location = 1
+    tensor.external_data.add(key="location", value="m.onnx.data")
+    document = json.dumps(DOCUMENT)
+
+    def send(*data: tuple[str, bytes]) -> Any:
+        parts = [("onnx", ("m.onnx", model.SerializeToString()))]
+        parts += [("external_data", one) for one in data]
+        return service.client.post("/v1/admin/models", data={"document": document}, files=parts)
+
+    for refused in (send(), send(("other.data", weights)), send(("../m.onnx.data", weights))):
+        assert (refused.status_code, refused.json()["error"]["field"]) == (422, "external_data")
+        assert refused.json()["error"]["mend"]
+    assert send(("m.onnx.data", weights), ("m.onnx.data", weights)).status_code == 422
+    added = send(("m.onnx.data", weights))
+    assert added.status_code == 201
+    assert weights in service.store.artifacts.get(added.json()["artifact"])
+    rows = service.client.post("/v1/admin/models/fresh/logits", files=[("images", png(128))]).json()["logits"]
+    expected = (np.full((1, graphs.EDGE**2), 128 / 255) - 0.5) / 0.5 @ graphs.linear_weights()
+    np.testing.assert_allclose(rows, expected, atol=1e-5)
 
 
 def test_an_external_model_is_a_document(service: Service) -> None:

@@ -29,6 +29,27 @@ def test_half_precision_input() -> None:
     )
 
 
+@pytest.mark.parametrize("rank", [1, 2])
+def test_one_logit_is_that_of_class_1_of_two(rank: int) -> None:
+    logits = load_classifier(graphs.one_logit(rank=rank), GREY, classes=2).logits(list(IMAGES))
+    expected = np.stack([np.zeros(5), IMAGES.mean(axis=(1, 2, 3)) - 0.5], axis=1)
+    np.testing.assert_allclose(logits, expected, atol=1e-6)
+
+
+def test_a_graph_of_bytes_gets_every_grey_value_as_it_is() -> None:
+    values = np.arange(256, dtype=np.uint8).reshape(16, 1, 4, 4)
+    classifier = load_classifier(graphs.linear(element=TensorProto.UINT8), GREY, classes=3)
+    logits = classifier.logits(list(values.astype(np.float32) / np.float32(255)))
+    assert np.array_equal(logits, values.reshape(16, -1).astype(np.float32) @ graphs.linear_weights())
+
+
+def test_a_graph_of_bytes_allows_no_normalisation() -> None:
+    normalised = GREY.model_copy(update={"mean": (0.5,)})
+    with pytest.raises(InvalidInputError, match="uint8") as refused:
+        load_classifier(graphs.linear(element=TensorProto.UINT8), normalised, classes=3)
+    assert refused.value.field == "preprocessing"
+
+
 @pytest.mark.parametrize(
     ("graph", "classes", "says"),
     [
@@ -37,9 +58,10 @@ def test_half_precision_input() -> None:
         (graphs.two_outputs(), 3, r"2 output\(s\)"),
         (graphs.linear(classes=4), 3, "expected .*3"),
         (graphs.linear(channels=3), 3, "channel"),
-        (graphs.linear(element=TensorProto.UINT8), 3, "uint8"),
+        (graphs.linear(element=TensorProto.INT32), 3, "int32"),
+        (graphs.one_logit(), 3, "one logit per class"),
     ],
-    ids=["garbage", "rank", "outputs", "classes", "channels", "type"],
+    ids=["garbage", "rank", "outputs", "classes", "channels", "type", "one logit"],
 )
 def test_graphs_that_do_not_fit_are_refused(graph: bytes, classes: int, says: str) -> None:
     with pytest.raises(InvalidInputError, match=says) as caught:

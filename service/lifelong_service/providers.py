@@ -1,0 +1,68 @@
+"""Which ONNX Runtime execution provider runs the graphs: the configured ones, or none; never another one in silence."""
+
+import difflib
+from collections.abc import Sequence
+
+import onnxruntime
+
+from lifelong_core.errors import ConfigurationError
+
+FIELD = "LIFELONG_EXECUTION_PROVIDERS"
+CPU = "CPUExecutionProvider"
+_AUTOMATIC = ("CUDAExecutionProvider", CPU)
+
+
+def chosen_providers(configured: Sequence[str]) -> list[str]:
+    """The providers to create a session with, in order of preference.
+
+    Args:
+        configured: of the settings; empty: CUDA when this installation has it, then the CPU.
+
+    Raises:
+        ConfigurationError: ONNX Runtime knows no provider of that name, or this installation does not have it.
+    """
+    available = onnxruntime.get_available_providers()
+    if not configured:
+        return [name for name in _AUTOMATIC if name in available]
+    for name in configured:
+        _check_name(name, available)
+    return list(configured)
+
+
+def check_providers(configured: Sequence[str], in_use: Sequence[str]) -> None:
+    """Make sure that a session uses every configured provider; ONNX Runtime leaves out those that it cannot start.
+
+    Args:
+        configured: of the settings; empty: any will do.
+        in_use: those of the session.
+
+    Raises:
+        ConfigurationError: one is missing.
+    """
+    missing = [name for name in configured if name not in in_use]
+    if missing:
+        raise ConfigurationError(
+            f"{missing[0]} could not be started, only {', '.join(in_use)}.",
+            field=FIELD,
+            mend="Check its driver and libraries, which the log of ONNX Runtime names, or change the setting.",
+        )
+
+
+def _check_name(name: str, available: Sequence[str]) -> None:
+    if name in available:
+        return
+    known: list[str] = onnxruntime.get_all_providers()
+    if name in known:
+        raise ConfigurationError(
+            f"{name} is not in this installation of ONNX Runtime, which has {', '.join(available)}.",
+            field=FIELD,
+            mend="Install the extra gpu in place of cpu for CUDA and TensorRT, or change the setting.",
+        )
+    spellings = {one.lower().removesuffix(end): one for one in known for end in ("", "executionprovider")}
+    close = difflib.get_close_matches(name.lower(), list(spellings), n=1)
+    meant = spellings[close[0]] if close else None
+    raise ConfigurationError(
+        f"ONNX Runtime knows no execution provider {name[:80]!r}.",
+        field=FIELD,
+        mend=f"Did you mean {meant}?" if meant else f"This installation has {', '.join(available)}.",
+    )

@@ -1,0 +1,51 @@
+"""A configured execution provider runs the graph, or the reason is said; this machine has no accelerator."""
+
+import onnxruntime
+import pytest
+
+from lifelong_core.errors import ConfigurationError
+from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_service.inference import load_classifier
+from lifelong_service.providers import CPU, check_providers, chosen_providers
+from tests.unit.service import graphs
+
+GREY = Preprocessing.model_validate({"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]})
+
+
+def load(*providers: str) -> str:
+    return load_classifier(graphs.linear(), GREY, classes=3, providers=providers).provider
+
+
+def test_the_cpu_may_be_configured_and_is_there_by_itself() -> None:
+    assert load(CPU) == load() == CPU
+
+
+@pytest.mark.skipif(
+    "CUDAExecutionProvider" in onnxruntime.get_available_providers(), reason="this installation has CUDA"
+)
+@pytest.mark.parametrize("name", ["CUDAExecutionProvider", "TensorrtExecutionProvider"])
+def test_a_provider_that_is_not_installed_is_an_error_and_not_the_cpu(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name} is not in this installation.*{CPU}") as refused:
+        load(name, CPU)
+    assert refused.value.field == "LIFELONG_EXECUTION_PROVIDERS"
+    assert "extra gpu" in (refused.value.mend or "")
+
+
+@pytest.mark.parametrize("name", ["CUDAExecutionProvder", "cudaexecutionprovider", "CUDA"])
+def test_a_misspelt_provider_gets_the_one_that_was_meant(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"no execution provider '{name}'") as refused:
+        chosen_providers([name])
+    assert refused.value.mend == "Did you mean CUDAExecutionProvider?"
+
+
+def test_an_unknown_provider_gets_those_that_there_are() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        chosen_providers(["quantum"])
+    assert CPU in (refused.value.mend or "")
+
+
+def test_a_provider_that_was_left_out_by_onnx_runtime_is_an_error() -> None:
+    check_providers([], [CPU])
+    check_providers([CPU], [CPU])
+    with pytest.raises(ConfigurationError, match="CUDAExecutionProvider could not be started, only CPU"):
+        check_providers(["CUDAExecutionProvider", CPU], [CPU])
