@@ -1,9 +1,8 @@
 """Fixtures that several tiers share."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from pathlib import Path
 
 # Small matrices, and processes that share the cores: more threads of BLAS only wait for each other, ten times as long
 # on two cores. It has to be said before numpy is imported; the processes that tests start inherit it.
@@ -15,12 +14,11 @@ import pytest
 from hypothesis import settings
 
 from lifelong_core.deploy import LabeledLogits
+from tests import tools
 
 # The same examples in every run, and no deadlines: how long an example takes depends on what else the machine does.
 settings.register_profile("lifelong", deadline=None, derandomize=True)
 settings.load_profile("lifelong")
-
-REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)
@@ -34,11 +32,7 @@ class SharedTask:
 @pytest.fixture(scope="session")
 def shared_logits() -> Callable[[str], SharedTask]:
     """Loads one of the tasks in the folder that LIFELONG_SHARED_DATA names, else from ../shared/data."""
-    folder = Path(os.environ.get("LIFELONG_SHARED_DATA") or REPOSITORY.parent / "shared" / "data") / "logits"
-    if not folder.is_dir():
-        pytest.skip(
-            f"the real logits are not in {folder}; set LIFELONG_SHARED_DATA to the folder that holds them"
-        )
+    folder = tools.real_logits()
     loaded: dict[str, SharedTask] = {}
 
     def load(name: str) -> SharedTask:
@@ -53,3 +47,16 @@ def shared_logits() -> Callable[[str], SharedTask]:
         return loaded[name]
 
     return load
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
+    """Count, on the very last line, the tests that were skipped because this machine lacks something."""
+    result = yield
+    terminal: pytest.TerminalReporter | None = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None:
+        skipped = [report.longrepr for report in terminal.stats.get("skipped", ())]
+        reasons = [where[-1] for where in skipped if isinstance(where, tuple)]
+        if (line := tools.count_line(reasons)) is not None:
+            terminal.write_line(line, yellow=True)
+    return result

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import tools
 from tests.integration.installation import image, install
 from tests.integration.processes import running_service
 
@@ -15,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 def checkout(folder: Path) -> Path:
     """A copy of what git tracks or would track, and nothing that was built."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        [tools.program(tools.GIT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
         capture_output=True,
         check=True,
@@ -28,6 +29,8 @@ def checkout(folder: Path) -> Path:
 
 
 def test_the_bento_builds_and_serves(tmp_path: Path) -> None:
+    if not (ROOT / ".git").exists():
+        tools.give_up(tools.GIT, f"{ROOT} is no clone")
     home = {"BENTOML_HOME": str(tmp_path / "home"), "BENTOML_DO_NOT_TRACK": "True"}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
     built = subprocess.run(

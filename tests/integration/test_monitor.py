@@ -4,7 +4,6 @@ import copy
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -26,7 +25,7 @@ from grafana.generate import DASHBOARD_FILE
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
-from tests import databases
+from tests import databases, tools
 from tests.unit.monitor.population import (
     BALANCED,
     SHIFTED,
@@ -157,8 +156,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
             }
         )
     )
-    program = shutil.which("prometheus")
-    assert program, "prometheus is missing: install the system package of that name"
+    program = tools.program(tools.PROMETHEUS)
     with ExitStack() as stack:
         store = stack.enter_context(open_store(settings))
         model = add_model(store)
@@ -330,8 +328,7 @@ def test_the_log_says_in_words_what_happened(watched: Watched, story: Story) -> 
 
 
 def test_promtool_finds_nothing_wrong_with_what_the_process_exports(watched: Watched, story: Story) -> None:
-    promtool = shutil.which("promtool")
-    assert promtool, "promtool is missing: install the system package prometheus"
+    promtool = tools.program(tools.PROMTOOL)
     exported = scrape(watched.metrics_url)
     assert "lifelong_prevalence_estimate{" in exported
     checked = subprocess.run(

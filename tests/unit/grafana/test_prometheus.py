@@ -1,5 +1,4 @@
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ import pytest
 import yaml
 
 from lifelong_core.settings import Settings
+from tests import tools
 
 GRAFANA = Path(__file__).parents[3] / "grafana"
 PROMETHEUS = GRAFANA / "prometheus"
@@ -21,9 +21,9 @@ RULE_TESTS = ("rules_test.yml", "rules_weeks_test.yml")
 
 
 def promtool(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    program = shutil.which("promtool")
-    assert program, "promtool is missing: install the system package prometheus"
-    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [tools.program(tools.PROMTOOL), *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 def test_the_configuration_and_the_rules_it_names_are_valid() -> None:

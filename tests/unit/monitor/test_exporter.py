@@ -1,4 +1,3 @@
-import shutil
 import socket
 import subprocess
 import urllib.request
@@ -25,6 +24,7 @@ from lifelong_monitor.status import (
     RecommendedMetrics,
     ServingHead,
 )
+from tests import tools
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
 SEEN = PopulationStatus("m@1", "clinic", ("benign", "malignant"), first_seen=NOON)
@@ -275,8 +275,7 @@ def test_promtool_would_find_a_bad_name() -> None:
 
 
 def promtool_check_metrics(metrics: str) -> subprocess.CompletedProcess[str]:
-    promtool = shutil.which("promtool")
-    assert promtool, "promtool is missing: install the system package prometheus"
+    promtool = tools.program(tools.PROMTOOL)
     return subprocess.run(
         [promtool, "check", "metrics"], input=metrics, capture_output=True, text=True, check=False, timeout=30
     )

@@ -1,0 +1,112 @@
+"""What some tests need beside the `dev` extra: programs, privileges and data that pip cannot install.
+
+Outside CI a test without them is skipped, and the last line of the run counts such tests. Under CI=true it fails.
+"""
+
+import functools
+import os
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+_WANTING = "for want of "
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Something that a test cannot do without.
+
+    Attributes:
+        name: for people.
+        remedy: how to get it.
+        programs: names of the program, the usual one first; empty: it is no program.
+    """
+
+    name: str
+    remedy: str
+    programs: tuple[str, ...] = ()
+
+
+_APT_PROMETHEUS = "Debian: apt-get install prometheus"
+PROMETHEUS = Tool("prometheus", _APT_PROMETHEUS, ("prometheus",))
+PROMTOOL = Tool("promtool", _APT_PROMETHEUS, ("promtool",))
+CHROMIUM = Tool(
+    "chromium", "Debian: apt-get install chromium", ("chromium", "chromium-browser", "google-chrome")
+)
+GIT = Tool("git", "a clone of the repository, and git", ("git",))
+SMALL_DISKS = Tool("small disks", "run as root, or in `unshare -Urm`, where tmpfs may be mounted")
+DISK_NAMESPACES = Tool(
+    "disks in a namespace", "run as root, where unshare, setpriv and mount are allowed to make tmpfs"
+)
+REAL_LOGITS = Tool("real logits", "set LIFELONG_SHARED_DATA to the folder that holds logits/*.npz")
+
+
+def program(tool: Tool) -> str:
+    """The path of the program; without it the test is skipped, or fails under CI."""
+    found = next((path for name in tool.programs if (path := shutil.which(name))), None)
+    return found if found is not None else give_up(tool)
+
+
+def give_up(tool: Tool, reason: str = "") -> NoReturn:
+    """Skip the test, or fail it under CI."""
+    text = f"{_WANTING}{tool.name} ({tool.remedy})" + (f": {reason}" if reason else "")
+    if is_ci():
+        pytest.fail(f"{text}; under CI=true nothing may be missing", pytrace=False)
+    pytest.skip(text)
+
+
+def is_ci() -> bool:
+    """Whether this run must not leave anything out."""
+    return os.environ.get("CI", "").lower() in ("1", "true", "yes")
+
+
+@functools.cache
+def mount_problem() -> str | None:
+    """Why this process cannot mount a small disk; None if it can."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        except FileNotFoundError:
+            return "there is no program mount"
+        if done.returncode:
+            return done.stderr.strip() or "mount failed"
+        subprocess.run(["umount", folder], check=True)
+        return None
+
+
+def need_small_disks() -> None:
+    """Give up where no small disk can be mounted."""
+    if (problem := mount_problem()) is not None:
+        give_up(SMALL_DISKS, problem)
+
+
+def real_logits() -> Path:
+    """The folder with the real logits; without it the test is skipped, or fails under CI."""
+    repository = Path(__file__).resolve().parents[1]
+    folder = Path(os.environ.get("LIFELONG_SHARED_DATA") or repository.parent / "shared" / "data") / "logits"
+    return folder if folder.is_dir() else give_up(REAL_LOGITS, f"there is no folder {folder}")
+
+
+def count_line(reasons: list[str]) -> str | None:
+    """How many tests were skipped for want of which tools, by the reasons of all skipped tests; None: none was."""
+    wanted = Counter(
+        reason.partition(_WANTING)[2].partition("): ")[0].rstrip(")")
+        for reason in reasons
+        if _WANTING in reason
+    )
+    if not wanted:
+        return None
+    total = sum(wanted.values())
+    parts = [f"{count} {what})" for what, count in wanted.most_common()]
+    return f"{total} {'test' if total == 1 else 'tests'} skipped for want of: {'; '.join(parts)}"
