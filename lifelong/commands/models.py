@@ -27,7 +27,10 @@ models.add_command(preprocessing_command)
 @click.option("--task", required=True, help="The task that the model solves (`lifelong tasks add`).")
 @click.option("--onnx", type=existing_file, help="ONNX graph: one image tensor in, logits (N, C) out.")
 @click.option(
-    "--preprocessing", type=existing_file, help="JSON document: colour, resize, crop, mean, layout."
+    "--preprocessing",
+    type=existing_file,
+    help="JSON document (`lifelong models preprocessing` writes one). Without it, images become RGB in 0..1 at"
+    " their own size. All fields: docs/preprocessing.md.",
 )
 @click.option("--external", is_flag=True, help="The model runs elsewhere and sends logits to /v1/logits.")
 @click.option(
@@ -42,15 +45,29 @@ def add(
     external: bool,
     calibration: Path | None,
 ) -> None:
-    """Add the next version of model NAME; with --calibration it is served at once."""
+    """Add the next version of model NAME; with --calibration it is served at once.
+
+    Logit i must belong to class i of the task: `lifelong tasks list` shows the classes in their
+    order. torchvision's ImageFolder numbers classes by the alphabet of their folders.
+    """
     from lifelong_core.deploy import LabeledLogits
     from lifelong_core.errors import InvalidInputError
     from lifelong_core.store import describe_serving, register_calibration
     from lifelong_core.store.preprocessing import Preprocessing
     from lifelong_core.store.serving import WORKERS_PATIENCE_SECONDS
 
-    if external == (onnx is not None):
-        raise InvalidInputError("give either the graph or --external.", field="--onnx")
+    if onnx is None and not external:
+        raise InvalidInputError(
+            "a model needs its graph.",
+            field="--onnx",
+            mend="Give --onnx FILE, or --external if the model runs elsewhere and sends logits.",
+        )
+    if external and (onnx or preprocessing):
+        raise InvalidInputError(
+            "an external model sends logits and has neither graph nor preprocessing here.",
+            field="--onnx" if onnx else "--preprocessing",
+            mend="Leave it out, or leave out --external.",
+        )
     document = None
     if onnx is not None:
         document = _read_preprocessing(preprocessing) if preprocessing else Preprocessing()

@@ -88,3 +88,21 @@ def test_without_the_extra_it_says_what_to_install(
     with pytest.raises(LifelongError, match=f"{library} is not installed") as caught:
         installed(*COMMAND, f"{library}/resnet34")
     assert "lifelong[develop]" in str(caught.value.mend)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field", "message"),
+    [
+        ((), "--onnx", "a model needs its graph"),
+        (("--external", "--onnx", "some.file"), "--onnx", "an external model"),
+        (("--external", "--preprocessing", "some.file"), "--preprocessing", "an external model"),
+    ],
+)
+def test_a_model_is_either_a_graph_or_external(
+    installed: Run, tmp_path: Path, arguments: tuple[str, ...], field: str, message: str
+) -> None:
+    (tmp_path / "some.file").touch()
+    with pytest.raises(LifelongError, match=message) as caught:
+        installed("models", "add", "net", "--task", "lesions", *arguments)
+    assert caught.value.field == field
+    assert "--external" in str(caught.value.mend)
