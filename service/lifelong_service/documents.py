@@ -3,14 +3,11 @@
 from typing import Any
 
 from lifelong_core.store.records import (
-    AuditEntry,
     CalibrationSet,
-    Cycle,
     HeadPin,
     HeadRecord,
     Model,
     Registry,
-    Rejection,
     ServingWorker,
     Task,
     Token,
@@ -110,35 +107,6 @@ def worker_document(worker: ServingWorker, models: dict[int, Model]) -> dict[str
     }
 
 
-def cycle_document(cycle: Cycle, models: dict[int, Model]) -> dict[str, Any]:
-    """A cycle with its report."""
-    return {
-        "id": str(cycle.id),
-        "model": models[cycle.model_id].reference,
-        "environment": cycle.environment,
-        "due_at": cycle.due_at.isoformat(),
-        "started_at": cycle.started_at.isoformat(),
-        "finished_at": cycle.finished_at.isoformat(),
-        "outcome": cycle.outcome,
-        "head_version": cycle.head_version,
-        "published_version": cycle.published_version,
-        "proposal": cycle.proposal.to_document() if cycle.proposal else None,
-        "rejection": rejection_document(cycle.rejection) if cycle.rejection else None,
-        "window_samples": cycle.window_samples,
-        "horizon": cycle.horizon,
-        "report": cycle.report,
-    }
-
-
-def rejection_document(rejection: Rejection) -> dict[str, Any]:
-    """Who declined a proposal, when and why."""
-    return {
-        "reason": rejection.reason,
-        "rejected_at": rejection.rejected_at.isoformat(),
-        "rejected_by": rejection.rejected_by,
-    }
-
-
 def token_document(token: Token) -> dict[str, Any]:
     """A token without its secret."""
     return {
@@ -147,16 +115,4 @@ def token_document(token: Token) -> dict[str, Any]:
         "created_at": token.created_at.isoformat(),
         "expires_at": token.expires_at.isoformat() if token.expires_at else None,
         "revoked_at": token.revoked_at.isoformat() if token.revoked_at else None,
-    }
-
-
-def audit_document(entry: AuditEntry) -> dict[str, Any]:
-    """Who changed what, when."""
-    return {
-        "id": entry.id,
-        "at": entry.at.isoformat(),
-        "actor": entry.actor,
-        "action": entry.action,
-        "subject": entry.subject,
-        "details": entry.details,
     }

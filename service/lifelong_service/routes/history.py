@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 
-from lifelong_core.store.records import Scope
-from lifelong_service.documents import audit_document, cycle_document
+from lifelong_core.store.history_documents import audit_document, cycle_document
+from lifelong_core.store.records import Outcome, Scope, check_name
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
@@ -37,6 +37,7 @@ def list_cycles(
     request: Request,
     model: str | None = None,
     environment: str | None = None,
+    outcome: Outcome | None = None,
     limit: Limit = 100,
     *,
     open_proposals: bool = False,
@@ -44,11 +45,13 @@ def list_cycles(
     """The newest cycles of the workflow, newest first, each with its whole report; with `open_proposals` only those
     whose proposed head can be approved now."""
     store = worker_of(request).store
+    if environment is not None:
+        check_name(environment, field="environment")
     model_id = store.models.get(model).id if model is not None else None
     if open_proposals:
         cycles = store.cycles.proposals(model_id, environment)[:limit]
     else:
-        cycles = store.cycles.list(model_id=model_id, environment=environment, limit=limit)
+        cycles = store.cycles.list(model_id, environment, limit, outcome=outcome)
     models = {item.id: item for item in store.models.list()}
     return {"cycles": [cycle_document(cycle, models) for cycle in cycles]}
 
@@ -82,8 +85,13 @@ def reject_cycle(request: Request, cycle: UUID, rejected: Rejected) -> dict[str,
 @router.get("/v1/admin/audit")
 @access(Scope.READ)
 def list_audit(
-    request: Request, limit: Limit = 100, before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
+    request: Request,
+    limit: Limit = 100,
+    before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
+    action: Annotated[str | None, Query(min_length=1, max_length=64)] = None,
+    subject: Annotated[str | None, Query(min_length=1, max_length=256)] = None,
 ) -> dict[str, Any]:
-    """The newest changes, newest first; `before` is the id at which the last page ended."""
-    entries = worker_of(request).store.audit.list(limit=limit, before=before)
+    """The newest changes, newest first; `before` is the id at which the last page ended, `action` is whole
+    (`heads.rollback`) or the kind of thing (`heads`), `subject` is a part of what was changed."""
+    entries = worker_of(request).store.audit.list(limit, before, action=action, subject=subject)
     return {"audit": [audit_document(entry) for entry in entries]}
