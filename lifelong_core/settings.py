@@ -183,7 +183,7 @@ class Settings(BaseSettings):
         description="A request that is not answered by then gets 503 with Retry-After.",
     )
     maximum_image_pixels: Positive = Field(
-        default=50_000_000, description="Images that would decode to more get 413."
+        default=16_777_216, description="Images that would decode to more get 413; 4096 x 4096."
     )
     maximum_logits_rows: Positive = Field(
         default=10_000, description="Rows that one call of /v1/logits may send."

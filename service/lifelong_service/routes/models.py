@@ -20,7 +20,6 @@ from lifelong_core.store.records import ModelKind, Scope, Task
 from lifelong_service.bodies import media_type, parsed
 from lifelong_service.documents import active_heads_document, model_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.images import decode, preprocess
 from lifelong_service.parameters import check_fields
 from lifelong_service.worker import Worker
 
@@ -229,13 +228,10 @@ def _register(worker: Worker, new: NewModel, graph: Path | None, actor: str) -> 
 def _logits(worker: Worker, reference: str, images: list[bytes]) -> dict[str, Any]:
     model = worker.store.models.get(reference)
     classifier = worker.classifier(model)
-    limit = worker.settings.maximum_image_pixels
     rows: list[list[float]] = []
     for index, image in enumerate(images):
         try:
-            pixels = preprocess(
-                decode(image, maximum_pixels=limit), classifier.preprocessing, maximum_pixels=limit
-            )
+            pixels = worker.decoder.decode_now(image, classifier.preprocessing)
             rows += classifier.logits([pixels]).tolist()
         except LifelongError as error:
             error.field = f"images.{index}"

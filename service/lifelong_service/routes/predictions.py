@@ -76,7 +76,9 @@ router = APIRouter(route_class=GuardedRoute, tags=["predictions"])
 async def predict(request: Request) -> Response:
     """Decide about one image: raw bytes, or a multipart part named `image` or `file`; logged before the answer."""
     where = address(parameters_of(request))
-    return await _answer(request, ImageJob(where, await _image(request)))
+    job = ImageJob(where, await _image(request))
+    worker = worker_of(request)
+    return await _answer(request, await worker.decoder.prepare(job, worker.snapshot))
 
 
 @router.post(
@@ -107,7 +109,7 @@ async def logits(request: Request) -> Response:
 
 
 async def _answer(request: Request, job: Job) -> Response:
-    body = await worker_of(request).batcher.submit(job, samples=job.samples)
+    body = await worker_of(request).batcher.submit(job, samples=job.weight)
     return Response(body, media_type="application/json")
 
 
