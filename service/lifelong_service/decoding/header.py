@@ -94,7 +94,7 @@ def _read_jpeg(data: bytes) -> ImageHeader:
     # In the pixels 0xFF is always followed by 0 or a restart marker, so this counts scans exactly there; a thumbnail in
     # the metadata may add some.
     scans = data.count(JPEG_SCAN)
-    for blocks in range(MAXIMUM_BLOCKS):
+    while blocks < MAXIMUM_BLOCKS:
         marker, length = _jpeg_segment(data, position)
         if marker == 0xDA:
             is_complete = width > 0
@@ -106,6 +106,7 @@ def _read_jpeg(data: bytes) -> ImageHeader:
         elif 0xE0 <= marker <= 0xEF or marker == 0xFE:
             metadata += length
         position += 2 + length
+        blocks += 1
     return ImageHeader("JPEG", width, height, scans, metadata, blocks, is_complete=is_complete)
 
 
@@ -137,15 +138,16 @@ def _read_webp(data: bytes) -> ImageHeader:
     else:
         width, height = (edge & 0x3FFF for edge in struct.unpack_from("<HH", data, 26))
     metadata, blocks, position = 0, 0, 12
-    for blocks in range(MAXIMUM_BLOCKS):
+    while blocks < MAXIMUM_BLOCKS:
         if position + 8 > len(data):
             break
         name, length = struct.unpack_from("<4sI", data, position)
         if name not in (b"VP8 ", b"VP8L", b"ALPH"):
             metadata += length
         position += 8 + length + length % 2
+        blocks += 1
     is_known = data[8:12] == b"WEBP" and kind in (b"VP8 ", b"VP8L", b"VP8X")
-    is_complete = is_known and blocks < MAXIMUM_BLOCKS - 1
+    is_complete = is_known and blocks < MAXIMUM_BLOCKS
     return ImageHeader(
         "WEBP", width, height, metadata_bytes=metadata, metadata_blocks=blocks, is_complete=is_complete
     )
