@@ -168,6 +168,8 @@ class Decider:
         self._heads[model.id, head.version] = head
 
     def _pixels(self, job: ImageJob, preprocessing: Preprocessing) -> NDArray[np.float32]:
+        if job.fault is not None:
+            raise job.fault
         if job.pixels is not None:
             return job.pixels
         limit = self._settings.maximum_image_pixels

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Logits
+from lifelong_core.errors import LifelongError
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class ImageJob:
         declared: width and height by its header, on which the decision to decode it in the serving process rests.
         pixels: the model's input, when the image was decoded elsewhere; the address then names the model's version.
         weight: as how many samples it counts in a micro-batch.
+        fault: why the image cannot be decoded.
     """
 
     address: Address
@@ -43,6 +45,7 @@ class ImageJob:
     declared: tuple[int, int] | None = None
     pixels: NDArray[np.float32] | None = None
     weight: int = 1
+    fault: LifelongError | None = None
 
     @property
     def samples(self) -> int:

@@ -9,7 +9,7 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.errors import UnavailableError
+from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.store.preprocessing import Preprocessing
 from lifelong_service.decoding.header import ImageHeader, read_header
 from lifelong_service.decoding.limits import check_header, is_cheap
@@ -45,13 +45,22 @@ class ImageDecoder:
     async def prepare(self, job: ImageJob, snapshot: Snapshot) -> ImageJob:
         """The job with the model's input where decoding the image is costly, else as it is.
 
-        A prepared job names the model version whose preprocessing was applied.
+        A prepared job names the model version whose preprocessing was applied. Where a request has an id, an error is
+        left in the job: the id may have been answered before, or belong to another body.
 
         Raises:
             InvalidInputError: the image must not, or cannot, be decoded.
             PayloadTooLargeError: it is too large, or takes too long.
             UnavailableError: too many costly images wait, or the machine is busy.
         """
+        try:
+            return await self._prepare(job, snapshot)
+        except LifelongError as error:
+            if job.address.request_id is None:
+                raise
+            return replace(job, fault=error)
+
+    async def _prepare(self, job: ImageJob, snapshot: Snapshot) -> ImageJob:
         header = self._checked_header(job.image)
         if is_cheap(header, len(job.image)):
             weight = max(1, math.ceil(header.pixels / PIXELS_PER_SAMPLE))
