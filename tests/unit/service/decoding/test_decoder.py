@@ -58,9 +58,7 @@ def test_a_repeated_id_gets_its_first_answer_whatever_became_of_the_image(
         (elongated_png, 413),
     ],
 )
-def test_bombs_are_refused_by_their_headers(
-    service: Service, make: Callable[[], bytes], status: int
-) -> None:
+def test_bombs_are_refused_by_their_headers(service: Service, make: Callable[[], bytes], status: int) -> None:
     refused = service.client.post("/v1/predict", content=make())
     assert refused.status_code == status
     assert refused.json()["error"]["field"] == "image"
