@@ -51,7 +51,7 @@ def read_document(stream: BinaryIO) -> dict[str, Any]:
 def write_array(stream: BinaryIO, array: NDArray[np.float32]) -> None:
     """Write a contiguous array of float32: its shape, then its content."""
     write_document(stream, {"shape": array.shape})
-    write_frame(stream, memoryview(array).cast("B"))
+    write_frame(stream, array.data.cast("B"))
 
 
 def read_array(shape: list[int], stream: BinaryIO) -> NDArray[np.float32]:
