@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from lifelong import __version__
 from lifelong.commands import (
     adapt,
     audit,
@@ -12,6 +13,7 @@ from lifelong.commands import (
     demo,
     doctor,
     export,
+    grafana,
     groups,
     heads,
     initialise,
@@ -32,6 +34,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Metrics": (recommend.recommend, validate.validate),
     "Operation": (
         doctor.doctor,
+        grafana.grafana,
         settings.settings,
         tokens.tokens,
         audit.audit,
@@ -65,7 +68,7 @@ class SectionedGroup(click.Group):
 @click.group(
     cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(package_name="lifelong")
+@click.version_option(__version__, prog_name="lifelong")
 def cli() -> None:
     """Serve a medical image classifier and keep its decisions right when prevalences shift.
 
