@@ -18,6 +18,7 @@ from lifelong.commands import (
     heads,
     initialise,
     models,
+    monitors,
     processes,
     recommend,
     settings,
@@ -35,6 +36,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Operation": (
         doctor.doctor,
         grafana.grafana,
+        monitors.monitors,
         settings.settings,
         tokens.tokens,
         audit.audit,

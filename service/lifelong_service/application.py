@@ -28,6 +28,7 @@ from lifelong_service.routes import (
     history,
     interviews,
     models,
+    monitors,
     operations,
     predictions,
     recommendations,
@@ -57,6 +58,7 @@ _ROUTERS = (
     groups,
     tokens,
     workers,
+    monitors,
     operations,
 )
 

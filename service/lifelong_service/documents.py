@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from lifelong_core.store.monitors import MonitorProcess
 from lifelong_core.store.records import (
     CalibrationSet,
     HeadPin,
@@ -104,6 +105,43 @@ def worker_document(worker: ServingWorker, models: dict[int, Model]) -> dict[str
             for model_id, load in worker.models.items()
             if model_id in models
         },
+    }
+
+
+def monitor_document(monitor: MonitorProcess, models: dict[int, Model]) -> dict[str, Any]:
+    """A monitor, its newest tick, and its newest visit of each population."""
+    heartbeat = monitor.heartbeat
+    tick = heartbeat.tick
+    return {
+        "monitor": heartbeat.id,
+        "host": heartbeat.host,
+        "process": heartbeat.process,
+        "started_at": heartbeat.started_at.isoformat(),
+        "seen_at": monitor.seen_at.isoformat(),
+        "lost": monitor.is_lost,
+        "interval_seconds": heartbeat.interval_seconds,
+        "mode": heartbeat.mode,
+        "environment_modes": dict(heartbeat.environment_modes),
+        "tick": None
+        if tick is None
+        else {
+            "due_at": tick.due_at.isoformat(),
+            "started_at": tick.started_at.isoformat(),
+            "finished_at": tick.finished_at.isoformat() if tick.finished_at else None,
+            "problem": tick.problem,
+        },
+        "populations": [
+            {
+                "model": models[visit.model_id].reference,
+                "environment": visit.environment,
+                "visited_at": visit.visited_at.isoformat(),
+                "outcome": visit.outcome,
+                "reason": visit.reason,
+                "watched_at": visit.watched_at.isoformat() if visit.watched_at else None,
+            }
+            for visit in heartbeat.visits
+            if visit.model_id in models
+        ],
     }
 
 
