@@ -22,6 +22,9 @@ PROCESSOR_SECONDS: Final = 1.5
 PATIENCE_SECONDS: Final = 4.0
 """Time after which an image is given up whatever kept the process: the machine may be busy."""
 
+STARTING_SECONDS: Final = 4.0
+"""Added for the first image of a process; on a free core it starts in half a second."""
+
 
 class DecodingProcess:
     """Started by the first image that needs it. One call at a time; other threads wait.
@@ -44,8 +47,10 @@ class DecodingProcess:
             UnavailableError: the machine is too busy, or the process cannot be started.
         """
         with self._lock:
-            process = self._process = self._running() or self._start()
-            timer = threading.Timer(PATIENCE_SECONDS, process.kill)
+            running = self._running()
+            process = self._process = running or self._start()
+            patience = PATIENCE_SECONDS if running else STARTING_SECONDS + PATIENCE_SECONDS
+            timer = threading.Timer(patience, process.kill)
             timer.daemon = True
             timer.start()
             try:

@@ -53,12 +53,6 @@ def process() -> Iterator[DecodingProcess]:
     decoding.close()
 
 
-@pytest.fixture(autouse=True)
-def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine may be busy."""
-    monkeypatch.setattr(module, "PATIENCE_SECONDS", 60)
-
-
 def child_of(process: DecodingProcess) -> psutil.Process:
     assert process._process is not None
     return psutil.Process(process._process.pid)
