@@ -34,6 +34,11 @@ def actor() -> str:
     return f"cli:{getpass.getuser()}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: `1 key`, `2 keys`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def print_rows(
     rows: Sequence[dict[str, Any]], *, as_json: bool, empty: str, whole: str | None = None
 ) -> None:

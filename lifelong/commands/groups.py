@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import actor, open_store
+from lifelong.commands.common import actor, counted, open_store
 
 if TYPE_CHECKING:
     from lifelong_core.store.erasure import Erased
@@ -54,7 +54,7 @@ def rotate_group_key() -> None:
     path = Settings.load().resolved_group_key_file
     with open_store() as store:
         file = store.group_keys.rotate(path, actor=actor())
-    click.echo(f"{path} holds {len(file.keys)} keys now; new predictions use the first one.")
+    click.echo(f"{path} holds {counted(len(file.keys), 'key')} now; new predictions use the first one.")
     click.echo(
         "Copy the file to all other machines of this installation; their services take it over by themselves."
     )
@@ -79,11 +79,11 @@ def forget_group_keys(*, yes: bool) -> None:
             return
         known = len(store.group_keys.known())
         named = ", ".join(map(short_digest, lost))
-        click.echo(f"{path} lacks {len(lost)} of {known} keys: {named}.")
+        click.echo(f"{path} lacks {len(lost)} of {counted(known, 'key')}: {named}.")
         if not yes:
             click.confirm("Forget them? What was logged under them can no longer be erased", abort=True)
         file = store.group_keys.forget(path, lost, actor=actor())
-    click.echo(f"Forgotten. {path} holds {len(file.keys)} keys; copy it to all other machines.")
+    click.echo(f"Forgotten. {path} holds {counted(len(file.keys), 'key')}; copy it to all other machines.")
 
 
 def _named(erased: "Erased") -> str:

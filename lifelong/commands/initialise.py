@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import actor
+from lifelong.commands.common import actor, counted
 from lifelong_core.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _prepare_group_key(store: "Store", settings: "Settings", source: str | None)
     try:
         if source is not None:
             file = store.group_keys.install(path, _read_key_file(source), actor=actor())
-            click.echo(f"Installed {path}; it holds {len(file.keys)} keys.", err=True)
+            click.echo(f"Installed {path}; it holds {counted(len(file.keys), 'key')}.", err=True)
         else:
             file = store.group_keys.create(path, actor=actor())
         check_complete(file, store.group_keys.known())
@@ -133,8 +133,12 @@ def _missing_artifacts(store: "Store", settings: "Settings") -> str | None:
 
 
 def _already_there(store: "Store") -> str:
-    tasks, models, tokens = len(store.tasks.list()), len(store.models.list()), len(store.tokens.list())
-    return (
-        f"The database is in use already ({tasks} tasks, {models} models, {tokens} tokens); its tokens stay as they are"
-        " (`lifelong tokens list`)."
+    held = ", ".join(
+        counted(len(rows), noun)
+        for rows, noun in (
+            (store.tasks.list(), "task"),
+            (store.models.list(), "model"),
+            (store.tokens.list(), "token"),
+        )
     )
+    return f"The database is in use already ({held}); its tokens stay as they are (`lifelong tokens list`)."

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.errors import LifelongError
-from lifelong_core.store.group_keys import KeyFile, check_complete, hashing_key, missing_file, short_digest
+from lifelong_core.store.group_keys import check_complete, hashing_key, load_key_file, short_digest
 
 
 def artifacts(installation: Installation) -> Iterator[Finding]:
@@ -54,9 +54,7 @@ def group_key(installation: Installation) -> Iterator[Finding]:
     """It is there, it is the one that the database knows, and nobody else reads it."""
     path = installation.settings.resolved_group_key_file
     known = installation.store.group_keys.known()
-    if known and not path.exists():
-        raise missing_file(path, known)
-    file = KeyFile.load(path)
+    file = load_key_file(path, known)
     known = (*file.unknown_newer(known), *known)  # the service records these when it starts
     hashing_key(file, known)
     check_complete(file, known)

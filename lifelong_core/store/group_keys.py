@@ -82,6 +82,18 @@ class KeyFile:
         return self.digests[:first]
 
 
+def load_key_file(path: Path, known: Sequence[str]) -> KeyFile:
+    """The file at `path`.
+
+    Raises:
+        GroupKeyError: there is none, and the database knows keys: the message says where to get it.
+        ConfigurationError: it is missing, unreadable or damaged.
+    """
+    if known and not path.exists():
+        raise missing_file(path, known)
+    return KeyFile.load(path)
+
+
 def hashing_key(file: KeyFile, known: Sequence[str]) -> bytes:
     """The key for new hashes: the newest in the file that the database knows.
 
@@ -199,7 +211,7 @@ class GroupKeys:
             GroupKeyError: the file lacks some of them; erasing would miss predictions.
             ConfigurationError: the file is missing or damaged.
         """
-        file = KeyFile.load(path)
+        file = load_key_file(path, self.known())
         check_complete(file, self.confirm(file, actor=actor))
         return file.keys
 
@@ -215,8 +227,8 @@ class GroupKeys:
             ConflictError: another rotation is going on.
         """
         with changing_registry(self._database) as connection:
-            file = KeyFile.load(path)
             known = known_keys(connection)
+            file = load_key_file(path, known)
             check_complete(file, known)
             known = (*file.unknown_newer(known), *known)
             rotate_group_key(path)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_core.store import Store
-from lifelong_core.store.group_keys import GroupKeyError, KeyFile, check_complete, hashing_key, missing_file
+from lifelong_core.store.group_keys import GroupKeyError, KeyFile, check_complete, hashing_key, load_key_file
 from lifelong_service.errors import MENDING_SECONDS
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class _Judged:
     seen: tuple[object, ...] = ()
     file: KeyFile | None = None
     key: bytes | None = None
-    problem: str | None = None
+    problem: LifelongError | None = None
 
 
 class GroupKeyring:
@@ -57,15 +57,17 @@ class GroupKeyring:
         judged = self._judge()
         if judged.key is None:
             raise UnavailableError(
-                f"predictions with a group cannot be logged here: {judged.problem}",
+                f"predictions with a group cannot be logged here: {judged.problem and judged.problem.message}",
                 field="group",
+                mend=judged.problem and judged.problem.mend,
                 retry_after_seconds=MENDING_SECONDS,
             )
         return judged.key
 
     def problem(self) -> str | None:
         """What is wrong with the key file of this host; None if nothing is, or nothing is known yet."""
-        return None if self._known() is None else self._judge().problem
+        problem = None if self._known() is None else self._judge().problem
+        return None if problem is None else str(problem)
 
     def confirm(self, store: Store, known: tuple[str, ...]) -> bool:
         """Let the database record this host's file if that is the installation's; whether it knows more now."""
@@ -84,17 +86,16 @@ class GroupKeyring:
         before = self._judged
         if seen != before.seen:
             self._judged = judged = self._judge_anew(seen, known, before.file)
-            if judged.problem is not None and judged.problem != before.problem:
-                logger.error("the group key is not right", extra={"details": {"reason": judged.problem}})
+            if judged.problem is not None and str(judged.problem) != str(before.problem):
+                logger.error("the group key is not right", extra={"details": {"reason": str(judged.problem)}})
         return self._judged
 
     def _judge_anew(self, seen: tuple[object, ...], known: tuple[str, ...], last: KeyFile | None) -> _Judged:
-        problem: str | None = None
+        problem: LifelongError | None = None
         try:
-            file = KeyFile.load(self.path)
+            file = load_key_file(self.path, known)
         except ConfigurationError as error:
-            is_there = self.path.exists()
-            problem = str(error if is_there or not known else missing_file(self.path, known))
+            problem = error
             if last is None:
                 return _Judged(seen, None, None, problem)
             file = last  # a file that is being replaced, or was deleted: what was read of it holds
@@ -102,7 +103,7 @@ class GroupKeyring:
             key = hashing_key(file, known)
             check_complete(file, known)
         except GroupKeyError as error:
-            return _Judged(seen, file, file.newest_of(known), problem or str(error))
+            return _Judged(seen, file, file.newest_of(known), problem or error)
         return _Judged(seen, file, key, problem)
 
 

@@ -79,7 +79,7 @@ def test_a_second_host_invents_no_key_and_says_how_to_get_the_right_one(
     said = third("init", "--group-key", "-", given=key_file(tmp_path, "first").read_text())
     assert said.exit_code == 0
     assert "Ready" in said.stderr
-    assert "1 tokens" in said.stdout
+    assert "1 token)" in said.stdout
     for host in (second, third):
         again = host("init")
         assert (again.exit_code, "ll_" in again.output) == (0, False)
@@ -129,9 +129,9 @@ def test_keys_that_are_lost_are_forgotten_after_a_question(first: Host, tmp_path
     assert "Nothing to do" in first("forget-group-keys").stdout
     key_file(tmp_path, "first").unlink()
     asked = first("forget-group-keys", given="n\n")
-    assert (asked.exit_code, "lacks 1 of 1 keys" in asked.stdout) == (1, True)
+    assert (asked.exit_code, "lacks 1 of 1 key:" in asked.stdout) == (1, True)
     assert not key_file(tmp_path, "first").exists()
-    assert "holds 1 keys" in first("forget-group-keys", "--yes").stdout
+    assert "holds 1 key;" in first("forget-group-keys", "--yes").stdout
     assert first("init").exit_code == 0
 
 

@@ -1,9 +1,7 @@
 """Validations and comparisons of real logits, small enough to be made in a test."""
 
-import os
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +14,9 @@ from lifelong_core.design.validation.comparison import ModelComparison
 from lifelong_core.design.validation.outputs import ModelOutputs
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.validating import validate
+from tests import tools
 from tests.unit.design.interviews import ALL_ALIKE
 
-REPOSITORY = Path(__file__).resolve().parents[4]
 OBJECTS = ("aeroplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 SCREENING: dict[str, Any] = {
     "class_scores_available": True,
@@ -51,8 +49,7 @@ SCREENING: dict[str, Any] = {
 
 def logits(file: str, split: str) -> tuple[Integers, Floats]:
     """Labels and logits of a split of the shared data."""
-    data = Path(os.environ.get("LIFELONG_SHARED_DATA") or REPOSITORY.parent / "shared" / "data")
-    with np.load(data / "logits" / f"{file}.npz") as arrays:
+    with np.load(tools.real_logits() / f"{file}.npz") as arrays:
         return arrays[f"{split}_labels"].astype(np.int64), arrays[f"{split}_logits"].astype(np.float64)
 
 
