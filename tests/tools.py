@@ -45,6 +45,9 @@ DISK_NAMESPACES = Tool(
     "disks in a namespace", "run as root, where unshare, setpriv and mount are allowed to make tmpfs"
 )
 REAL_LOGITS = Tool("real logits", "set LIFELONG_SHARED_DATA to the folder that holds logits/*.npz")
+REFERENCE = Tool(
+    "reference results", "set LIFELONG_SHARED_DATA to a folder beside which metrics/*.yaml|json lie"
+)
 
 
 def program(tool: Tool) -> str:
@@ -58,7 +61,7 @@ def give_up(tool: Tool, reason: str = "") -> NoReturn:
     text = f"{_WANTING}{tool.name} ({tool.remedy})" + (f": {reason}" if reason else "")
     if is_ci():
         pytest.fail(f"{text}; under CI=true nothing may be missing", pytrace=False)
-    pytest.skip(text)
+    pytest.skip(text, allow_module_level=True)
 
 
 def is_ci() -> bool:
@@ -93,9 +96,20 @@ def need_small_disks() -> None:
 
 def real_logits() -> Path:
     """The folder with the real logits; without it the test is skipped, or fails under CI."""
-    repository = Path(__file__).resolve().parents[1]
-    folder = Path(os.environ.get("LIFELONG_SHARED_DATA") or repository.parent / "shared" / "data") / "logits"
+    folder = _shared_data() / "logits"
     return folder if folder.is_dir() else give_up(REAL_LOGITS, f"there is no folder {folder}")
+
+
+def reference(name: str) -> Path:
+    """A file of the reference results; without it the test, or its module, is skipped, or fails under CI."""
+    file = _shared_data().parent / "metrics" / name
+    return file if file.is_file() else give_up(REFERENCE, f"there is no file {file}")
+
+
+def _shared_data() -> Path:
+    """The folder that LIFELONG_SHARED_DATA names, else ../shared/data."""
+    named = os.environ.get("LIFELONG_SHARED_DATA")
+    return Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def count_line(reasons: list[str]) -> str | None:

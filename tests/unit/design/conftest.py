@@ -1,7 +1,6 @@
 """The reference reading of the sources, and the document under test as plain values."""
 
 import copy
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +9,15 @@ import yaml
 
 from lifelong_core.design.loading import read_parts, the_method
 from lifelong_core.design.method_schema import Method
+from tests import tools
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="session")
 def reference() -> dict[str, Any]:
-    """The reference reading, beside the folder that LIFELONG_SHARED_DATA names, else in ../shared/metrics."""
-    data = Path(os.environ.get("LIFELONG_SHARED_DATA") or REPOSITORY.parent / "shared" / "data")
-    return yaml.safe_load((data.parent / "metrics" / "recommendation.yaml").read_text())
+    """The reference reading of the method."""
+    return yaml.safe_load(tools.reference("recommendation.yaml").read_text())
 
 
 @pytest.fixture(scope="session")
