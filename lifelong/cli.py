@@ -4,16 +4,21 @@ import sys
 
 import click
 
+from lifelong import __version__
 from lifelong.commands import (
     adapt,
+    audit,
     calibrate,
+    cycles,
     demo,
     doctor,
     export,
+    grafana,
     groups,
     heads,
     initialise,
     models,
+    monitors,
     processes,
     recommend,
     settings,
@@ -23,38 +28,60 @@ from lifelong.commands import (
 )
 from lifelong_core.errors import LifelongError
 
+SECTIONS: dict[str, tuple[click.Command, ...]] = {
+    "Start": (demo.demo, initialise.init, processes.serve, processes.monitor),
+    "Models": (tasks.tasks, models.models, calibrate.calibrate),
+    "Heads and cycles": (heads.heads, cycles.cycles, adapt.adapt),
+    "Metrics": (recommend.recommend, validate.validate),
+    "Operation": (
+        doctor.doctor,
+        grafana.grafana,
+        monitors.monitors,
+        settings.settings,
+        tokens.tokens,
+        audit.audit,
+        export.export,
+        groups.erase,
+        groups.rotate_group_key,
+        groups.forget_group_keys,
+        initialise.upgrade,
+    ),
+}
+"""All commands, as `lifelong --help` lists them."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="lifelong")
+
+class SectionedGroup(click.Group):
+    """A group whose help lists the commands by section."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one list for each section."""
+        del ctx
+        width = max(len(name) for name in self.commands)
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (f"{command.name or '':{width}}", command.get_short_help_str(limit=80))
+                        for command in commands
+                    ]
+                )
+
+
+@click.group(
+    cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, prog_name="lifelong")
 def cli() -> None:
     """Serve a medical image classifier and keep its decisions right when prevalences shift.
 
     Try `lifelong demo` first. Settings come from LIFELONG_* environment variables and lifelong.toml.
+    `lifelong COMMAND --help` explains one command.
     """
 
 
-for command in (
-    demo.demo,
-    initialise.init,
-    initialise.upgrade,
-    processes.serve,
-    processes.monitor,
-    tasks.tasks,
-    models.models,
-    calibrate.calibrate,
-    recommend.recommend,
-    validate.validate,
-    adapt.adapt,
-    heads.heads,
-    tokens.tokens,
-    doctor.doctor,
-    export.export,
-    groups.erase,
-    groups.rotate_group_key,
-    groups.forget_group_keys,
-    settings.settings,
-):
-    cli.add_command(command)
+for section in SECTIONS.values():
+    for command in section:
+        cli.add_command(command)
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lifelong import __version__
 from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.store import logged_at
@@ -99,7 +99,7 @@ def _description(environment: str, models: list["Model"], tasks: dict[int, "Task
     """What the columns do not say."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "product_version": metadata.version("lifelong"),
+        "product_version": __version__,
         "exported_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": environment,
         "models": {

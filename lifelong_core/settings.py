@@ -8,6 +8,7 @@ import ipaddress
 import os
 import re
 import tomllib
+from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -29,6 +30,13 @@ EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-
 
 OTHER_VARIABLES = frozenset({"LIFELONG_CONFIG", "LIFELONG_TOKEN", "LIFELONG_SHARED_DATA"})
 """Variables with our prefix that are no settings: the file, a client's token, the data of the tests."""
+
+
+_MODES = {
+    "auto": "cycles swap heads",
+    "propose": "cycles propose heads, a person approves them",
+    "shadow": "cycles only report",
+}
 
 
 class PolicySettings(BaseModel):
@@ -183,7 +191,7 @@ class Settings(BaseSettings):
         description="A request that is not answered by then gets 503 with Retry-After.",
     )
     maximum_image_pixels: Positive = Field(
-        default=50_000_000, description="Images that would decode to more get 413."
+        default=16_777_216, description="Images that would decode to more get 413; 4096 x 4096."
     )
     maximum_logits_rows: Positive = Field(
         default=10_000, description="Rows that one call of /v1/logits may send."
@@ -272,8 +280,7 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Arguments, then environment variables, then the TOML file."""
-        file = Path(os.environ.get("LIFELONG_CONFIG", "lifelong.toml"))
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml_file=file)
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml_file=settings_file())
 
     @classmethod
     def load(cls) -> Self:
@@ -340,6 +347,42 @@ class Settings(BaseSettings):
         return self.policy.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
 
     @property
+    def environment_modes(self) -> dict[str, str]:
+        """The mode of each environment whose mode is not the common one."""
+        modes = {name: self.policy_for(name).mode for name in self.environment_policies}
+        return {name: mode for name, mode in modes.items() if mode != self.policy.mode}
+
+    @property
+    def modes_in_words(self) -> str:
+        """The common mode, what it does, and the environments with another one.
+
+        Examples:
+            >>> Settings(environment_policies={"clinic": PolicySettings(mode="shadow")}).modes_in_words
+            'auto (cycles swap heads), but clinic: shadow'
+        """
+        own = ", ".join(f"{name}: {mode}" for name, mode in sorted(self.environment_modes.items()))
+        return f"{self.policy.mode} ({_MODES[self.policy.mode]}){', but ' + own if own else ''}"
+
+    def unknown_environments(self, known: Collection[str]) -> list[str]:
+        """Environments that the settings name and that do not exist, as sentences; the first prediction creates one.
+
+        Args:
+            known: names of the existing environments.
+        """
+        named = {
+            "environment_policies": self.environment_policies,
+            "environment_retention_days": self.environment_retention_days,
+        }
+        sentences: list[str] = []
+        for setting, environments in named.items():
+            for name in sorted(set(environments) - set(known)):
+                # An environment with settings of its own is not what another name was meant to be.
+                guess = suggest(name, sorted(set(known) - set(environments)))
+                sentence = f"{setting} names {name!r}, and no prediction has come from it yet."
+                sentences.append(f"{sentence} {guess}" if guess else sentence)
+        return sentences
+
+    @property
     def window_age(self) -> timedelta:
         """`window_seconds` as a time difference."""
         return timedelta(seconds=self.window_seconds)
@@ -353,8 +396,12 @@ def _source_of(field: str | None) -> str:
         variable = given.get(f"LIFELONG_{'__'.join(path[:depth])}".upper())
         if variable is not None:  # a part of the path that the name of the variable lacks is inside its JSON
             return ": ".join((variable, *(".".join(path[depth:]),) * (depth < len(path))))
-    file = os.environ.get("LIFELONG_CONFIG", "lifelong.toml")
-    return f"{file}: {field}"
+    return f"{settings_file()}: {field}"
+
+
+def settings_file() -> Path:
+    """The file that settings are read from, whether it exists or not."""
+    return Path(os.environ.get("LIFELONG_CONFIG", "lifelong.toml"))
 
 
 def _refuse_unknown_variables(settings: type[BaseSettings]) -> None:

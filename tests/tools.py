@@ -39,6 +39,7 @@ PROMTOOL = Tool("promtool", _APT_PROMETHEUS, ("promtool",))
 CHROMIUM = Tool(
     "chromium", "Debian: apt-get install chromium", ("chromium", "chromium-browser", "google-chrome")
 )
+CURL = Tool("curl", "Debian: apt-get install curl", ("curl",))
 GIT = Tool("git", "a clone of the repository, and git", ("git",))
 SMALL_DISKS = Tool("small disks", "run as root, or in `unshare -Urm`, where tmpfs may be mounted")
 DISK_NAMESPACES = Tool(

@@ -1,15 +1,13 @@
 """`lifelong adapt`: one cycle offline, and how many samples it needs; neither service nor database."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lifelong.commands.adaptation_inputs import read_calibration, read_head, read_policy, read_window
+from lifelong.commands.adaptation_text import print_outcome, print_report
 from lifelong.commands.sample_plan import print_plan
-
-if TYPE_CHECKING:
-    from lifelong_core.deploy import AdaptationReport, AssumptionTest, PostProcessingHead
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -110,7 +108,8 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
     if options["as_json"]:
         click.echo(report.to_json())
     else:
-        _print_report(report, head)
+        print_outcome(report.outcome, f"{report.samples:,} samples")
+        print_report(report, head.class_names)
     if out is None:
         return
     if report.candidate is not None:
@@ -143,47 +142,3 @@ def _check_out(out: Path | None) -> None:
         problem = f"{out} cannot be written: no permission."
     if problem is not None:
         raise InvalidInputError(problem, field="--out")
-
-
-def _print_report(report: "AdaptationReport", head: "PostProcessingHead") -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    colour = {"swap": "green", "refuse": "red"}.get(report.outcome, "white")
-    click.secho(f"{report.outcome} ", fg=colour, bold=True, nl=False)
-    click.echo(f"({report.samples:,} samples)")
-    for reason in report.reasons:
-        click.echo(f"  - {reason.text}")
-    estimate, gain = report.prevalence, report.expected_gain
-    if estimate is not None:
-        table = Table(box=None, header_style="bold")
-        for column in ("class", "assumed", "estimated", f"{100 * estimate.confidence:g} % interval"):
-            table.add_column(column, justify="left" if column == "class" else "right")
-        for k, name in enumerate(head.class_names):
-            interval = f"{estimate.low[k]:.3f} to {estimate.high[k]:.3f}"
-            table.add_row(
-                escape(name), f"{head.assumed_prevalence[k]:.3f}", f"{estimate.prevalence[k]:.3f}", interval
-            )
-        Console().print(table)
-        for caution in estimate.cautions:
-            click.secho(f"Caution: {caution}", fg="yellow")
-    _print_assumption(report.assumption_test)
-    if gain is not None:
-        click.echo(
-            f"Expected cost of a decision: {gain.current_cost:.4f} now, {gain.candidate_cost:.4f} with a new head; "
-            f"gain {gain.value:.4f} ({gain.low:.4f} to {gain.high:.4f})."
-        )
-
-
-def _print_assumption(test: "AssumptionTest | None") -> None:
-    """Whether anything but the prevalence has changed."""
-    if test is None:
-        return
-    verdict = "more has changed" if test.rejected else "nothing speaks against it"
-    promise = "" if test.reliable else "; the calibration set is too small for this test to keep its level"
-    click.echo(
-        f"Only the prevalence has changed? {verdict} (p = {test.p_value:.2g}, level {test.level:g}){promise}."
-    )
-    for item in test.disagreements if test.rejected else ():
-        click.echo(f"  - {item.text}")

@@ -1,10 +1,9 @@
-"""What several commands share: the store they open, who acts, and how tables are printed."""
+"""What several commands share: the store they open, and who acts."""
 
 import getpass
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -37,26 +36,3 @@ def actor() -> str:
 def counted(count: int, noun: str) -> str:
     """A number with its noun: `1 key`, `2 keys`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def print_rows(
-    rows: Sequence[dict[str, Any]], *, as_json: bool, empty: str, whole: str | None = None
-) -> None:
-    """Print rows with equal keys as a table, or as JSON; the column `whole` is never broken over lines."""
-    if as_json:
-        click.echo(json.dumps(rows, default=str))
-        return
-    if not rows:
-        click.echo(empty)
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold")
-    for key in rows[0]:
-        width = max(len(str(row[key])) for row in rows) if key == whole else None
-        table.add_column(key.replace("_", " "), overflow="fold", no_wrap=key == whole, min_width=width)
-    for row in rows:
-        table.add_row(*("" if value is None else escape(str(value)) for value in row.values()))
-    Console().print(table)

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import actor, as_json, open_store, print_rows
+from lifelong.commands.common import actor, as_json, open_store
+from lifelong.commands.tables import print_rows
 from lifelong.commands.workers import place_name, running, workers
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from lifelong_core.deploy import PostProcessingHead
     from lifelong_core.store import Cycle, HeadRecord
 
@@ -71,7 +70,7 @@ def list_(model: str, *, as_json: bool) -> None:
                 "active_in": ", ".join(sorted(place_name(place) for place in active.get(record.version, []))),
                 "workers": running(record, active.get(record.version, []), alive),
                 "pinned_in": "; ".join(pinned.get(record.version, [])),
-                "created_at": record.created_at.isoformat(timespec="seconds"),
+                "created_at": record.created_at,
                 "created_by": record.created_by,
                 **_summary(record.head),
             }
@@ -79,7 +78,7 @@ def list_(model: str, *, as_json: bool) -> None:
         ]
         damaged = [reason for (model_id, _), reason in registry.damaged.items() if model_id == chosen.id]
         damaged = sorted({*damaged, *store.heads.damaged(model).values()})
-    print_rows(rows, as_json=as_json, empty="No head yet: `lifelong calibrate`.")
+    print_rows(rows, as_json=as_json, empty="No head yet: `lifelong calibrate`.", below="assumed_prevalence")
     for reason in damaged:
         click.echo(f"Warning: {reason}.", err=True)
 
@@ -97,7 +96,7 @@ def history(model: str, environment: str | None, *, as_json: bool) -> None:
                 "version": one.head_version,
                 "reason": one.reason,
                 "follows_default": one.inherits,
-                "activated_at": one.activated_at.isoformat(timespec="seconds"),
+                "activated_at": one.activated_at,
                 "activated_by": one.activated_by,
             }
             for one in reversed(store.heads.activations(model, environment=environment))
@@ -226,24 +225,27 @@ def proposals(model: str | None, *, as_json: bool) -> None:
 
 
 @heads.command()
-@click.argument("cycle", type=click.UUID)
-def approve(cycle: "UUID") -> None:
-    """Publish the head that CYCLE proposed; every worker serves it within a second."""
+@click.argument("cycle")
+def approve(cycle: str) -> None:
+    """Publish the head that CYCLE proposed; every worker serves it within a second.
+
+    CYCLE is the id of the cycle, or as much of its beginning as is unique.
+    """
     with open_store() as store:
-        approved = store.cycles.approve(cycle, actor=actor())
+        approved = store.cycles.approve(store.cycles.find(cycle).id, actor=actor())
     click.echo(f"Published head {approved.published_version} in {approved.environment}.")
 
 
 @heads.command()
-@click.argument("cycle", type=click.UUID)
+@click.argument("cycle")
 @click.option("--reason", required=True, help="For whoever reads the history, 200 characters at most.")
-def reject(cycle: "UUID", reason: str) -> None:
-    """Decline the head that CYCLE proposed.
+def reject(cycle: str, reason: str) -> None:
+    """Decline the head that CYCLE proposed (its id, or as much of its beginning as is unique).
 
     While the present head stays active, no cycle proposes a head for practically the same prevalences again.
     """
     with open_store() as store:
-        rejected = store.cycles.reject(cycle, reason=reason, actor=actor())
+        rejected = store.cycles.reject(store.cycles.find(cycle).id, reason=reason, actor=actor())
     click.echo(f"Rejected: head {rejected.head_version} stays active in {rejected.environment}.")
 
 

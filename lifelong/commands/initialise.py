@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="On a further host: a copy of the group.key of the first one, to install here; - reads standard input.",
 )
-def init(source: str | None) -> None:
+@click.option(
+    "--mode",
+    type=click.Choice(["auto", "propose", "shadow"]),
+    help="Write this mode to lifelong.toml: cycles swap heads (auto, the default), propose them, or only report.",
+)
+def init(source: str | None, *, mode: str | None) -> None:
     """Prepare database, artifacts and group key, and print the first admin token (once).
 
     Safe to repeat: an existing installation is left as it is, and no second token is made.
@@ -30,10 +35,13 @@ def init(source: str | None) -> None:
     On a further host of an installation (the same LIFELONG_DATABASE_URL and LIFELONG_ARTIFACTS_URL) it says what this
     host still lacks, and ends with status 1 until nothing is missing.
     """
+    from lifelong.commands.mode_setting import write_mode
     from lifelong_core.settings import Settings
     from lifelong_core.store import Scope, Store
     from lifelong_core.store.files import make_data_folder
 
+    if mode is not None:
+        write_mode(mode)
     settings = Settings.load()
     make_data_folder(settings.data_directory)
     Store.migrate(settings.resolved_database_url)
@@ -50,6 +58,7 @@ def init(source: str | None) -> None:
             click.echo(_already_there(store), err=bool(problems))
         else:
             _, secret = store.tokens.create("first-admin", {Scope.ADMIN}, actor=actor())
+    click.echo(f"Mode: {settings.modes_in_words}.", err=True)
     for problem in problems:
         click.secho(f"Error: {problem}", fg="red", err=True)
     if store.database.is_postgresql and not settings.artifacts_url:

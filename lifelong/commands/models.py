@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import actor, as_json, open_store, print_rows
+from lifelong.commands.common import actor, as_json, open_store
 from lifelong.commands.preprocessing import preprocessing as preprocessing_command
+from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
     from lifelong_core.store.preprocessing import Preprocessing

@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from lifelong.commands.common import as_json, print_rows
+from lifelong.commands.common import as_json
+from lifelong.commands.tables import print_rows
 
 
 def _without_password(url: str) -> str:
@@ -42,4 +43,4 @@ def settings(*, as_json: bool) -> None:
                 )
         return found
 
-    print_rows(rows(Settings.load(), "LIFELONG_"), as_json=as_json, empty="", whole="variable")
+    print_rows(rows(Settings.load(), "LIFELONG_"), as_json=as_json, empty="", below="meaning")

@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from lifelong.commands.common import actor, as_json, open_store, print_rows
+from lifelong.commands.common import actor, as_json, open_store
+from lifelong.commands.tables import print_rows
 
 
 def parse_costs(text: str | None, classes: int) -> list[list[float]]:

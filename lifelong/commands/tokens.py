@@ -2,7 +2,8 @@
 
 import click
 
-from lifelong.commands.common import actor, as_json, open_store, print_rows
+from lifelong.commands.common import actor, as_json, open_store
+from lifelong.commands.tables import print_rows
 
 
 @click.group(short_help="Bearer tokens: create, list, revoke.")
@@ -39,8 +40,8 @@ def list_(*, as_json: bool) -> None:
             {
                 "name": token.name,
                 "scopes": ", ".join(sorted(token.scopes)),
-                "created_at": token.created_at.isoformat(timespec="seconds"),
-                "revoked_at": token.revoked_at.isoformat(timespec="seconds") if token.revoked_at else None,
+                "created_at": token.created_at,
+                "revoked_at": token.revoked_at,
             }
             for token in store.tokens.list()
         ]

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import as_json, open_store, print_rows
+from lifelong.commands.common import as_json, open_store
+from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
     from lifelong_core.store import HeadRecord, ServingWorker
@@ -23,8 +24,8 @@ def workers(*, as_json: bool) -> None:
                 "host": worker.host,
                 "process": worker.process,
                 "state": _state(worker, current),
-                "seen_at": worker.seen_at.isoformat(timespec="seconds"),
-                "started_at": worker.started_at.isoformat(timespec="seconds"),
+                "seen_at": worker.seen_at,
+                "started_at": worker.started_at,
                 "revision": worker.revision,
                 "heads": ", ".join(
                     f"{models[model_id]} {place_name(environment)}: {version}"
@@ -34,7 +35,12 @@ def workers(*, as_json: bool) -> None:
             }
             for worker in store.workers.list()
         ]
-    print_rows(rows, as_json=as_json, empty="No worker has been heard of within a day: `lifelong serve`.")
+    print_rows(
+        rows,
+        as_json=as_json,
+        empty="No worker has been heard of within a day: `lifelong serve`.",
+        below="heads",
+    )
 
 
 def place_name(environment: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Checks of what the monitor makes of the log: the window summaries, and rows that nobody can judge."""
+"""Checks of environments and populations: names in the settings, window summaries, rows that cannot be judged."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -12,6 +12,19 @@ from lifelong_core.store.identifiers import EPOCH
 
 _MISSED_CYCLES = 2
 _MOST = 5
+
+
+def environments(installation: Installation) -> Iterator[Finding]:
+    """The settings name only environments that exist: a misspelt one gives the policy to no population."""
+    known = installation.store.environments.list()
+    settings = installation.settings
+    for sentence in settings.unknown_environments(known):
+        yield warning(
+            sentence,
+            "If the name is right, nothing has to be done. Otherwise correct it: the environment that was meant uses"
+            " the common settings.",
+        )
+    yield ok(f"{len(known)}; the mode here is {settings.modes_in_words}.")
 
 
 def summaries(installation: Installation) -> Iterator[Finding]:

@@ -1,8 +1,8 @@
-"""Checks of the processes and of what they were asked to do, by what they leave in the database."""
+"""Checks of the workers and of the jobs, by what they leave in the database."""
 
 import time
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from lifelong.doctor.findings import Finding, Installation, ok, warning
 from lifelong_core.errors import UnavailableError
@@ -10,7 +10,6 @@ from lifelong_core.store import Job
 
 _CATCHING_UP_SECONDS = 2.0
 """A worker acknowledges a change of the registry within this time."""
-_MISSED_CYCLES = 2
 _WAITS_TOO_LONG = timedelta(minutes=5)
 """A monitor that does nothing else claims a job within seconds."""
 _LATELY = timedelta(days=1)
@@ -43,29 +42,6 @@ def workers(installation: Installation) -> Iterator[Finding]:
                 "Look into its log: it cannot read the database, or not load a model.",
             )
     yield ok(f"{len(living)} running.")
-
-
-def monitor(installation: Installation) -> Iterator[Finding]:
-    """Cycles run, and no monitor died in the middle of one without another taking over."""
-    store, settings = installation.store, installation.settings
-    interval = timedelta(seconds=settings.cycle_interval_seconds)
-    for lease in store.health.leases():
-        if lease.is_over and installation.now - lease.expires_at > interval:
-            yield warning(
-                f"{lease.holder} died while it held {lease.name}, and nobody has taken it over since"
-                f" {lease.expires_at:%Y-%m-%d %H:%M} UTC.",
-                "Start a monitor: `lifelong monitor`.",
-            )
-    populations = store.predictions.populations(installation.now - settings.window_age)
-    last = [store.cycles.last(*population) for population in populations]
-    newest = max((cycle.finished_at for cycle in last if cycle is not None), default=None)
-    if populations and (newest is None or installation.now - newest > _MISSED_CYCLES * interval):
-        yield warning(
-            f"there are predictions, and {_since(newest)}.",
-            "Is `lifelong monitor` running, and has the model a calibration set?",
-        )
-    held = [f"{lease.name} by {lease.holder}" for lease in store.health.leases() if not lease.is_over]
-    yield ok(f"cycles are up to date; {', '.join(held) or 'none runs now'}.")
 
 
 def jobs(installation: Installation) -> Iterator[Finding]:
@@ -113,9 +89,3 @@ def _why(job: Job) -> str:
         message = error.message
     line = message.splitlines()[0] if message else "nobody knows why."
     return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}..."
-
-
-def _since(newest: datetime | None) -> str:
-    return (
-        "no cycle has ever run" if newest is None else f"no cycle has run since {newest:%Y-%m-%d %H:%M} UTC"
-    )

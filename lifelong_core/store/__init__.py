@@ -13,6 +13,7 @@ from lifelong_core.store.design_records import (
     Refit,
 )
 from lifelong_core.store.identifiers import logged_at, logged_on, new_prediction_id
+from lifelong_core.store.monitors import Heartbeat, MonitorProcess, Tick, Visit
 from lifelong_core.store.privacy import group_hash, load_group_key
 from lifelong_core.store.records import (
     DEFAULT_ENVIRONMENT,
@@ -58,6 +59,7 @@ __all__ = [
     "Cycle",
     "HeadPin",
     "HeadRecord",
+    "Heartbeat",
     "InterviewRecord",
     "Job",
     "JobState",
@@ -69,6 +71,7 @@ __all__ = [
     "Model",
     "ModelKind",
     "ModelLoad",
+    "MonitorProcess",
     "NewLabel",
     "Outcome",
     "Prediction",
@@ -82,7 +85,9 @@ __all__ = [
     "Store",
     "StoredRequest",
     "Task",
+    "Tick",
     "Token",
+    "Visit",
     "Window",
     "attach_and_refit",
     "check_name",

@@ -56,11 +56,31 @@ class AuditLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def list(self, limit: int = 100, before: int | None = None) -> list[AuditEntry]:
-        """The newest entries, newest first; `before` is the id of the last entry of the page before."""
-        query = sa.select(tables.audit).order_by(tables.audit.c.id.desc()).limit(limit)
+    def list(
+        self,
+        limit: int = 100,
+        before: int | None = None,
+        *,
+        action: str | None = None,
+        subject: str | None = None,
+    ) -> list[AuditEntry]:
+        """The newest entries, newest first.
+
+        Args:
+            limit: most entries.
+            before: id of the last entry of the page before; None: from the newest.
+            action: only this one, as `heads.rollback`, or all of one kind of thing, as `heads`; None: all.
+            subject: only entries whose subject contains this; None: all.
+        """
+        entries = tables.audit.c
+        query = sa.select(tables.audit).order_by(entries.id.desc()).limit(limit)
         if before is not None:
-            query = query.where(tables.audit.c.id < before)
+            query = query.where(entries.id < before)
+        if action is not None:
+            of_kind = entries.action.startswith(f"{action}.", autoescape=True)
+            query = query.where((entries.action == action) | of_kind)
+        if subject is not None:
+            query = query.where(entries.subject.contains(subject, autoescape=True))
         with self._database.read() as connection:
             return [audit_entry_of(row) for row in connection.execute(query)]
 

@@ -1,6 +1,7 @@
 """Cycles: what each pass over a window found and did, and the swap itself, in one transaction."""
 
 import json
+import re
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -18,13 +19,14 @@ from lifelong_core.store.heads import publish_head, subject_of
 from lifelong_core.store.leases import Lease, hold
 from lifelong_core.store.models import model_with_id
 from lifelong_core.store.pins import refuse_pinned
-from lifelong_core.store.records import Cycle, Model, Rejection, check_reason
+from lifelong_core.store.records import Cycle, Model, Outcome, Rejection, check_reason
 from lifelong_core.store.registry import bump_revision, changing_registry
 from lifelong_core.store.rows import REJECTION_COLUMNS, cycle_of, cycle_row, now
 
 _cycles = tables.cycles
 _OLDEST_FIRST = _cycles.c.horizon, _cycles.c.due_at, _cycles.c.id
 """In which order they have judged: how far each read in the log, because a clock may have been wrong."""
+_LIST = "List them: `lifelong cycles list`."
 _NEWEST_FIRST = [column.desc() for column in _OLDEST_FIRST]
 
 
@@ -183,11 +185,45 @@ class Cycles:
         found = self.list(model_id, environment, limit=1)
         return found[0] if found else None
 
+    def find(self, beginning: str) -> Cycle:
+        """The only cycle whose id begins so.
+
+        Args:
+            beginning: of an id as text, with or without its dashes; the whole id, too.
+
+        Raises:
+            InvalidInputError: no id begins so, or several do.
+            NotFoundError: there is no such cycle.
+        """
+        digits = beginning.replace("-", "").lower()
+        if not re.fullmatch("[0-9a-f]{1,32}", digits):
+            raise InvalidInputError(
+                f"{beginning[:80]!r} is neither an id nor the beginning of one.", field="cycle", mend=_LIST
+            )
+        first, last = (UUID(digits.ljust(32, filler)) for filler in "0f")
+        chosen = sa.select(_cycles.c.id).where(_cycles.c.id.between(first, last)).limit(2)
+        with self._database.read() as connection:
+            found = _read(connection, chosen)
+        if not found:
+            raise NotFoundError(f"there is no cycle {beginning[:80]}.", field="cycle", mend=_LIST)
+        if len(found) > 1:
+            raise InvalidInputError(
+                f"several cycles begin with {beginning}.", field="cycle", mend=f"Give more of the id. {_LIST}"
+            )
+        return found[0]
+
     def list(
-        self, model_id: int | None = None, environment: str | None = None, limit: int = 100
+        self,
+        model_id: int | None = None,
+        environment: str | None = None,
+        limit: int = 100,
+        *,
+        outcome: Outcome | None = None,
     ) -> list[Cycle]:
-        """The cycles that read furthest in the log, newest first, of one model or environment if named."""
+        """The cycles that read furthest in the log, newest first; of one model, environment or outcome if named."""
         newest = sa.select(_cycles.c.id).where(*_at(model_id, environment))
+        if outcome is not None:
+            newest = newest.where(_cycles.c.outcome == outcome)
         with self._database.read() as connection:
             return _read(connection, newest.order_by(*_NEWEST_FIRST).limit(limit))
 

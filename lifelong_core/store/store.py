@@ -25,6 +25,7 @@ from lifelong_core.store.jobs import Jobs
 from lifelong_core.store.labels import Labels
 from lifelong_core.store.leases import Leases
 from lifelong_core.store.models import Models
+from lifelong_core.store.monitors import Monitors
 from lifelong_core.store.partitions import ensure_partitions
 from lifelong_core.store.predictions import Predictions
 from lifelong_core.store.recommendations import Recommendations
@@ -68,6 +69,7 @@ class Store:
         self.group_keys = GroupKeys(database)
         self.tokens = Tokens(database)
         self.workers = Workers(database)
+        self.monitors = Monitors(database)
         self.audit = AuditLog(database)
         self.retention = Retention(database)
         self.erasure = Erasure(database)

@@ -317,6 +317,31 @@ workers = sa.Table(
 )
 """Serving processes, by their own word."""
 
+monitors = sa.Table(
+    "monitors",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("host", sa.String(255), nullable=False),
+    sa.Column("process", sa.Integer, nullable=False),
+    sa.Column("started_at", Moment, nullable=False),
+    sa.Column("seen_at", Moment, nullable=False),
+    sa.Column("interval_seconds", sa.Float, nullable=False),
+    # What a cycle that wants another head does: auto, propose or shadow; by environment where it differs.
+    sa.Column("mode", sa.String(16), nullable=False),
+    sa.Column("environment_modes", sa.JSON, nullable=False),
+    # Of the newest tick; all null before the first one.
+    sa.Column("tick_due_at", Moment),
+    sa.Column("tick_started_at", Moment),
+    # Null: it runs.
+    sa.Column("tick_finished_at", Moment),
+    # Null: it did not fail as a whole.
+    sa.Column("tick_problem", sa.Text),
+    # Its newest visit of each population: [{"model_id", "environment", "visited_at", "outcome", "reason",
+    # "watched_at" (null: never)}].
+    sa.Column("visits", sa.JSON, nullable=False),
+)
+"""Heartbeats of the monitors."""
+
 erased_groups = sa.Table(
     "erased_groups",
     metadata,

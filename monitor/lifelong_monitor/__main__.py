@@ -23,7 +23,8 @@ def main() -> int:
             daemon.stop_on_signals()
             exporter.listen(settings.host, settings.monitor_port)
             log.info(
-                "watching; metrics at http://%s:%d/metrics, a tick every %g s",
+                "watching in mode %s; metrics at http://%s:%d/metrics, a tick every %g s",
+                settings.modes_in_words,
                 settings.host,
                 settings.monitor_port,
                 settings.cycle_interval_seconds,

@@ -17,6 +17,7 @@ from lifelong_core.errors import ConfigurationError, LifelongError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.heartbeat import HeartbeatThread
 from lifelong_monitor.jobs.runner import JobRunner
 from lifelong_monitor.schedule import AlignedTrigger, due_before, interval_of
 from lifelong_monitor.tick import Ticker
@@ -44,6 +45,7 @@ class Daemon:
         self._idle.set()
         self._ticker: Ticker | None = None
         self._jobs: JobRunner | None = None
+        self._heartbeat: HeartbeatThread | None = None
         self._failure: ConfigurationError | None = None
         self._scheduler = BackgroundScheduler(
             timezone=UTC, executors={"default": ThreadPoolExecutor(max_workers=1)}
@@ -96,18 +98,25 @@ class Daemon:
         self._idle.clear()
         # None is due while one runs: the scheduler would only warn that it cannot start it.
         self._schedule(None)
-        started, succeeded, again_in = time.monotonic(), False, None
+        started, again_in = time.monotonic(), None
+        # The scheduler logs the traceback of an unexpected error.
+        problem: str | None = "it ended by an unexpected error; the monitor's log has the traceback."
         try:
             ticker = None if self._stopping.is_set() else self._ticker or self._open()
             if ticker is not None:
                 now = datetime.now(UTC)
-                again_in = ticker.tick(now, due_before(now, self._interval))
-            succeeded = True
+                due_at = due_before(now, self._interval)
+                if self._heartbeat is not None:
+                    self._heartbeat.tick_started(due_at)
+                again_in = ticker.tick(now, due_at)
+            problem = None
         except LifelongError as error:
+            problem = str(error)
             log.warning("this tick failed, trying again soon: %s", error)
         finally:
-            # The scheduler logs the traceback of what nobody expected.
-            if succeeded:
+            if self._heartbeat is not None and self._ticker is not None:
+                self._heartbeat.tick_finished(self._ticker.visits, problem)
+            if problem is None:
                 self._after_tick(time.monotonic() - started, again_in)
             else:
                 self._after_failed_tick()
@@ -128,6 +137,8 @@ class Daemon:
         self._ticker = Ticker(store, self._settings, self._exporter, stopping=self._stopping.is_set)
         self._jobs = JobRunner(store, self._settings, self._exporter.jobs, stopping=self._stopping)
         self._jobs.start()
+        self._heartbeat = HeartbeatThread(store, self._settings)
+        self._heartbeat.start()
         return self._ticker
 
     def _after_tick(self, seconds: float, again_in: float | None) -> None:
@@ -158,6 +169,8 @@ class Daemon:
             in_the_middle.append("a cycle; it had written nothing")
         if self._jobs is not None and not self._jobs.join(max(0.0, gone_at - time.monotonic())):
             in_the_middle.append("a job; another monitor takes it over")
+        if self._heartbeat is not None and not self._heartbeat.close(gone_at - time.monotonic()):
+            in_the_middle.append("deleting the heartbeat; doctor reports this monitor as lost")
         if in_the_middle:
             log.warning("stopping in the middle of %s", ", and of ".join(in_the_middle))
             logging.shutdown()

@@ -41,8 +41,8 @@ class Exporter:
         ProcessCollector(registry=self.registry)
         self._cycles = Counter(
             "lifelong_cycles_total",
-            "Cycles since this monitor started, by outcome: keep, swap, refuse, skip (nothing to judge) or"
-            " error.",
+            "Cycles since this monitor started, by outcome: keep, swap (published, or in another mode than auto"
+            " only proposed or reported), refuse, skip (nothing to judge) or error.",
             (*POPULATION, "outcome"),
             registry=self.registry,
         )

@@ -82,7 +82,8 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         lambda status: _one(status.cycle and status.cycle.quarantined),
     ),
     "lifelong_cycle_last_outcome": (
-        "1 for the outcome of the last cycle that judged a window, 0 for the others.",
+        "1 for the outcome of the last cycle that judged a window, 0 for the others; swap: published, or in another"
+        " mode than auto only proposed or reported.",
         ("outcome",),
         lambda status: _which(status.cycle.outcome, get_args(Outcome)) if status.cycle else {},
     ),

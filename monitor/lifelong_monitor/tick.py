@@ -3,11 +3,11 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.settings import Settings
-from lifelong_core.store import Store
+from lifelong_core.store import Store, Visit
 from lifelong_core.store.records import Cycle, Model, Registry
 from lifelong_monitor.cycle import CycleResult, run_cycle
 from lifelong_monitor.exporter import Exporter
@@ -50,8 +50,10 @@ class Ticker:
         self._again_in: float | None = None
         self._first_seen: dict[tuple[int, str], datetime] = {}
         self._last_success: dict[tuple[int, str], datetime] = {}
+        self._visits: dict[tuple[int, str], Visit] = {}
         self._skip_reasons: dict[tuple[int, str], str] = {}
         self._realised = RealisedPerformances(store)
+        self._unknown_environments: list[str] = []
         self._left_out: dict[tuple[int, str, str], tuple[str, ...]] = {}
 
     def tick(self, now: datetime, due_at: datetime) -> float | None:
@@ -65,6 +67,7 @@ class Ticker:
             UnavailableError: the database does not answer.
         """
         self._ensure_partitions(now.date())
+        self._warn_of_unknown_environments()
         registry = self._current_registry()
         populations = [
             (registry.models[model_id], environment)
@@ -74,6 +77,8 @@ class Ticker:
             if model_id in registry.models
         ]
         self._exporter.forget_all_but((model.reference, environment) for model, environment in populations)
+        present = {(model.id, environment) for model, environment in populations}
+        self._visits = {place: visit for place, visit in self._visits.items() if place in present}
         for model, environment in populations:
             if (model.id, environment) not in self._first_seen:
                 self._first_seen[model.id, environment] = now
@@ -86,6 +91,11 @@ class Ticker:
             self._isolated(lambda m, e: self._visit(m, e, due_at), model, environment)
         self._delete_expired(now.date())
         return self._again_in
+
+    @property
+    def visits(self) -> tuple[Visit, ...]:
+        """The newest visit of each population that has predictions."""
+        return tuple(self._visits.values())
 
     def close(self) -> None:
         """Close the store."""
@@ -104,6 +114,14 @@ class Ticker:
             )
         else:
             self._partitioned_on = today
+
+    def _warn_of_unknown_environments(self) -> None:
+        """Say once which environments the settings name that do not exist: the names may be misspelt."""
+        unknown = self._settings.unknown_environments(self._store.environments.list())
+        for sentence in unknown:
+            if sentence not in self._unknown_environments:
+                log.warning("%s", sentence)
+        self._unknown_environments = unknown
 
     def _delete_expired(self, today: date) -> None:
         """Delete what the settings say is old enough; what there is no time for goes right after this tick."""
@@ -143,6 +161,7 @@ class Ticker:
             unexpected = None if isinstance(error, LifelongError) else error
             log.error("%s in %s: error. %s", model.reference, environment, error, exc_info=unexpected)  # noqa: TRY400
             self._exporter.count_cycle(model.reference, environment, "error")
+            self._note_visit(model, environment, "error", str(error) or type(error).__name__)
 
     def _visit(self, model: Model, environment: str, due_at: datetime) -> None:
         started = time.perf_counter()
@@ -161,8 +180,8 @@ class Ticker:
         if result.outcome != "skip":
             self._exporter.observe_duration(time.perf_counter() - started)
         self._exporter.count_cycle(model.reference, environment, result.outcome)
-        if result.succeeded_at is not None:
-            self._last_success[model.id, environment] = result.succeeded_at
+        self._note_success(model, environment, result.succeeded_at)
+        self._note_visit(model, environment, result.outcome, result.reason)
         self._log(model, environment, result)
         self._show(model, environment, result.last)
 
@@ -170,8 +189,28 @@ class Ticker:
         """Show what the last recorded cycle found, so that a restart does not blank the dashboard."""
         last = self._store.cycles.last(model.id, environment)
         if last is not None:
-            self._last_success[model.id, environment] = last.finished_at
+            self._note_success(model, environment, last.finished_at)
         self._show(model, environment, last)
+
+    def _note_success(self, model: Model, environment: str, at: datetime | None) -> None:
+        """Remember when the population was last known to be watched.
+
+        It never goes back: where another monitor holds the lease, the last cycle may be older than a visit that found
+        nothing new. A time in the future comes from a clock that was set back since.
+        """
+        known = self._last_success.get((model.id, environment))
+        if at is not None and (known is None or at > known or known > datetime.now(UTC)):
+            self._last_success[model.id, environment] = at
+
+    def _note_visit(self, model: Model, environment: str, outcome: str, reason: str) -> None:
+        place = model.id, environment
+        self._visits[place] = Visit(
+            *place,
+            visited_at=datetime.now(UTC),
+            outcome=outcome,
+            reason=reason,
+            watched_at=self._last_success.get(place),
+        )
 
     def _show(self, model: Model, environment: str, last: Cycle | None) -> None:
         registry = self._current_registry()

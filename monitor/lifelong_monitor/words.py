@@ -7,8 +7,12 @@ from lifelong_monitor.reports import inputs_of, readable_report_of
 
 
 def describe(result: CycleResult, class_names: Sequence[str]) -> str:
-    """Outcome, reason, estimate with interval, window, published or proposed head, and cautions in one line."""
-    parts = [f"{result.outcome}. {result.reason}"]
+    """Outcome, reason, estimate with interval, window, published or proposed head, and cautions in one line.
+
+    Of a cycle that was recorded (`result.outcome` is not "skip").
+    """
+    effect = result.outcome if result.last is None else result.last.effect
+    parts = [f"{effect}. {result.reason}"]
     if result.last is not None:
         report = readable_report_of(result.last)
         if report is not None and report.prevalence is not None:

@@ -28,6 +28,7 @@ from lifelong_service.routes import (
     history,
     interviews,
     models,
+    monitors,
     operations,
     predictions,
     recommendations,
@@ -57,6 +58,7 @@ _ROUTERS = (
     groups,
     tokens,
     workers,
+    monitors,
     operations,
 )
 
@@ -102,9 +104,6 @@ def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI
         # The documentation pages would be fetched from elsewhere: clinics' networks are closed.
         docs_url=None,
         redoc_url=None,
-        openapi_url=None,  # a route of ours answers, in a thread: making the document takes a second
-        # A redirect would name the scheme and the host as this process sees them, behind a proxy the wrong ones.
-        redirect_slashes=False,
         lifespan=lifespan,
     )
     for router in (*(module.router for module in _ROUTERS), *console.ROUTERS):

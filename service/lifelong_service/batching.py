@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ class MicroBatcher(Generic[Job, Answer]):
         self._waiting: deque[_Waiting[Job, Answer]] = deque()
         self._changed = threading.Condition()
         self._closing = False
+        self._began: float | None = None
         self._thread = threading.Thread(target=self._work, name="micro-batcher", daemon=True)
 
     def start(self) -> None:
@@ -68,6 +70,12 @@ class MicroBatcher(Generic[Job, Answer]):
     def alive(self) -> bool:
         """Whether the thread works and takes jobs."""
         return self._thread.is_alive() and not self._closing
+
+    @property
+    def busy_seconds(self) -> float:
+        """How long the thread has worked on the present batch; 0 between two batches."""
+        began = self._began
+        return 0.0 if began is None else time.monotonic() - began
 
     @property
     def queue_length(self) -> int:
@@ -97,7 +105,10 @@ class MicroBatcher(Generic[Job, Answer]):
 
     def _work(self) -> None:
         while batch := self._take():
-            _deliver(batch, self._answers(batch))
+            self._began = time.monotonic()
+            answers = self._answers(batch)
+            self._began = None
+            _deliver(batch, answers)
 
     def _take(self) -> list[_Waiting[Job, Answer]]:
         """The next batch; empty only when the batcher is closing and everything is answered."""

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store.identifiers import new_prediction_id
+from lifelong_core.store.preprocessing import Preprocessing
 from lifelong_core.store.privacy import group_hash
 from lifelong_core.store.records import (
     HeadRecord,
@@ -160,12 +162,19 @@ class Decider:
             work.logits = work.job.logits
         else:
             work.classifier = snapshot.classifier(model)
-            limit = self._settings.maximum_image_pixels
-            image = decode(work.job.image, maximum_pixels=limit)
-            work.pixels = preprocess(image, work.classifier.preprocessing, maximum_pixels=limit)
+            work.pixels = self._pixels(work.job, work.classifier.preprocessing)
         work.head = head = snapshot.registry.head_for(model, work.job.address.environment)
         # For answers given again when it is not served any longer: heads are immutable and few, one per swap.
         self._heads[model.id, head.version] = head
+
+    def _pixels(self, job: ImageJob, preprocessing: Preprocessing) -> NDArray[np.float32]:
+        if job.fault is not None:
+            raise job.fault
+        if job.pixels is not None:
+            return job.pixels
+        limit = self._settings.maximum_image_pixels
+        image = decode(job.image, maximum_pixels=limit, declared=job.declared)
+        return preprocess(image, preprocessing, maximum_pixels=limit)
 
     def _infer(self, works: Sequence[Work]) -> None:
         """Run each graph once over all its inputs of one shape; when that fails, once for each input."""

@@ -1,39 +1,21 @@
 """Records of the store as JSON documents."""
 
-from typing import cast
+from typing import Any
 
+from lifelong_core.store.monitors import MonitorProcess
 from lifelong_core.store.records import (
-    AuditEntry,
     CalibrationSet,
-    Cycle,
     HeadPin,
     HeadRecord,
     Model,
     Registry,
-    Rejection,
     ServingWorker,
     Task,
     Token,
 )
-from lifelong_service.schemas.history import (
-    AuditAnswer,
-    CycleAnswer,
-    RejectionAnswer,
-    ReportDocument,
-    TokenAnswer,
-    WorkerAnswer,
-)
-from lifelong_service.schemas.registry import (
-    CalibrationSetAnswer,
-    HeadAnswer,
-    HeadParameters,
-    ModelAnswer,
-    PinAnswer,
-    TaskAnswer,
-)
 
 
-def task_document(task: Task, models: dict[int, Model]) -> TaskAnswer:
+def task_document(task: Task, models: dict[int, Model]) -> dict[str, Any]:
     """A task with the reference of the model that it serves."""
     promoted = models.get(task.promoted_model_id) if task.promoted_model_id is not None else None
     return {
@@ -45,7 +27,7 @@ def task_document(task: Task, models: dict[int, Model]) -> TaskAnswer:
     }
 
 
-def model_document(model: Model, task: Task) -> ModelAnswer:
+def model_document(model: Model, task: Task) -> dict[str, Any]:
     """A model with the name and classes of its task."""
     return {
         "model": model.reference,
@@ -62,7 +44,7 @@ def model_document(model: Model, task: Task) -> ModelAnswer:
     }
 
 
-def calibration_set_document(record: CalibrationSet) -> CalibrationSetAnswer:
+def calibration_set_document(record: CalibrationSet) -> dict[str, Any]:
     """A calibration set without its arrays."""
     return {
         "id": record.id,
@@ -73,18 +55,18 @@ def calibration_set_document(record: CalibrationSet) -> CalibrationSetAnswer:
     }
 
 
-def head_document(record: HeadRecord) -> HeadAnswer:
+def head_document(record: HeadRecord) -> dict[str, Any]:
     """A head with all its parameters."""
     return {
         "version": record.version,
         "digest": record.head.digest,
         "created_at": record.created_at.isoformat(),
         "created_by": record.created_by,
-        "head": cast("HeadParameters", record.head.to_document()),
+        "head": record.head.to_document(),
     }
 
 
-def pin_document(pin: HeadPin) -> PinAnswer:
+def pin_document(pin: HeadPin) -> dict[str, Any]:
     """A pin; environment null is the model's default head."""
     return {
         "environment": pin.environment,
@@ -103,7 +85,7 @@ def active_heads_document(model: Model, registry: Registry) -> dict[str, int]:
     }
 
 
-def worker_document(worker: ServingWorker, models: dict[int, Model]) -> WorkerAnswer:
+def worker_document(worker: ServingWorker, models: dict[int, Model]) -> dict[str, Any]:
     """A serving process and what it runs; environment `*` is a model's default head."""
     heads: dict[str, dict[str, int]] = {}
     for (model_id, environment), version in worker.heads.items():
@@ -126,36 +108,44 @@ def worker_document(worker: ServingWorker, models: dict[int, Model]) -> WorkerAn
     }
 
 
-def cycle_document(cycle: Cycle, models: dict[int, Model]) -> CycleAnswer:
-    """A cycle with its report."""
+def monitor_document(monitor: MonitorProcess, models: dict[int, Model]) -> dict[str, Any]:
+    """A monitor, its newest tick, and its newest visit of each population."""
+    heartbeat = monitor.heartbeat
+    tick = heartbeat.tick
     return {
-        "id": str(cycle.id),
-        "model": models[cycle.model_id].reference,
-        "environment": cycle.environment,
-        "due_at": cycle.due_at.isoformat(),
-        "started_at": cycle.started_at.isoformat(),
-        "finished_at": cycle.finished_at.isoformat(),
-        "outcome": cycle.outcome,
-        "head_version": cycle.head_version,
-        "published_version": cycle.published_version,
-        "proposal": cast("HeadParameters", cycle.proposal.to_document()) if cycle.proposal else None,
-        "rejection": rejection_document(cycle.rejection) if cycle.rejection else None,
-        "window_samples": cycle.window_samples,
-        "horizon": cycle.horizon,
-        "report": cast("ReportDocument", cycle.report),
+        "monitor": heartbeat.id,
+        "host": heartbeat.host,
+        "process": heartbeat.process,
+        "started_at": heartbeat.started_at.isoformat(),
+        "seen_at": monitor.seen_at.isoformat(),
+        "lost": monitor.is_lost,
+        "interval_seconds": heartbeat.interval_seconds,
+        "mode": heartbeat.mode,
+        "environment_modes": dict(heartbeat.environment_modes),
+        "tick": None
+        if tick is None
+        else {
+            "due_at": tick.due_at.isoformat(),
+            "started_at": tick.started_at.isoformat(),
+            "finished_at": tick.finished_at.isoformat() if tick.finished_at else None,
+            "problem": tick.problem,
+        },
+        "populations": [
+            {
+                "model": models[visit.model_id].reference,
+                "environment": visit.environment,
+                "visited_at": visit.visited_at.isoformat(),
+                "outcome": visit.outcome,
+                "reason": visit.reason,
+                "watched_at": visit.watched_at.isoformat() if visit.watched_at else None,
+            }
+            for visit in heartbeat.visits
+            if visit.model_id in models
+        ],
     }
 
 
-def rejection_document(rejection: Rejection) -> RejectionAnswer:
-    """Who declined a proposal, when and why."""
-    return {
-        "reason": rejection.reason,
-        "rejected_at": rejection.rejected_at.isoformat(),
-        "rejected_by": rejection.rejected_by,
-    }
-
-
-def token_document(token: Token) -> TokenAnswer:
+def token_document(token: Token) -> dict[str, Any]:
     """A token without its secret."""
     return {
         "name": token.name,
@@ -163,16 +153,4 @@ def token_document(token: Token) -> TokenAnswer:
         "created_at": token.created_at.isoformat(),
         "expires_at": token.expires_at.isoformat() if token.expires_at else None,
         "revoked_at": token.revoked_at.isoformat() if token.revoked_at else None,
-    }
-
-
-def audit_document(entry: AuditEntry) -> AuditAnswer:
-    """Who changed what, when."""
-    return {
-        "id": entry.id,
-        "at": entry.at.isoformat(),
-        "actor": entry.actor,
-        "action": entry.action,
-        "subject": entry.subject,
-        "details": entry.details,
     }

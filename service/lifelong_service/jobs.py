@@ -3,7 +3,11 @@
 import hashlib
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lifelong_core.arrays import Logits
+from lifelong_core.errors import LifelongError
 
 
 @dataclass(frozen=True)
@@ -25,10 +29,23 @@ class Address:
 
 @dataclass(frozen=True)
 class ImageJob:
-    """Decide about one image."""
+    """Decide about one image.
+
+    Attributes:
+        address: to whom it belongs.
+        image: its bytes.
+        declared: width and height by its header, on which the decision to decode it in the serving process rests.
+        pixels: the model's input, when the image was decoded elsewhere; the address then names the model's version.
+        weight: as how many samples it counts in a micro-batch.
+        fault: why the image cannot be decoded.
+    """
 
     address: Address
     image: bytes
+    declared: tuple[int, int] | None = None
+    pixels: NDArray[np.float32] | None = None
+    weight: int = 1
+    fault: LifelongError | None = None
 
     @property
     def samples(self) -> int:
@@ -57,6 +74,11 @@ class LogitsJob:
     def samples(self) -> int:
         """N."""
         return len(self.logits)
+
+    @property
+    def weight(self) -> int:
+        """N: each row counts as a sample of a micro-batch."""
+        return self.samples
 
     @property
     def groups(self) -> tuple[str | None, ...]:

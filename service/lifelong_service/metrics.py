@@ -91,7 +91,7 @@ DELIVERED_PREDICTIONS = Counter(
 )
 HEAD_SWAPS_SEEN = Counter(
     "lifelong_head_swaps_seen_total",
-    "Changes of an active head that a worker has taken over.",
+    "Changes of the head that answers a place (a model's default, an environment) that a worker has taken over.",
     registry=REGISTRY,
 )
 

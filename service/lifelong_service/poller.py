@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from lifelong_core.errors import LifelongError
+from lifelong_core.errors import LifelongError, NotFoundError, UnavailableError
 from lifelong_core.store.changes import Changes
 from lifelong_core.store.head_rows import keep_last_good
 from lifelong_core.store.records import Registry
@@ -250,13 +250,32 @@ def describe_damage(registry: Registry) -> list[str]:
 
 
 def _swapped_heads(previous: Snapshot | None, registry: Registry) -> list[str]:
-    """Every head that replaces another, as `model@version environment: old -> new`."""
+    """Every place that another head answers than before, as `model@version environment: old -> new`.
+
+    Places are the model's default head (`*`) and each environment with a head of its own, now or before: its first own
+    head and its return to the default head are changes, too. A model's first head replaces none.
+    """
     if previous is None:
         return []
-    before = previous.registry.heads
-    return [
-        f"{registry.models[model_id].reference} {environment or '*'}: {before[key].version} -> {record.version}"
-        for key, record in registry.heads.items()
-        if key in before and before[key].version != record.version
-        for model_id, environment in [key]
-    ]
+    places = sorted(
+        previous.registry.heads.keys() | registry.heads.keys(), key=lambda place: (place[0], place[1] or "")
+    )
+    swapped: list[str] = []
+    for model_id, environment in places:
+        before = _answering(previous.registry, model_id, environment)
+        now = _answering(registry, model_id, environment)
+        if before is not None and now is not None and before != now:
+            reference = registry.models[model_id].reference
+            swapped.append(f"{reference} {environment or '*'}: {before} -> {now}")
+    return swapped
+
+
+def _answering(registry: Registry, model_id: int, environment: str | None) -> int | None:
+    """Version of the head that answers a place; None: none does."""
+    model = registry.models.get(model_id)
+    if model is None:
+        return None
+    try:
+        return registry.head_for(model, environment).version
+    except (NotFoundError, UnavailableError):
+        return None

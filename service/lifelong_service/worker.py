@@ -19,6 +19,7 @@ from lifelong_service.acknowledgement import Acknowledgement
 from lifelong_service.authentication import Authenticator
 from lifelong_service.batching import MicroBatcher
 from lifelong_service.decisions import Decider, Job
+from lifelong_service.decoding.decoder import ImageDecoder
 from lifelong_service.group_key import GroupKeyring
 from lifelong_service.inference import Classifier, load_classifier
 from lifelong_service.launch import parent_process
@@ -81,6 +82,7 @@ class Worker:
             maximum_samples=settings.maximum_batch_size,
             watch=metrics.QUEUE_LENGTH.set,
         )
+        self.decoder = ImageDecoder(maximum_pixels=settings.maximum_image_pixels)
         self.authenticator = Authenticator(self._known_tokens, self._verify)
         self._acknowledgement = Acknowledgement(lambda: self.store, self._is_current, self._loads)
         self._cache_upkeep = Upkeep(
@@ -117,6 +119,7 @@ class Worker:
     def close(self) -> None:
         """Answer what waits, then let go of everything."""
         self.drain()
+        self.decoder.close()
         self.batcher.close()
         self.log.close()
         self.poller.close()
@@ -172,6 +175,8 @@ class Worker:
             reasons.append("the registry has not been read.")
         if not self.batcher.alive:
             reasons.append("the micro-batcher does not run.")
+        elif (seconds := self.batcher.busy_seconds) > self.settings.request_timeout_seconds:
+            reasons.append(f"the micro-batcher has not finished a batch for {seconds:.0f} s.")
         if (failure := self.log.failure) is not None:
             reasons.append(failure)
         return reasons

@@ -1,7 +1,6 @@
 """A real service, scraped by a real Prometheus: the first failed prediction counts, although probes succeed."""
 
 import json
-import shutil
 import subprocess
 import urllib.error
 import urllib.parse
@@ -13,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from tests import tools
 from tests.integration.installation import image, install
 from tests.integration.processes import PATIENCE_SECONDS, eventually, free_port, running_service
 from tests.unit.service.conftest import GREY
@@ -47,8 +47,7 @@ class Prometheus:
 @contextmanager
 def prometheus(folder: Path, service_port: int) -> Iterator[Prometheus]:
     """Scrapes the service every 200 ms, with the alert rules as they are shipped but evaluated every second."""
-    program = shutil.which("prometheus")
-    assert program, "prometheus is missing: install the system package prometheus"
+    program = tools.program(tools.PROMETHEUS)
     rules = yaml.safe_load((PROMETHEUS / "rules.yml").read_text(encoding="utf-8"))
     for group in rules["groups"]:
         group["interval"] = "1s"

@@ -1,14 +1,18 @@
-"""The bento of a clean checkout serves from its own copy of the sources."""
+"""The bento of a clean checkout serves, and runs every command, from its own copy of the sources."""
 
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from urllib.request import urlopen
+
+import yaml
 
 from tests import tools
-from tests.integration.installation import image, install
-from tests.integration.processes import running_service
+from tests.integration.installation import Installation, image, install
+from tests.integration.processes import PATIENCE_SECONDS, eventually, free_port, running_service
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,6 +30,77 @@ def checkout(folder: Path) -> Path:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
     return folder
+
+
+def python_path(sources: Path) -> str:
+    """As bentofile.yaml sets it in a container, where the bento has another place."""
+    environment = {
+        one["name"]: one["value"] for one in yaml.safe_load((ROOT / "bentofile.yaml").read_text())["envs"]
+    }
+    return environment["PYTHONPATH"].replace("/home/bentoml/bento/src", str(sources))
+
+
+def check_command_line(sources: Path, installation: Installation, folder: Path) -> None:
+    """Every command runs from the sources of the bento, and the monitor makes its cycles."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
+    # In a folder without the packages, so that only the path of the bento leads to them.
+    variables = kept | {
+        "PYTHONPATH": python_path(sources),
+        "LIFELONG_DATA_DIRECTORY": str(installation.settings.data_directory),
+        "LIFELONG_MONITOR_PORT": str(free_port()),
+    }
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=folder,
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def lifelong(*arguments: str) -> str:
+        return run("-m", "lifelong", *arguments)
+
+    packages = ("lifelong", "lifelong_core", "lifelong_monitor", "lifelong_service")
+    show = f"import {', '.join(packages)}; print({', '.join(f'{name}.__file__' for name in packages)}, sep='\\n')"
+    assert all(Path(file).is_relative_to(sources) for file in run("-c", show).splitlines())
+    assert "lifelong, version" in lifelong("--version")
+    assert "tokens stay as they are" in lifelong("init")
+    assert "linear@1" in lifelong("models", "list")
+    assert "rules.yml" in lifelong("grafana", "export", str(folder / "monitoring"))
+    with (folder / "monitor.log").open("wb") as log:
+        monitor = subprocess.Popen(
+            [sys.executable, "-m", "lifelong", "monitor"], cwd=folder, env=variables, stdout=log, stderr=log
+        )
+    try:
+        address = f"http://127.0.0.1:{variables['LIFELONG_MONITOR_PORT']}/metrics"
+
+        def seen() -> bool:
+            assert monitor.poll() is None, (folder / "monitor.log").read_text()
+            with suppress(OSError):
+                return (
+                    b"lifelong_population_first_seen_timestamp_seconds{" in urlopen(address, timeout=5).read()
+                )
+            return False
+
+        eventually(seen, "the monitor to see the population")
+        doctor = subprocess.run(
+            [sys.executable, "-m", "lifelong", "doctor"],
+            cwd=folder,
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert doctor.returncode in (0, 1), doctor.stdout + doctor.stderr
+        assert "ok       monitor" in doctor.stdout
+    finally:
+        monitor.terminate()
+        assert monitor.wait(PATIENCE_SECONDS) == 0
 
 
 def test_the_bento_builds_and_serves(tmp_path: Path) -> None:
@@ -57,6 +132,11 @@ def test_the_bento_builds_and_serves(tmp_path: Path) -> None:
         assert service.send("POST", "/v1/predict", image()).status == 200
         sources = next((tmp_path / "home" / "bentos").glob("lifelong/*/src"))
         assert {worker.cwd() for worker in service.workers()} == {str(sources)}
+        check_command_line(sources, installation, elsewhere)
         assert service.terminate() == 0
     assert (sources / "lifelong_core" / "store" / "migrations" / "env.py").is_file()
     assert not list(sources.rglob("test_*.py"))
+    requirements = (sources.parent / "env" / "python" / "requirements.txt").read_text()
+    assert set((ROOT / "service" / "requirements.txt").read_text().splitlines()[1:]) <= set(
+        requirements.splitlines()
+    )

@@ -14,9 +14,10 @@ from PIL import Image
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.store.preprocessing import Preprocessing
-from tests.conftest import REPOSITORY
+from tests import tools
 from tests.integration.processes import running_service
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 CLASSES = ("benign", "malignant")
 LOGITS_TOLERANCE = 1e-3
@@ -120,6 +121,7 @@ def test_the_export_as_it_stands_gives_one_file_that_equals_the_model(
 
 
 def test_from_own_weights_to_a_prediction(execute: Execute, tmp_path: Path) -> None:
+    tools.program(tools.CURL)
     save_photographs(tmp_path / "training", 20, seed=0)
     save_photographs(tmp_path / "held_out", 60, seed=1)
     photograph(np.random.default_rng(2), label=1).save(tmp_path / "image.png")
@@ -155,7 +157,7 @@ def test_from_own_weights_to_a_prediction(execute: Execute, tmp_path: Path) -> N
 def test_the_documented_preprocessing_is_accepted() -> None:
     page = (REPOSITORY / "docs" / "preprocessing.md").read_text(encoding="utf-8")
     documents = re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert len(documents) == 5
+    assert len(documents) == 6
     for document in documents:
         Preprocessing.model_validate_json(document)
     mentioned = set(re.findall(r"`([a-z_]+)(?:\.[a-z_]+)?`", page))

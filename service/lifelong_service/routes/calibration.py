@@ -1,6 +1,6 @@
 """`/v1/admin/models/{reference}/calibration-sets`: labelled logits, and the first head fitted on them."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Path
@@ -24,11 +24,6 @@ from lifelong_service.labelled_bodies import (
     read_labelled,
     unpacked,
 )
-from lifelong_service.schemas.registry import (
-    CalibrationSetAnswer,
-    CalibrationSetList,
-    NewCalibrationSetAnswer,
-)
 from lifelong_service.worker import Worker
 
 router = APIRouter(route_class=GuardedRoute, tags=["calibration sets"])
@@ -40,7 +35,7 @@ class NewCalibrationSet(LabelledRows):
 
 @router.get("/v1/admin/models/{reference}/calibration-sets")
 @access(Scope.READ)
-def list_calibration_sets(request: Request, reference: str) -> CalibrationSetList:
+def list_calibration_sets(request: Request, reference: str) -> dict[str, Any]:
     """The calibration sets of a model; `active` is the one that heads and quantifiers are fitted on."""
     store = worker_of(request).store
     model = store.models.get(reference)
@@ -55,7 +50,7 @@ def list_calibration_sets(request: Request, reference: str) -> CalibrationSetLis
 @access(Scope.READ)
 def show_calibration_set(
     request: Request, reference: str, identifier: Annotated[int, Path(ge=1, le=2**31 - 1)]
-) -> CalibrationSetAnswer:
+) -> dict[str, Any]:
     """One calibration set."""
     store = worker_of(request).store
     model = store.models.get(reference)
@@ -73,7 +68,7 @@ def show_calibration_set(
     openapi_extra=labelled_request_body(NewCalibrationSet, "calibration_set"),
 )
 @access(Scope.OPERATE, media_types=LABELLED_TYPES, body_limit="maximum_model_bytes")
-async def add_calibration_set(request: Request, reference: str) -> NewCalibrationSetAnswer:
+async def add_calibration_set(request: Request, reference: str) -> dict[str, Any]:
     """Store labelled logits (npz, or JSON), fit a head on them and publish it as the model's default head.
 
     The model is promoted when its task serves none yet.
@@ -83,7 +78,7 @@ async def add_calibration_set(request: Request, reference: str) -> NewCalibratio
     return await run_in_threadpool(_add, worker, reference, body, actor_of(request))
 
 
-def _add(worker: Worker, reference: str, body: LabelledBody, actor: str) -> NewCalibrationSetAnswer:
+def _add(worker: Worker, reference: str, body: LabelledBody, actor: str) -> dict[str, Any]:
     store, settings = worker.store, worker.settings
     if body.is_json:
         document = parsed(body.content, NewCalibrationSet)
@@ -103,8 +98,7 @@ def _add(worker: Worker, reference: str, body: LabelledBody, actor: str) -> NewC
     head = register_calibration(store, model.reference, labelled, actor=actor)
     model = store.models.get(model.reference)
     record = store.calibration_sets.get(model.calibration_set_id or 0)
-    return {
-        **calibration_set_document(record),
+    return calibration_set_document(record) | {
         "model": model.reference,
         "head_version": head.version,
         "serving": describe_serving(

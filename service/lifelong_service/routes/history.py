@@ -1,31 +1,32 @@
 """`/v1/admin/environments`, `/cycles` and `/audit`: what there is and what happened, and what waits for approval."""
 
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 
-from lifelong_core.store.records import Scope
-from lifelong_service.documents import audit_document, cycle_document
+from lifelong_core.store.history_documents import audit_document, cycle_document
+from lifelong_core.store.records import Outcome, Scope, check_name
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.schemas.history import AuditList, CycleAnswer, CycleList, EnvironmentList
-from lifelong_service.schemas.requests import RequestDocument
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 router = APIRouter(route_class=GuardedRoute, tags=["history"])
 
 
-class Rejected(RequestDocument):
+class Rejected(BaseModel):
     """Why a proposed head must not come in force, 1 to 200 printable characters."""
+
+    model_config = ConfigDict(extra="forbid")
 
     reason: str
 
 
 @router.get("/v1/admin/environments")
 @access(Scope.READ)
-def list_environments(request: Request) -> EnvironmentList:
+def list_environments(request: Request) -> dict[str, Any]:
     """All environments."""
     return {"environments": sorted(worker_of(request).store.environments.list())}
 
@@ -36,25 +37,28 @@ def list_cycles(
     request: Request,
     model: str | None = None,
     environment: str | None = None,
+    outcome: Outcome | None = None,
     limit: Limit = 100,
     *,
     open_proposals: bool = False,
-) -> CycleList:
+) -> dict[str, Any]:
     """The newest cycles of the workflow, newest first, each with its whole report; with `open_proposals` only those
     whose proposed head can be approved now."""
     store = worker_of(request).store
+    if environment is not None:
+        check_name(environment, field="environment")
     model_id = store.models.get(model).id if model is not None else None
     if open_proposals:
         cycles = store.cycles.proposals(model_id, environment)[:limit]
     else:
-        cycles = store.cycles.list(model_id=model_id, environment=environment, limit=limit)
+        cycles = store.cycles.list(model_id, environment, limit, outcome=outcome)
     models = {item.id: item for item in store.models.list()}
     return {"cycles": [cycle_document(cycle, models) for cycle in cycles]}
 
 
 @router.get("/v1/admin/cycles/{cycle}")
 @access(Scope.READ)
-def show_cycle(request: Request, cycle: UUID) -> CycleAnswer:
+def show_cycle(request: Request, cycle: UUID) -> dict[str, Any]:
     """One cycle with its whole report."""
     store = worker_of(request).store
     return cycle_document(store.cycles.get(cycle), {item.id: item for item in store.models.list()})
@@ -62,7 +66,7 @@ def show_cycle(request: Request, cycle: UUID) -> CycleAnswer:
 
 @router.post("/v1/admin/cycles/{cycle}/approve")
 @access(Scope.OPERATE)
-def approve_cycle(request: Request, cycle: UUID) -> CycleAnswer:
+def approve_cycle(request: Request, cycle: UUID) -> dict[str, Any]:
     """Publish exactly the head that a cycle proposed; 409 says what overtook it."""
     store = worker_of(request).store
     approved = store.cycles.approve(cycle, actor=actor_of(request))
@@ -71,7 +75,7 @@ def approve_cycle(request: Request, cycle: UUID) -> CycleAnswer:
 
 @router.post("/v1/admin/cycles/{cycle}/reject")
 @access(Scope.OPERATE)
-def reject_cycle(request: Request, cycle: UUID, rejected: Rejected) -> CycleAnswer:
+def reject_cycle(request: Request, cycle: UUID, rejected: Rejected) -> dict[str, Any]:
     """Close what a cycle proposed; while the present head stays, no cycle proposes practically the same again."""
     store = worker_of(request).store
     closed = store.cycles.reject(cycle, reason=rejected.reason, actor=actor_of(request))
@@ -81,8 +85,13 @@ def reject_cycle(request: Request, cycle: UUID, rejected: Rejected) -> CycleAnsw
 @router.get("/v1/admin/audit")
 @access(Scope.READ)
 def list_audit(
-    request: Request, limit: Limit = 100, before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
-) -> AuditList:
-    """The newest changes, newest first; `before` is the id at which the last page ended."""
-    entries = worker_of(request).store.audit.list(limit=limit, before=before)
+    request: Request,
+    limit: Limit = 100,
+    before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
+    action: Annotated[str | None, Query(min_length=1, max_length=64)] = None,
+    subject: Annotated[str | None, Query(min_length=1, max_length=256)] = None,
+) -> dict[str, Any]:
+    """The newest changes, newest first; `before` is the id at which the last page ended, `action` is whole
+    (`heads.rollback`) or the kind of thing (`heads`), `subject` is a part of what was changed."""
+    entries = worker_of(request).store.audit.list(limit, before, action=action, subject=subject)
     return {"audit": [audit_document(entry) for entry in entries]}

@@ -4,7 +4,6 @@ from typing import Any
 
 import anyio.to_thread
 from fastapi import APIRouter
-from fastapi.responses import JSONResponse
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +16,6 @@ from lifelong_service.guard import GuardedRoute, access, worker_of
 from lifelong_service.jobs import ImageJob
 from lifelong_service.logits_bodies import json_job, npy_job
 from lifelong_service.parameters import HEADERS, address, check_fields, parameters_of
-from lifelong_service.schemas.predictions import LogitsAnswer, PredictAnswer
 
 SMALL_BODY = 65536
 """Bytes up to which logits are parsed in the event loop; larger ones would hold up the other requests."""
@@ -46,14 +44,14 @@ _IMAGE_FORM = {
     }
 }
 _LOGITS = {
-    "schema": {"$ref": "#/components/schemas/LogitsBody"},
-    "example": {"logits": [[2.1, -0.3], [0.2, 0.9]], "environment": "clinic-a", "groups": ["p1", None]},
-}
-_NPY = {
     "schema": {
-        "type": "string",
-        "format": "binary",
-        "description": "An npy file: numbers of shape (N, C), as `numpy.save` writes it.",
+        "type": "object",
+        "required": ["logits"],
+        "properties": {
+            "logits": {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
+            "groups": {"type": "array", "items": {"type": "string", "nullable": True}},
+            **{name: {"type": "string"} for name in HEADERS},
+        },
     }
 }
 
@@ -62,8 +60,6 @@ router = APIRouter(route_class=GuardedRoute, tags=["predictions"])
 
 @router.post(
     "/v1/predict",
-    response_class=JSONResponse,
-    responses={200: {"model": PredictAnswer}},
     openapi_extra={
         "parameters": _PARAMETERS,
         "requestBody": {
@@ -80,21 +76,21 @@ router = APIRouter(route_class=GuardedRoute, tags=["predictions"])
 async def predict(request: Request) -> Response:
     """Decide about one image: raw bytes, or a multipart part named `image` or `file`; logged before the answer."""
     where = address(parameters_of(request))
-    return await _answer(request, ImageJob(where, await _image(request)))
+    job = ImageJob(where, await _image(request))
+    worker = worker_of(request)
+    return await _answer(request, await worker.decoder.prepare(job, worker.snapshot))
 
 
 @router.post(
     "/v1/logits",
-    response_class=JSONResponse,
-    responses={200: {"model": LogitsAnswer}},
     openapi_extra={
         "parameters": _PARAMETERS,
         "requestBody": {
             "required": True,
             "content": {
                 "application/json": _LOGITS,
-                "application/x-npy": _NPY,
-                "application/octet-stream": _NPY,
+                "application/x-npy": _BINARY,
+                "application/octet-stream": _BINARY,
             },
         },
     },
@@ -113,7 +109,7 @@ async def logits(request: Request) -> Response:
 
 
 async def _answer(request: Request, job: Job) -> Response:
-    body = await worker_of(request).batcher.submit(job, samples=job.samples)
+    body = await worker_of(request).batcher.submit(job, samples=job.weight)
     return Response(body, media_type="application/json")
 
 

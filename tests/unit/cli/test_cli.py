@@ -19,7 +19,7 @@ from lifelong.commands.common import open_store
 from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, PostProcessingHead
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
-from lifelong_core.store import Cycle, new_prediction_id, tables
+from lifelong_core.store import Cycle, Heartbeat, Tick, new_prediction_id, tables
 
 
 @pytest.fixture
@@ -78,6 +78,70 @@ def test_init_prints_one_token_and_only_the_first_time(run):
     assert "ll_" not in run("init")
     tokens = json.loads(run("tokens", "list", "--json"))
     assert [(token["name"], token["scopes"]) for token in tokens] == [("first-admin", "admin")]
+
+
+def initialise(*arguments: str) -> str:
+    """What people are told, beside the token."""
+    return CliRunner().invoke(cli, ["init", *arguments], catch_exceptions=False).stderr
+
+
+def test_init_says_which_mode_is_in_force(run, tmp_path, monkeypatch):
+    assert "Mode: auto (cycles swap heads)." in initialise()
+    assert not (tmp_path / "lifelong.toml").exists()
+    assert "Mode: shadow (cycles only report)." in initialise("--mode", "shadow")
+    assert (tmp_path / "lifelong.toml").read_text() == '[policy]\nmode = "shadow"\n'
+    assert "Mode: shadow" in initialise("--mode", "shadow")
+    monkeypatch.setenv("LIFELONG_ENVIRONMENT_POLICIES", '{"clinic": {"mode": "auto"}}')
+    assert "Mode: shadow (cycles only report), but clinic: auto." in initialise()
+
+
+@pytest.mark.parametrize("before", ["# ours\nworkers = 4", "# ours\nworkers = 4\n"])
+def test_a_mode_is_added_to_a_file_without_touching_its_lines(run, tmp_path, before):
+    file = tmp_path / "lifelong.toml"
+    file.write_text(before)
+    assert "Mode: propose" in initialise("--mode", "propose")
+    assert file.read_text() == '# ours\nworkers = 4\n\n[policy]\nmode = "propose"\n'
+
+
+@pytest.mark.parametrize(
+    "policy",
+    ["[policy]\nminimum_gain = 0.01  # agreed\n", 'policy.mode = "auto"\n', '[policy]\nmode = "propose"'],
+)
+def test_a_file_with_a_policy_is_left_alone_and_the_line_is_told(run, tmp_path, policy):
+    file = tmp_path / "lifelong.toml"
+    file.write_text(policy)
+    with pytest.raises(LifelongError, match=r'mode = "shadow" under \[policy\]'):
+        run("init", "--mode", "shadow")
+    assert file.read_text() == policy
+
+
+def test_a_variable_that_overrides_the_mode_is_told(run, monkeypatch):
+    monkeypatch.setenv("LIFELONG_POLICY__MODE", "auto")
+    with pytest.raises(LifelongError, match="a variable sets auto"):
+        run("init", "--mode", "shadow")
+
+
+def test_a_folder_that_takes_no_settings_file(run, tmp_path):
+    (tmp_path / "lifelong.toml").mkdir()
+    with pytest.raises(LifelongError, match="cannot be read: Is a directory"):
+        run("init", "--mode", "shadow")
+
+
+def test_monitors(run, served):
+    assert "No monitor runs" in run("monitors")
+    at = datetime.now(UTC)
+    tick = Tick(at, at, at, None)
+    with open_store() as store:
+        ticks = (None, tick, replace(tick, finished_at=None), replace(tick, problem="gone."))
+        for number, one in enumerate(ticks):
+            beat = Heartbeat(f"m{number}", "ward-3", 7, at, 60.0, "shadow", {}, one, ())
+            store.monitors.acknowledge(beat)
+    states = [row["state"] for row in json.loads(run("monitors", "--json"))]
+    assert sorted(states) == ["failing", "in a tick", "starting", "waiting"]
+    assert "ward-3" in run("monitors")
+    with open_store() as store, store.database.write() as connection:
+        connection.execute(sa.update(tables.monitors).values(seen_at=at - timedelta(minutes=2)))
+    assert {row["state"] for row in json.loads(run("monitors", "--json"))} == {"lost"}
 
 
 def test_a_model_is_served_after_three_commands(run, served):

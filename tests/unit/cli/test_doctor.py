@@ -22,9 +22,12 @@ from lifelong_core.deploy import quantifier
 from lifelong_core.deploy.quantification.codebook import Codebook
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import (
+    Heartbeat,
     LogEntry,
     Prediction,
     Store,
+    Tick,
+    Visit,
     identifiers,
     load_group_key,
     migrating,
@@ -74,6 +77,21 @@ def acknowledge(store: Store, *, revision: int | None = None, worker: str = "w1"
     )
 
 
+VISIT = Visit(1, "clinic", NOW, "skip", "no new prediction", NOW)
+
+
+def beat(
+    store: Store,
+    *,
+    monitor: str = "m1",
+    started_at: datetime = NOW,
+    tick: Tick | None = Tick(NOW, NOW, NOW),  # noqa: B008 - frozen
+    visit: Visit | None = VISIT,
+) -> None:
+    visits = () if visit is None else (visit,)
+    store.monitors.acknowledge(Heartbeat(monitor, "ward-3", 8, started_at, 3600, "auto", {}, tick, visits))
+
+
 @pytest.fixture(autouse=True, scope="module")
 def codebooks_made_once():
     """A pure function of the calibration set, and most of what a check takes."""
@@ -113,6 +131,7 @@ def store(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(processes, "_CATCHING_UP_SECONDS", 0)
     with open_store() as opened:
         acknowledge(opened)
+        beat(opened)
         yield opened
 
 
@@ -324,19 +343,87 @@ def test_workers_that_are_gone_or_behind(store: Store):
     expect("workers", "warning", "no worker is running", "lifelong serve")
 
 
-def test_a_monitor_that_does_not_run(store: Store):
-    lease = store.leases.acquire("cycle of somewhere", "a host/1", 30)
+def test_a_clinic_without_new_predictions_is_watched_by_visits_that_skip(store: Store):
+    """No cycle is recorded while nothing is new: the heartbeat tells that the monitor goes on."""
+    update(store, sa.update(tables.cycles).values(finished_at=NOW - timedelta(days=2)))
+    expect("monitor", "ok", "monitor 8 on ward-3 (mode auto, every 3600 s)", "1 population watched")
+    beat(store, visit=replace(VISIT, watched_at=NOW - timedelta(hours=3)))
+    expect("monitor", "warning", "net@1 in clinic has not been watched since", "last visit: skip, no new")
+    update(store, sa.delete(tables.cycles))
+    beat(store, visit=replace(VISIT, watched_at=None, reason="the model has no calibration set."))
+    expect(
+        "monitor", "warning", "has never been watched (last visit: skip, the model has no calibration set)"
+    )
+    beat(store, visit=replace(VISIT, outcome="error", reason="the artifact is gone."))
+    expect("monitor", "warning", "the last visit failed: the artifact is gone.")
+    beat(store, visit=None)
+    expect("monitor", "ok")  # new since the last tick
+
+
+def test_a_population_that_only_a_monitor_of_the_past_has_watched(store: Store):
+    update(store, sa.delete(tables.cycles))
+    beat(store, monitor="gone", visit=replace(VISIT, watched_at=NOW - timedelta(hours=3)))
+    update(store, sa.update(tables.monitors).values(seen_at=NOW - timedelta(hours=3)))
+    beat(store, visit=None)
+    expect("monitor", "warning", "net@1 in clinic has not been watched since")
+
+
+def test_no_monitor(store: Store):
+    store.monitors.forget("m1")
+    expect(
+        "monitor", "warning", "no monitor is running: 1 population", "is not watched; the last cycle ended at"
+    )
+    update(store, sa.delete(tables.cycles))
+    expect("monitor", "warning", "no cycle has ever run", "lifelong monitor")
+
+
+def test_without_predictions_it_says_that_there_is_nothing_to_watch(store: Store):
+    for table in (tables.predictions, tables.window_summaries, tables.summary_cursors, tables.cycles):
+        update(store, sa.delete(table))
+    expect("monitor", "ok", "monitor 8 on ward-3", "no recent predictions to watch")
+    store.monitors.forget("m1")
+    expect("monitor", "warning", "no monitor is running: there are no recent predictions to watch")
+
+
+def test_a_monitor_that_was_killed_or_hangs(store: Store):
+    ago = lambda **time: datetime.now(UTC) - timedelta(**time)  # noqa: E731
+    silent = sa.update(tables.monitors).where(tables.monitors.c.id == "m1")
+    update(store, silent.values(seen_at=ago(seconds=50)))
+    expect("monitor", "ok")
+    update(store, silent.values(seen_at=ago(seconds=70)))
+    expect("monitor", "warning", "monitor 8 on ward-3 was seen last at", "no monitor is running")
+    beat(store, monitor="m2", started_at=ago(seconds=100))
+    expect("monitor", "warning", "monitor 8 on ward-3 was seen last at")
+    beat(store, monitor="m2", started_at=ago(seconds=10))
+    expect("monitor", "ok")  # it has taken the place of the other
+
+
+def test_ticks_that_hang_fail_or_do_not_come(store: Store):
+    ago = lambda **time: datetime.now(UTC) - timedelta(**time)  # noqa: E731
+    beat(store, tick=Tick(NOW, ago(minutes=9), None))
+    expect("monitor", "ok")
+    beat(store, tick=Tick(NOW, ago(minutes=11), None))
+    expect("monitor", "warning", "has been in the same tick since")
+    beat(store, tick=Tick(NOW, NOW, NOW, "the database has no registry."))
+    expect("monitor", "warning", "the last tick", "failed as a whole: the database has no registry.")
+    beat(store, tick=Tick(NOW, ago(hours=3), ago(minutes=119)))
+    expect("monitor", "ok")
+    beat(store, tick=Tick(NOW, ago(hours=3), ago(minutes=121)))
+    expect("monitor", "warning", "has made no tick since", "its interval is 3600 s")
+    beat(store, tick=None, started_at=ago(minutes=2))
+    expect("monitor", "warning", "has not begun to watch")
+
+
+def test_a_monitor_that_died_in_the_middle_of_a_cycle(store: Store):
+    lease = store.leases.acquire("cycle/1/clinic", "a host/1", 30)
     assert lease is not None
     _, checks = examine()
-    assert "cycle of somewhere by a host/1" in checks["monitor"]["findings"][0]["message"]
+    assert "cycle/1/clinic by a host/1" in checks["monitor"]["findings"][0]["message"]
     update(store, sa.update(tables.leases).values(expires_at=NOW - timedelta(hours=3)))
-    expect("monitor", "warning", "a host/1 died while it held cycle of somewhere", "lifelong monitor")
-    store.leases.release(lease)
+    expect("monitor", "warning", "a host/1 died while it held cycle/1/clinic", "lifelong monitor")
+    # A population whose predictions are too old for a window needs no monitor to take it over.
+    update(store, sa.update(tables.leases).values(name="cycle/1/default"))
     expect("monitor", "ok")
-    update(store, sa.update(tables.cycles).values(finished_at=NOW - timedelta(hours=3)))
-    expect("monitor", "warning", "no cycle has run since")
-    update(store, sa.delete(tables.cycles))
-    expect("monitor", "warning", "no cycle has ever run")
 
 
 def test_jobs_that_nobody_does(store: Store, monkeypatch: pytest.MonkeyPatch):
@@ -370,6 +457,24 @@ def test_jobs_that_failed_lately(store: Store):
     expect("jobs", "warning", "is damaged")
     update(store, sa.update(tables.jobs).values(finished_at=NOW - timedelta(hours=25)))
     expect("jobs", "ok", "0 waiting, 0 running")
+
+
+def test_environments_that_only_the_settings_know(store: Store, monkeypatch: pytest.MonkeyPatch):
+    expect("environments", "ok", "2; the mode here is auto (cycles swap heads).")
+    monkeypatch.setenv("LIFELONG_ENVIRONMENT_POLICIES", '{"clinic": {"mode": "shadow"}}')
+    expect("environments", "ok", "but clinic: shadow")
+    monkeypatch.setenv("LIFELONG_ENVIRONMENT_POLICIES", '{"clinik": {"mode": "shadow"}}')
+    words = (
+        "environment_policies names 'clinik'",
+        "no prediction has come from it yet",
+        "Did you mean clinic?",
+    )
+    expect("environments", "warning", *words)
+    monkeypatch.setenv("LIFELONG_ENVIRONMENT_POLICIES", "{}")
+    monkeypatch.setenv("LIFELONG_ENVIRONMENT_RETENTION_DAYS", '{"mars": 9}')
+    _, checks = examine()
+    (finding,) = checks["environments"]["findings"]
+    assert finding["message"].endswith("names 'mars', and no prediction has come from it yet.")
 
 
 def test_summaries_that_are_wrong(store: Store):

@@ -171,6 +171,7 @@ def test_a_proposal_is_published_by_a_person_only(store: Store, settings: Settin
     assert store.cycles.proposals() == [result.last]
     line = describe(result, CLASS_NAMES)
     assert f"Proposed; publish it with: lifelong heads approve {result.last.id}." in line
+    assert line.startswith("proposes a swap. The prevalence has shifted")
     approved = store.cycles.approve(result.last.id, actor="ann")
     published = store.heads.get(model.reference, 2).head
     candidate = report_of(result.last).candidate
@@ -223,7 +224,9 @@ def test_in_shadow_mode_nothing_waits_and_nothing_changes(
     assert result.outcome == "swap"
     assert store.cycles.proposals() == []
     assert len(store.heads.list(model.reference)) == 1
-    assert "Nothing is published in shadow mode." in describe(result, CLASS_NAMES)
+    line = describe(result, CLASS_NAMES)
+    assert line.startswith("would swap. The prevalence has shifted")
+    assert "Nothing is published in shadow mode." in line
 
 
 def test_an_environment_is_judged_by_its_own_policy(store: Store, settings: Settings, model: Model) -> None:

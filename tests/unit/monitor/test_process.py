@@ -83,7 +83,10 @@ def test_a_signal_stops_it_with_status_0(folder: Path, stopping: signal.Signals)
         process.send_signal(stopping)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 0, said
+    assert "watching in mode auto (cycles swap heads); metrics at" in said.splitlines()[0]
     assert "swap." in said
+    with settings_store(folder) as store:
+        assert store.monitors.list() == []
     assert said.rstrip().endswith("stopped")
 
 

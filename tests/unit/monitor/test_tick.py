@@ -282,3 +282,23 @@ def test_a_tick_says_when_to_go_on_with_what_was_left(
     assert ticker.tick(NOW, DUE) is None
     for environment in ("clinic", "other"):
         assert not store.summaries.are_behind(model.id, environment)
+
+
+def test_settings_that_name_no_environment_are_warned_of_once(
+    store: Store, settings: Settings, model: Model, caplog: pytest.LogCaptureFixture
+) -> None:
+    predict(store, model, "hospital-a", draw(BALANCED, 5, seed=2))
+    named = settings.model_copy(
+        update={
+            "environment_policies": {"hospitl-a": PolicySettings(mode="shadow")},
+            "environment_retention_days": {"hospital-a": 30},
+        }
+    )
+    ticker = Ticker(store, named, Exporter(cycle_interval_seconds=3600))
+    ticker.tick(DUE, DUE)
+    ticker.tick(DUE, DUE)
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert said == [
+        "environment_policies names 'hospitl-a', and no prediction has come from it yet."
+        " Did you mean hospital-a?"
+    ]

@@ -1,11 +1,14 @@
-"""What a serving process loads, and what its bento asks for."""
+"""What a serving process loads, and what its bento and its wheel hold."""
 
+import runpy
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
+from zipfile import ZipFile
 
 import yaml
+
+from lifelong.monitoring_files import monitoring_files
 
 ROOT = Path(__file__).parents[3]
 
@@ -22,7 +25,6 @@ with tempfile.TemporaryDirectory() as folder:
         del sys.modules[name]  # it made the tables; a service checks them without it
     client = InProcess(create_application(installation.settings))
     client.headers["Authorization"] = f"Bearer {installation.token}"
-    client.checks_answers = False  # which loads what describes them
     assert client.post("/v1/predict", content=image()).status_code == 200
     client.close()
 if "sklearn" in sys.argv:
@@ -71,11 +73,16 @@ def test_the_store_loads_the_design_loop_when_a_document_is_read_and_not_before(
     assert "lifelong_core.design" in loaded(USE_STORE, "read")
 
 
-def test_the_bento_asks_for_what_the_package_asks_for() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
+def test_the_bento_installs_the_pinned_versions_of_what_the_package_asks_for() -> None:
     bento = yaml.safe_load((ROOT / "bentofile.yaml").read_text())
-    assert bento["python"]["packages"] == project["dependencies"] + extras["cpu"] + extras["postgres"]
+    assert bento["python"] == {"lock_packages": False, "requirements_txt": "./service/requirements.txt"}
+    generator = runpy.run_path(str(ROOT / "service" / "generate_requirements.py"))
+    assert generator["CONTAINER"]["python_version"] == bento["docker"]["python_version"]
+    written = (ROOT / "service" / "requirements.txt").read_text()
+    assert written == generator["requirements"](), "run: python service/generate_requirements.py"
+    pins = dict(line.split("==") for line in written.splitlines()[1:])
+    assert {"bentoml", "onnxruntime", "psycopg-binary", "starlette", "uvicorn"} <= pins.keys()
+    assert not {"torch", "pytest", "lifelong"} & pins.keys()
 
 
 def test_the_bento_holds_the_files_of_the_console() -> None:
@@ -88,3 +95,19 @@ def test_the_bento_holds_the_files_of_the_console() -> None:
     }
     assert kinds == {".py", ".css", ".jinja"}
     assert {f"service/**/*{kind}" for kind in kinds} <= set(patterns)
+
+
+def test_the_wheel_holds_the_dashboards_and_rules(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert built.returncode == 0, built.stderr
+    with ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        shipped = {name: wheel.read(name) for name in wheel.namelist() if "grafana_files/" in name}
+    wanted = {f"lifelong/grafana_files/{name}": content for name, content in monitoring_files().items()}
+    assert shipped == wanted
+    assert "lifelong/grafana_files/prometheus/rules.yml" in shipped

@@ -27,13 +27,7 @@ def propose(service: Service, environment: str = "site-a", due_at: datetime = NO
         started_at=due_at,
         finished_at=due_at,
         outcome="swap",
-        report={
-            "schema_version": 2,
-            "outcome": "swap",
-            "reasons": [{"code": "gain_sufficient", "text": "It pays."}],
-            "assumed_prevalence": [1 / 3] * 3,
-            "samples": 300,
-        },
+        report={"outcome": "swap", "reasons": [{"code": "gain_sufficient", "text": "It pays."}]},
         window_samples=500,
         horizon=17,
         head_version=1,
@@ -172,6 +166,27 @@ def test_one_cycle_is_shown_as_in_the_list(service: Service) -> None:
     shown = service.client.get(f"/v1/admin/cycles/{proposed.id}")
     assert (shown.status_code, shown.json()) == (200, listed)
     assert (shown.json()["rejection"], shown.json()["report"]) == (None, proposed.report)
+    assert shown.json()["effect"] == "proposes a swap"
+    assert service.client.get("/v1/admin/cycles?outcome=swap").json()["cycles"] == [listed]
+    assert service.client.get("/v1/admin/cycles?outcome=keep").json()["cycles"] == []
+    for query, field in (("outcome=swop", "outcome"), ("environment=", "environment")):
+        refused = service.client.get(f"/v1/admin/cycles?{query}")
+        assert (refused.status_code, refused.json()["error"]["field"]) == (422, field)
+
+
+def test_the_audit_log_is_searched_by_action_and_subject(service: Service) -> None:
+    service.client.post(f"{HEADS}/pin", json={"reason": "frozen"})
+    everything = service.client.get("/v1/admin/audit").json()["audit"]
+
+    def found(query: str) -> list[str]:
+        answer = service.client.get(f"/v1/admin/audit?{query}").json()["audit"]
+        assert answer == [entry for entry in everything if entry in answer]
+        return [entry["action"] for entry in answer]
+
+    assert set(found("action=heads")) == {"heads.pin", "heads.publish"}
+    assert found("action=heads.pin") == found("action=heads&limit=1") == ["heads.pin"]
+    assert found("action=head") == found("subject=_inear@1/%25") == []
+    assert "heads.pin" in found("subject=linear@1/")
 
 
 @pytest.mark.parametrize(

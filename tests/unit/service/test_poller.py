@@ -117,6 +117,34 @@ def test_heads_do_not_wait_for_graphs(poller: RegistryPoller, source: Source) ->
     assert settle(poller).registry.resolve_model(None).id == 2
 
 
+def test_every_change_of_the_head_that_answers_a_place_is_counted_and_logged(
+    poller: RegistryPoller, source: Source, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "lifelong_service")
+
+    def serve(revision: int, heads: dict[str | None, int]) -> tuple[float, list[str]]:
+        """How many changes are counted, and those that are logged."""
+        records = {
+            (1, environment): HeadRecord(1, version, HEAD, NOW, "test")
+            for environment, version in heads.items()
+        }
+        source.current = replace(registry(revision, models=1, promoted=1), heads=MappingProxyType(records))
+        caplog.clear()
+        before = counted()
+        poller.poll()
+        logged = [record for record in caplog.records if record.getMessage() == "took over heads"]
+        return counted() - before, [place for record in logged for place in record.details["heads"]]  # type: ignore[attr-defined]
+
+    def counted() -> float:
+        return metrics.REGISTRY.get_sample_value("lifelong_head_swaps_seen_total") or 0
+
+    assert serve(2, {None: 1, "site-a": 2}) == (1, ["m@1 site-a: 1 -> 2"])
+    assert serve(3, {None: 1, "site-a": 3}) == (1, ["m@1 site-a: 2 -> 3"])
+    assert serve(4, {None: 1, "site-a": 3, "site-b": 1}) == (0, [])  # the default head, now held as its own
+    assert serve(5, {None: 1}) == (1, ["m@1 site-a: 3 -> 1"])
+    assert serve(6, {None: 4}) == (1, ["m@1 *: 1 -> 4"])
+
+
 def test_a_model_that_is_gone_while_it_is_loaded_keeps_nothing_from_being_served(
     poller: RegistryPoller, source: Source
 ) -> None:

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from lifelong_core.errors import UnavailableError
+from lifelong_core.store import Heartbeat, Tick, Visit
 from lifelong_service.upkeep import Upkeep
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually
@@ -66,3 +68,22 @@ def test_a_sign_of_life_comes_again_and_again(service: Service) -> None:
     upkeep._seconds = 0.01
     upkeep.offer(service.worker.snapshot.registry)
     eventually(lambda: workers(service)[0]["seen_at"] > before["seen_at"])
+
+
+def test_monitors_are_listed_by_their_heartbeats(service: Service) -> None:
+    assert service.client.get("/v1/admin/monitors").json() == {"monitors": []}
+    at = datetime.now(UTC)
+    model = service.store.models.get("linear")
+    visit = Visit(model.id, "default", at, "skip", "no new prediction", at)
+    beat = Heartbeat("one", "ward-3", 7, at, 60.0, "auto", {"site-a": "shadow"}, Tick(at, at, None), (visit,))
+    service.store.monitors.acknowledge(beat)
+    (found,) = service.client.get("/v1/admin/monitors").json()["monitors"]
+    assert (found["lost"], found["mode"], found["environment_modes"]) == (False, "auto", {"site-a": "shadow"})
+    assert found["tick"] == {
+        "due_at": at.isoformat(),
+        "started_at": at.isoformat(),
+        "finished_at": None,
+        "problem": None,
+    }
+    (population,) = found["populations"]
+    assert (population["model"], population["watched_at"]) == ("linear@1", at.isoformat())

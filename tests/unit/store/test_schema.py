@@ -172,7 +172,7 @@ def content_of(url: str) -> dict[str, list[tuple[Any, ...]]]:
         database.close()
 
 
-REVISIONS = ["0001", "0002", "0003", "0004", "0005", "0006", "0007"]
+REVISIONS = ["0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008"]
 
 
 def test_the_known_revisions_are_those_of_alembic() -> None:
@@ -278,7 +278,7 @@ def test_a_folder_that_cannot_be_made_is_a_configuration_error(tmp_path: Path):
         Store.migrate(f"sqlite:///{tmp_path / 'file' / 'lifelong.db'}")
 
 
-@pytest.mark.parametrize("rows", [(), ("0003", "0005")])
+@pytest.mark.parametrize("rows", [(), ("0007", "0008")])
 def test_a_schema_of_no_or_several_revisions_is_neither_opened_nor_migrated(
     database_url: str, artifacts_url: str, rows: tuple[str, ...]
 ):

@@ -1,0 +1,66 @@
+"""The report of a cycle as people read it in the terminal."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from lifelong.commands.tables import print_rows
+
+if TYPE_CHECKING:
+    from lifelong_core.deploy import AdaptationReport, AssumptionTest
+
+COLOURS = {"swap": "green", "refuse": "red"}
+
+
+def print_outcome(outcome: str, more: str) -> None:
+    """What a cycle came to, with its window."""
+    click.secho(outcome, fg=COLOURS.get(outcome, "white"), bold=True, nl=False)
+    click.echo(f" ({more})")
+
+
+def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None:
+    """Reasons, the estimate of each class with its interval, cautions, tests and the expected gain."""
+    for reason in report.reasons:
+        click.echo(f"  - {reason.text}")
+    estimate, gain = report.prevalence, report.expected_gain
+    if estimate is not None:
+        shares = zip(
+            class_names,
+            report.assumed_prevalence,
+            estimate.prevalence,
+            estimate.low,
+            estimate.high,
+            strict=True,
+        )
+        rows = [
+            {
+                "class": name,
+                "assumed": f"{assumed:.3f}",
+                "estimated": f"{value:.3f}",
+                f"{100 * estimate.confidence:g} % interval": f"{low:.3f} to {high:.3f}",
+            }
+            for name, assumed, value, low, high in shares
+        ]
+        print_rows(rows, as_json=False, empty="")
+        for caution in estimate.cautions:
+            click.secho(f"Caution: {caution}", fg="yellow")
+    _print_assumption(report.assumption_test)
+    if gain is not None:
+        click.echo(
+            f"Expected cost of a decision: {gain.current_cost:.4f} now, {gain.candidate_cost:.4f} with a new head; "
+            f"gain {gain.value:.4f} ({gain.low:.4f} to {gain.high:.4f})."
+        )
+
+
+def _print_assumption(test: "AssumptionTest | None") -> None:
+    """Whether anything but the prevalence has changed."""
+    if test is None:
+        return
+    verdict = "more has changed" if test.rejected else "nothing speaks against it"
+    promise = "" if test.reliable else "; the calibration set is too small for this test to keep its level"
+    click.echo(
+        f"Only the prevalence has changed? {verdict} (p = {test.p_value:.2g}, level {test.level:g}){promise}."
+    )
+    for item in test.disagreements if test.rejected else ():
+        click.echo(f"  - {item.text}")

@@ -1,0 +1,148 @@
+"""`lifelong cycles`: what the monitor judged, and what came of it."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lifelong.commands.adaptation_text import print_outcome, print_report
+from lifelong.commands.common import as_json, open_store
+from lifelong.commands.tables import print_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lifelong_core.deploy import AdaptationReport
+    from lifelong_core.store import Cycle
+
+SHORT_ID = 13
+"""Characters of an id that hold its time, to the millisecond: nearly always unique."""
+
+
+@click.group(short_help="Cycles of the monitor: list, show.")
+def cycles() -> None:
+    """Cycles of the monitor: what each one judged, why it ended as it did, and what it published."""
+
+
+@cycles.command("list")
+@click.option("--model", help="Only those of this model.")
+@click.option("--environment", help="Only those of this environment.")
+@click.option(
+    "--outcome",
+    type=click.Choice(["keep", "swap", "refuse"]),
+    help="Only those that ended so; swap includes those that only propose one, or would swap.",
+)
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Most cycles.")
+@as_json
+def list_(model: str | None, environment: str | None, outcome: Any, limit: int, *, as_json: bool) -> None:
+    """List the newest cycles, newest first.
+
+    A cycle that wants another head publishes it in mode auto (swap), proposes it in mode propose (proposes a swap), or
+    does nothing in mode shadow (would swap).
+
+    \b
+    Examples:
+      lifelong cycles list --model resnet --environment clinic-a
+      lifelong cycles list --outcome refuse --limit 5
+    """
+    from lifelong_core.store.history_documents import cycle_document
+    from lifelong_core.store.records import check_name
+
+    if environment is not None:
+        check_name(environment, field="--environment")
+    with open_store() as store:
+        chosen = None if model is None else store.models.get(model).id
+        found = store.cycles.list(chosen, environment, limit, outcome=outcome)
+        models = {item.id: item for item in store.models.list()}
+        if as_json:
+            click.echo(json.dumps([cycle_document(cycle, models) for cycle in found]))
+            return
+    rows = [
+        {
+            "cycle": short,
+            "due_at": cycle.due_at,
+            "model": models[cycle.model_id].reference,
+            "environment": cycle.environment,
+            "outcome": cycle.effect + (", rejected" if cycle.rejection else ""),
+            "head": _heads(cycle),
+        }
+        for short, cycle in zip(_short_ids(found), found, strict=True)
+    ]
+    constant = {"model": model, "environment": environment}
+    rows = [{key: value for key, value in row.items() if constant.get(key) is None} for row in rows]
+    print_rows(rows, as_json=False, empty="No such cycle: `lifelong monitor` runs them.")
+
+
+@cycles.command()
+@click.argument("cycle")
+@as_json
+def show(cycle: str, *, as_json: bool) -> None:
+    """Show one cycle: outcome, reasons, estimate with intervals, tests, expected gain, and what was published.
+
+    CYCLE is the id of the cycle, or as much of its beginning as is unique. --json prints the whole document, with the
+    proposed head.
+    """
+    from lifelong_core.store.history_documents import cycle_document
+
+    with open_store() as store:
+        found = store.cycles.find(cycle)
+        models = {item.id: item for item in store.models.list()}
+        if as_json:
+            click.echo(json.dumps(cycle_document(found, models)))
+            return
+        model = models[found.model_id]
+        names = next(task.class_names for task in store.tasks.list() if task.id == model.task_id)
+    click.echo(f"{found.id}")
+    click.echo(f"{model.reference} in {found.environment}, due {found.due_at.isoformat(timespec='seconds')}")
+    print_outcome(found.effect, f"{found.window_samples:,} samples")
+    report = _report_of(found)
+    if report is None:
+        for reason in found.report.get("reasons", []):
+            click.echo(f"  - {reason['text']}")
+    else:
+        print_report(report, names)
+    for line in _consequences(found):
+        click.echo(line)
+
+
+def _report_of(cycle: "Cycle") -> "AdaptationReport | None":
+    """The report without what only a replay needs; None: another version of the product wrote it."""
+    from lifelong_core.deploy import AdaptationReport
+    from lifelong_core.errors import InvalidInputError
+
+    try:
+        return AdaptationReport.from_document(
+            {key: value for key, value in cycle.report.items() if key != "inputs"}
+        )
+    except InvalidInputError:
+        return None
+
+
+def _consequences(cycle: "Cycle") -> list[str]:
+    """What became of the head that the cycle wanted."""
+    lines = [f"Head {cycle.head_version} served meanwhile."]
+    if cycle.published_version is not None:
+        lines.append(f"Published head {cycle.published_version}.")
+    elif cycle.rejection is not None:
+        rejection = cycle.rejection
+        at = rejection.rejected_at.isoformat(timespec="seconds")
+        lines.append(f"Its proposal was rejected by {rejection.rejected_by} at {at}: {rejection.reason}")
+    elif cycle.proposal is not None:
+        lines.append("It proposes a head; `lifelong heads proposals` lists those that can be approved.")
+    elif cycle.outcome == "swap":
+        lines.append("Nothing was published: the mode was shadow.")
+    return lines
+
+
+def _heads(cycle: "Cycle") -> str:
+    published = cycle.published_version
+    return f"{cycle.head_version}" if published is None else f"{cycle.head_version} -> {published}"
+
+
+def _short_ids(cycles: "Sequence[Cycle]") -> list[str]:
+    """The beginning of each id, long enough to tell them apart."""
+    ids = [str(cycle.id) for cycle in cycles]
+    length = SHORT_ID
+    while len({one[:length] for one in ids}) < len(ids):
+        length += 1
+    return [one[:length] for one in ids]

@@ -1,0 +1,58 @@
+"""`lifelong grafana`: the dashboard and alert rules that come with the product."""
+
+import shlex
+from pathlib import Path
+
+import click
+
+
+@click.group(short_help="Dashboards and alert rules.")
+def grafana() -> None:
+    """Dashboards for Grafana and alert rules for Prometheus."""
+
+
+@grafana.command(short_help="Write dashboards, alert rules and provisioning to a folder.")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--force", is_flag=True, help="Replace files that are there with another content.")
+def export(folder: Path, *, force: bool) -> None:
+    """Write to FOLDER what Prometheus and Grafana need: alert rules with their tests, a configuration that scrapes
+    service and monitor, the dashboard, and Grafana's provisioning.
+
+    Files that you changed are kept: the command then writes nothing and names them.
+    """
+    from lifelong.monitoring_files import export_monitoring_files
+
+    outcome = export_monitoring_files(folder, force=force)
+    for name in outcome.written:
+        click.echo(f"wrote {folder / name}")
+    if outcome.unchanged:
+        click.echo(f"{len(outcome.unchanged)} files are there already and up to date")
+    click.echo(_next_steps(folder))
+
+
+def _next_steps(folder: Path) -> str:
+    from lifelong_core.settings import Settings
+
+    settings = Settings.load()
+    ours = [f"{settings.host}:{settings.port}", f"{settings.host}:{settings.monitor_port}"]
+    fields = Settings.model_fields
+    default_host = fields["host"].default
+    shipped = [f"{default_host}:{fields[port].default}" for port in ("port", "monitor_port")]
+    place = shlex.quote(str(folder))
+    absolute = shlex.quote(str(folder.resolve()))
+    lines = [""]
+    if ours != shipped:
+        lines += [
+            f"Your settings listen on {' and '.join(ours)}:",
+            f"change the targets in {folder / 'prometheus' / 'prometheus.yml'}.",
+            "",
+        ]
+    lines += [
+        "Next:",
+        f"  promtool check rules {place}/prometheus/rules.yml",
+        f"  prometheus --config.file {place}/prometheus/prometheus.yml",
+        "  docker run --network host \\",
+        f"    -v {absolute}/provisioning:/etc/grafana/provisioning \\",
+        f"    -v {absolute}/dashboards:/var/lib/grafana/dashboards grafana/grafana",
+    ]
+    return "\n".join(lines)

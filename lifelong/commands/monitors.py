@@ -1,0 +1,43 @@
+"""`lifelong monitors`: which monitors watch, and what each one does."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from lifelong.commands.common import as_json, open_store
+from lifelong.commands.tables import print_rows
+
+if TYPE_CHECKING:
+    from lifelong_core.store import MonitorProcess, Tick
+
+
+@click.command(short_help="List the monitors of all machines.")
+@as_json
+def monitors(*, as_json: bool) -> None:
+    """List the monitors of all machines and their last ticks; `lifelong doctor` says what is wrong."""
+    with open_store() as store:
+        rows = [_row(one) for one in store.monitors.list()]
+    print_rows(
+        rows, as_json=as_json, empty="No monitor runs, nor was one lost within a day: `lifelong monitor`."
+    )
+
+
+def _row(one: "MonitorProcess") -> dict[str, object]:
+    heartbeat = one.heartbeat
+    return {
+        "host": heartbeat.host,
+        "process": heartbeat.process,
+        "state": "lost" if one.is_lost else _state(heartbeat.tick),
+        "seen_at": one.seen_at,
+        "mode": heartbeat.mode,
+        "interval": f"{heartbeat.interval_seconds:g} s",
+        "populations": len(heartbeat.visits),
+    }
+
+
+def _state(tick: "Tick | None") -> str:
+    if tick is None:
+        return "starting"
+    if tick.finished_at is None:
+        return "in a tick"
+    return "waiting" if tick.problem is None else "failing"

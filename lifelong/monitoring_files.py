@@ -1,0 +1,78 @@
+"""The files for Prometheus and Grafana that come with the product, and how they are written to a folder."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lifelong_core.errors import ConfigurationError, ConflictError
+
+FOLDERS = ("dashboards", "prometheus", "provisioning")
+"""What of `grafana/` is exported; the rest is the code that generates the dashboards."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """What became of each file, as its path relative to the folder.
+
+    Attributes:
+        written: new, or replaced.
+        unchanged: the folder had the same content already.
+    """
+
+    written: tuple[str, ...]
+    unchanged: tuple[str, ...]
+
+
+def monitoring_files() -> Mapping[str, bytes]:
+    """The content of each file by its relative path, in alphabetical order.
+
+    Raises:
+        ConfigurationError: the installation lacks them.
+    """
+    package = Path(__file__).parent
+    # A wheel holds them inside of the package; a checkout, an editable installation and a bento beside it.
+    candidates = (package / "grafana_files", package.parent / "grafana")
+    root = next((folder for folder in candidates if (folder / FOLDERS[0]).is_dir()), None)
+    if root is None:
+        raise ConfigurationError(
+            f"the dashboards and rules are missing beside {package}.", mend="Install lifelong again."
+        )
+    files = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*") if path.is_file())
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
+
+
+def export_monitoring_files(folder: Path, *, force: bool = False) -> Export:
+    """Write all files to the folder, which is made if it is missing; or none of them.
+
+    Args:
+        folder: where to.
+        force: replace files with another content.
+
+    Raises:
+        ConflictError: files with another content are there, and `force` is not given.
+        ConfigurationError: the folder cannot be written.
+    """
+    files = monitoring_files()
+    try:
+        there = {name for name in files if (folder / name).exists()}
+        unchanged = tuple(
+            name for name in files if name in there and (folder / name).read_bytes() == files[name]
+        )
+        different = sorted(there.difference(unchanged))
+        if different and not force:
+            raise ConflictError(
+                f"{folder} has other versions of {', '.join(different)}.",
+                field="FOLDER",
+                mend="Export to a new folder and compare, or replace them with --force.",
+            )
+        written = tuple(name for name in files if name not in unchanged)
+        for name in written:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(files[name])
+    except OSError as error:
+        raise ConfigurationError(
+            f"{folder} cannot be written: {error.strerror or error}.",
+            field="FOLDER",
+            mend="Choose a folder that this user can write to, on a disk with room.",
+        ) from error
+    return Export(written, unchanged)

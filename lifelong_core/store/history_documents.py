@@ -1,0 +1,47 @@
+"""Cycles and audit entries as JSON values, for the HTTP API and the command line."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lifelong_core.store.records import AuditEntry, Cycle, Model, Rejection
+
+
+def cycle_document(cycle: Cycle, models: Mapping[int, Model]) -> dict[str, Any]:
+    """A cycle with its report; `models` by id."""
+    return {
+        "id": str(cycle.id),
+        "model": models[cycle.model_id].reference,
+        "environment": cycle.environment,
+        "due_at": cycle.due_at.isoformat(),
+        "started_at": cycle.started_at.isoformat(),
+        "finished_at": cycle.finished_at.isoformat(),
+        "outcome": cycle.outcome,
+        "effect": cycle.effect,
+        "head_version": cycle.head_version,
+        "published_version": cycle.published_version,
+        "proposal": cycle.proposal.to_document() if cycle.proposal else None,
+        "rejection": _rejection_document(cycle.rejection) if cycle.rejection else None,
+        "window_samples": cycle.window_samples,
+        "horizon": cycle.horizon,
+        "report": cycle.report,
+    }
+
+
+def audit_document(entry: AuditEntry) -> dict[str, Any]:
+    """Who changed what, when."""
+    return {
+        "id": entry.id,
+        "at": entry.at.isoformat(),
+        "actor": entry.actor,
+        "action": entry.action,
+        "subject": entry.subject,
+        "details": entry.details,
+    }
+
+
+def _rejection_document(rejection: Rejection) -> dict[str, Any]:
+    return {
+        "reason": rejection.reason,
+        "rejected_at": rejection.rejected_at.isoformat(),
+        "rejected_by": rejection.rejected_by,
+    }

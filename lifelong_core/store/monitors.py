@@ -1,0 +1,167 @@
+"""Heartbeats of the monitors: which processes watch the predictions, and when each population was visited last."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from lifelong_core.store import tables
+from lifelong_core.store.clock import database_time
+from lifelong_core.store.engine import Database
+from lifelong_core.store.rows import Row
+from lifelong_core.store.statements import upsert_into
+
+LOST_AFTER = timedelta(minutes=1)
+"""A monitor without a heartbeat for this time counts as dead."""
+FORGOTTEN_AFTER = timedelta(days=1)
+"""After this time its row is deleted."""
+
+_monitors = tables.monitors
+
+
+@dataclass(frozen=True)
+class Tick:
+    """The newest tick of a monitor, by its own clock."""
+
+    due_at: datetime
+    started_at: datetime
+    finished_at: datetime | None
+    """None: it runs"""
+    problem: str | None = None
+    """why it failed as a whole"""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """The newest visit of a monitor to a population (model, environment)."""
+
+    model_id: int
+    environment: str
+    visited_at: datetime
+    outcome: str
+    """keep, swap, refuse, skip (no cycle was recorded) or error"""
+    reason: str
+    watched_at: datetime | None
+    """when the population was last known to be watched: a cycle judged it, or nothing was new; None: never"""
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """The state of a monitor process, as it reports it."""
+
+    id: str
+    """a UUID that the process chooses when it starts"""
+    host: str
+    process: int
+    started_at: datetime
+    interval_seconds: float
+    """between two ticks"""
+    mode: str
+    """of the common policy: auto, propose or shadow"""
+    environment_modes: Mapping[str, str]
+    """of the environments with another mode"""
+    tick: Tick | None
+    """None: before the first one"""
+    visits: tuple[Visit, ...]
+    """one for each population"""
+
+
+@dataclass(frozen=True)
+class MonitorProcess:
+    """A monitor by its last heartbeat."""
+
+    heartbeat: Heartbeat
+    seen_at: datetime
+    """time of the database"""
+    is_lost: bool
+    """whether the last heartbeat is older than LOST_AFTER"""
+
+
+class Monitors:
+    """Takes heartbeats of monitors and lists them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def acknowledge(self, heartbeat: Heartbeat) -> None:
+        """Record a heartbeat; it replaces the last one of the same process.
+
+        Raises:
+            UnavailableError: the database does not answer.
+        """
+        tick = heartbeat.tick
+        values: dict[str, Any] = {
+            "host": heartbeat.host[:255],
+            "process": heartbeat.process,
+            "started_at": heartbeat.started_at,
+            "interval_seconds": heartbeat.interval_seconds,
+            "mode": heartbeat.mode,
+            "environment_modes": dict(heartbeat.environment_modes),
+            "tick_due_at": tick and tick.due_at,
+            "tick_started_at": tick and tick.started_at,
+            "tick_finished_at": tick and tick.finished_at,
+            "tick_problem": tick and tick.problem,
+            "visits": [_visit_document(visit) for visit in heartbeat.visits],
+        }
+        with self._database.write() as connection:
+            values["seen_at"] = seen_at = database_time(connection)
+            statement = upsert_into(connection, _monitors).values(id=heartbeat.id, **values)
+            connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
+            connection.execute(sa.delete(_monitors).where(_monitors.c.seen_at < seen_at - FORGOTTEN_AFTER))
+
+    def list(self) -> list[MonitorProcess]:
+        """All monitors with a heartbeat within the last day, newest heartbeat first.
+
+        Raises:
+            UnavailableError: the database does not answer.
+        """
+        query = sa.select(_monitors).order_by(_monitors.c.seen_at.desc(), _monitors.c.id)
+        with self._database.read() as connection:
+            present = database_time(connection)
+            return [
+                MonitorProcess(_heartbeat_of(row), row.seen_at, is_lost=present - row.seen_at > LOST_AFTER)
+                for row in connection.execute(query)
+            ]
+
+    def forget(self, monitor_id: str) -> None:
+        """Delete the heartbeat of a monitor that stops. Doing it again changes nothing."""
+        with self._database.write() as connection:
+            connection.execute(sa.delete(_monitors).where(_monitors.c.id == monitor_id))
+
+
+def _heartbeat_of(row: Row) -> Heartbeat:
+    tick = None
+    if row.tick_started_at is not None:
+        tick = Tick(row.tick_due_at, row.tick_started_at, row.tick_finished_at, row.tick_problem)
+    return Heartbeat(
+        id=row.id,
+        host=row.host,
+        process=row.process,
+        started_at=row.started_at,
+        interval_seconds=row.interval_seconds,
+        mode=row.mode,
+        environment_modes=dict(row.environment_modes),
+        tick=tick,
+        visits=tuple(_visit_of(document) for document in row.visits),
+    )
+
+
+def _visit_document(visit: Visit) -> dict[str, Any]:
+    document = asdict(visit)
+    document["visited_at"] = visit.visited_at.isoformat()
+    document["watched_at"] = visit.watched_at and visit.watched_at.isoformat()
+    return document
+
+
+def _visit_of(document: Mapping[str, Any]) -> Visit:
+    watched_at = document["watched_at"]
+    return Visit(
+        model_id=document["model_id"],
+        environment=document["environment"],
+        visited_at=datetime.fromisoformat(document["visited_at"]),
+        outcome=document["outcome"],
+        reason=document["reason"],
+        watched_at=None if watched_at is None else datetime.fromisoformat(watched_at),
+    )

@@ -1,0 +1,119 @@
+"""The heartbeat of this monitor: its row in the database tells what it does and that it lives.
+
+It has a thread of its own: a tick that hangs does not stop it, so the row shows since when that tick runs, and a
+database that hangs does not stop the ticks.
+"""
+
+import logging
+import os
+import socket
+import threading
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from lifelong_core.errors import UnavailableError
+from lifelong_core.settings import Settings
+from lifelong_core.store import Heartbeat, Store, Tick, Visit
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS = 20.0
+"""Longest time between two heartbeats, whatever the interval of the ticks; a third of what makes a monitor lost."""
+LEAST_SECONDS = 1.0
+"""Shortest time between two heartbeats, however fast ticks follow each other."""
+
+
+class HeartbeatThread:
+    """Writes a heartbeat now and then, and soon after each beginning and end of a tick.
+
+    Args:
+        store: open.
+        settings: of this process.
+    """
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._state = Heartbeat(
+            id=str(uuid4()),
+            host=socket.gethostname(),
+            process=os.getpid(),
+            started_at=datetime.now(UTC),
+            interval_seconds=settings.cycle_interval_seconds,
+            mode=settings.policy.mode,
+            environment_modes=settings.environment_modes,
+            tick=None,
+            visits=(),
+        )
+        self._changed = threading.Event()
+        self._stopping = threading.Event()
+        self._problem: str | None = None
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def tick_started(self, due_at: datetime) -> None:
+        """Report that a tick runs."""
+        self._report(replace(self._state, tick=Tick(due_at, datetime.now(UTC), None)))
+
+    def tick_finished(self, visits: tuple[Visit, ...], problem: str | None = None) -> None:
+        """Report that the tick has ended.
+
+        Args:
+            visits: the newest one of each population.
+            problem: why the tick failed as a whole; None: it did not.
+        """
+        tick = self._state.tick
+        if tick is None:
+            raise RuntimeError("no tick has started.")
+        self._report(
+            replace(
+                self._state,
+                tick=replace(tick, finished_at=datetime.now(UTC), problem=problem),
+                visits=visits,
+            )
+        )
+
+    def close(self, seconds: float) -> bool:
+        """Stop and delete the row; whether that was done within this time."""
+        self._stopping.set()
+        self._changed.set()
+        self._thread.join(max(0.0, seconds))
+        return not self._thread.is_alive()
+
+    def _report(self, state: Heartbeat) -> None:
+        # One reference assignment: the thread reads the old state or the new one, never a mixture.
+        self._state = state
+        self._changed.set()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._changed.clear()
+            written_at = time.monotonic()
+            self._write()
+            self._changed.wait(HEARTBEAT_SECONDS)
+            self._stopping.wait(max(0.0, LEAST_SECONDS - (time.monotonic() - written_at)))
+        try:
+            self._store.monitors.forget(self._state.id)
+        except UnavailableError as error:
+            log.warning("the heartbeat could not be deleted; doctor reports this monitor as lost: %s", error)
+
+    def _write(self) -> None:
+        problem = None
+        try:
+            self._store.monitors.acknowledge(self._state)
+        except UnavailableError as error:
+            problem = str(error)
+        except Exception as error:  # the thread outlives any fault; it is logged once
+            problem = repr(error)
+            if self._problem != problem:
+                log.exception("the heartbeat could not be written")
+        else:
+            if self._problem is not None:
+                log.info("the heartbeat is written again")
+        if problem is not None and self._problem is None:
+            log.warning("the heartbeat could not be written, trying again: %s", problem)
+        self._problem = problem

@@ -1,0 +1,8 @@
+"""Decoding of images that clients send, so that no image can stall a worker.
+
+- `header`: format, size and cost of an image, read from its first bytes without decoding
+- `limits`: which images are refused, and which are cheap enough for the serving process
+- `child`: the process that decodes the other ones; it may be killed at any moment
+- `process`: starts, feeds and kills that process
+- `decoder`: what the routes use
+"""

@@ -1,0 +1,104 @@
+"""`python -m lifelong_service.decoding.child`: decodes images until its input ends.
+
+The serving process starts it and kills it without warning. It limits itself: processor time for each image, memory for
+all that it does, no files and no further processes, and it ends with its parent. So a client's image harms nothing,
+not even one that exploits a decoder.
+
+For each image it reads two frames, a document and the image, and answers with a document: `error`, or the `shape` of
+the model's input, followed by its content.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+from typing import Any, BinaryIO, Final
+
+from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
+from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_service.decoding import frames
+from lifelong_service.decoding.header import read_header
+from lifelong_service.decoding.limits import check_header
+from lifelong_service.images import decode, preprocess
+
+BYTES_PER_PIXEL: Final = 40
+"""Of the address space that decoding and preprocessing one pixel may take: coefficients of a progressive JPEG (6 to
+12), decoded pixels (4) and their copy turned upright (4), a model input of three float32 and a copy of it (24)."""
+PR_SET_PDEATHSIG: Final = 1
+ERRORS: Final[dict[str, type[LifelongError]]] = {
+    error.code: error for error in (InvalidInputError, PayloadTooLargeError)
+}
+
+
+def main() -> int:
+    """Answer one image after the other; returns when the input ends."""
+    limits = json.loads(sys.argv[1])
+    source, answers = sys.stdin.buffer, _private_output()
+    _confine(limits["maximum_pixels"])
+    while True:
+        try:
+            request = frames.read_document(source)
+            image = frames.read_frame(source)
+        except EOFError:
+            return 0
+        signal.setitimer(signal.ITIMER_PROF, limits["seconds"])
+        _answer(answers, request, bytes(image), limits["maximum_pixels"])
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _private_output() -> BinaryIO:
+    """Standard output for frames only: what a library prints goes to standard error."""
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return output
+
+
+def _confine(maximum_pixels: int) -> None:
+    """Give up what decoding does not need."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal; the parent ends this process
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process when an image has used up its time
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.nice(5)  # ordinary images, which the parent decodes by itself, go first
+    used = int(_status("VmSize")) * 1024
+    memory = used + BYTES_PER_PIXEL * maximum_pixels + (64 << 20)
+    for kind, most in (
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, 16),
+        (resource.RLIMIT_NPROC, 0),
+    ):
+        resource.setrlimit(kind, (most, most))
+
+
+def _status(name: str) -> str:
+    with open("/proc/self/status", encoding="ascii") as file:  # noqa: PTH123 - a pseudo file
+        return next(line.split()[1] for line in file if line.startswith(name))
+
+
+def _answer(answers: BinaryIO, request: dict[str, Any], image: bytes, maximum_pixels: int) -> None:
+    try:
+        header = read_header(image)
+        check_header(header, maximum_pixels=maximum_pixels)
+        preprocessing = Preprocessing.model_validate(request["preprocessing"])
+        decoded = decode(image, maximum_pixels=maximum_pixels, target=preprocessing)
+        pixels = preprocess(decoded, preprocessing, maximum_pixels=maximum_pixels)
+    except MemoryError:
+        error: LifelongError = PayloadTooLargeError(
+            "decoding the image takes too much memory.", field="image", mend="Send it at a lower resolution."
+        )
+    except LifelongError as refused:
+        error = refused
+    else:
+        frames.write_array(answers, pixels)
+        return
+    code = error.code if error.code in ERRORS else InvalidInputError.code
+    frames.write_document(
+        answers, {"error": {"code": code, "message": error.message, "field": error.field, "mend": error.mend}}
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""What the routes use to decode images: cheap ones are left to the micro-batcher, the others wait for their process."""
+
+import math
+from dataclasses import replace
+from typing import Final
+
+import anyio
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.errors import LifelongError, UnavailableError
+from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_service.decoding.header import ImageHeader, read_header
+from lifelong_service.decoding.limits import check_header, is_cheap
+from lifelong_service.decoding.process import DecodingProcess
+from lifelong_service.images import decode, preprocess
+from lifelong_service.jobs import ImageJob
+from lifelong_service.snapshot import Snapshot
+
+MAXIMUM_WAITING: Final = 4
+"""Costly images of one worker that are decoded or wait for it; one more gets 503. The last of them is answered within
+the time limit of a request even if each takes all the time that it may."""
+PIXELS_PER_SAMPLE: Final = 262_144
+"""A larger image counts in a micro-batch as several samples, so that the pixels of a batch are bounded too."""
+
+
+class ImageDecoder:
+    """Decodes images within limits; one for each worker.
+
+    Args:
+        maximum_pixels: of one image.
+    """
+
+    def __init__(self, *, maximum_pixels: int) -> None:
+        self._maximum_pixels = maximum_pixels
+        self._process = DecodingProcess(maximum_pixels=maximum_pixels)
+        self._waiting = 0
+        self._threads = anyio.CapacityLimiter(1)
+
+    def close(self) -> None:
+        """End the decoding process."""
+        self._process.close()
+
+    async def prepare(self, job: ImageJob, snapshot: Snapshot) -> ImageJob:
+        """The job with the model's input where decoding the image is costly, else as it is.
+
+        A prepared job names the model version whose preprocessing was applied. Where a request has an id, an error is
+        left in the job: the id may have been answered before, or belong to another body.
+
+        Raises:
+            InvalidInputError: the image must not, or cannot, be decoded.
+            PayloadTooLargeError: it is too large, or takes too long.
+            UnavailableError: too many costly images wait, or the machine is busy.
+        """
+        try:
+            return await self._prepare(job, snapshot)
+        except LifelongError as error:
+            if job.address.request_id is None:
+                raise
+            return replace(job, fault=error)
+
+    async def _prepare(self, job: ImageJob, snapshot: Snapshot) -> ImageJob:
+        header = self._checked_header(job.image)
+        if is_cheap(header, len(job.image)):
+            weight = max(1, math.ceil(header.pixels / PIXELS_PER_SAMPLE))
+            return replace(job, declared=(header.width, header.height), weight=weight)
+        model = snapshot.registry.resolve_model(job.address.model)
+        preprocessing = snapshot.classifier(model).preprocessing
+        if self._waiting >= MAXIMUM_WAITING:
+            raise UnavailableError(
+                f"{self._waiting} large images wait to be decoded already.",
+                field="image",
+                mend="Try again later, send images at a lower resolution, or add workers.",
+            )
+        self._waiting += 1
+        try:
+            pixels = await anyio.to_thread.run_sync(
+                self._process.decode, job.image, preprocessing, limiter=self._threads
+            )
+        finally:
+            self._waiting -= 1
+        weight = max(1, math.ceil(pixels.size / 3 / PIXELS_PER_SAMPLE))
+        return replace(job, address=replace(job.address, model=model.reference), pixels=pixels, weight=weight)
+
+    def decode_now(self, image: bytes, preprocessing: Preprocessing) -> NDArray[np.float32]:
+        """The model's input for one image, in the calling thread or in the decoding process.
+
+        Raises:
+            LifelongError: as `prepare`.
+        """
+        if is_cheap(header := self._checked_header(image), len(image)):
+            declared = (header.width, header.height)
+            decoded = decode(image, maximum_pixels=self._maximum_pixels, declared=declared)
+            return preprocess(decoded, preprocessing, maximum_pixels=self._maximum_pixels)
+        return self._process.decode(image, preprocessing)
+
+    def _checked_header(self, image: bytes) -> ImageHeader:
+        header = read_header(image)
+        check_header(header, maximum_pixels=self._maximum_pixels)
+        return header

@@ -1,0 +1,70 @@
+"""Frames between the serving process and its decoding process: bytes with their length before them."""
+
+import json
+import struct
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LENGTH: Final = struct.Struct("<Q")
+
+
+def write_frame(stream: BinaryIO, *parts: bytes | memoryview) -> None:
+    """Write the parts as one frame."""
+    stream.write(_LENGTH.pack(sum(len(part) for part in parts)))
+    for part in parts:
+        stream.write(part)
+    stream.flush()
+
+
+def read_frame(stream: BinaryIO) -> bytearray:
+    """The next frame.
+
+    Raises:
+        EOFError: the other side is gone, before the frame or in the middle of it.
+    """
+    content = bytearray(_LENGTH.unpack(_read(stream, _LENGTH.size))[0])
+    view, filled = memoryview(content), 0
+    while filled < len(content):
+        count = stream.readinto(view[filled:])  # pyright: ignore[reportAttributeAccessIssue] - both ends are files
+        if not count:
+            raise EOFError
+        filled += count
+    return content
+
+
+def write_document(stream: BinaryIO, document: dict[str, Any]) -> None:
+    """Write a JSON document as one frame."""
+    write_frame(stream, json.dumps(document).encode())
+
+
+def read_document(stream: BinaryIO) -> dict[str, Any]:
+    """The next frame, which holds a JSON document.
+
+    Raises:
+        EOFError: the other side is gone.
+    """
+    return json.loads(read_frame(stream))
+
+
+def write_array(stream: BinaryIO, array: NDArray[np.float32]) -> None:
+    """Write a contiguous array of float32: its shape, then its content."""
+    write_document(stream, {"shape": array.shape})
+    write_frame(stream, array.data.cast("B"))
+
+
+def read_array(shape: list[int], stream: BinaryIO) -> NDArray[np.float32]:
+    """The content of an array of that shape.
+
+    Raises:
+        EOFError: the other side is gone.
+    """
+    return np.frombuffer(read_frame(stream), dtype=np.float32).reshape(shape)
+
+
+def _read(stream: BinaryIO, size: int) -> bytes:
+    content = stream.read(size)
+    if len(content) < size:
+        raise EOFError
+    return content

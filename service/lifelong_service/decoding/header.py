@@ -1,0 +1,170 @@
+"""Format, size and cost of an image, read from its bytes without decoding anything.
+
+The readers follow the container's structure only as far as the size and the amount of metadata. They read a bounded
+number of blocks, so that a file of a million tiny blocks costs no more than any other. What they cannot read is
+`UNKNOWN`: such an image is not proven cheap.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+MAXIMUM_BLOCKS: Final = 2000
+"""Blocks of a file (JPEG segments, PNG or RIFF chunks) that are read; PNG encoders write one for each 8 kB of pixels.
+Pillow handles each of them in Python."""
+JPEG_SCAN: Final = b"\xff\xda"
+
+
+@dataclass(frozen=True)
+class ImageHeader:
+    """What the first bytes of an image declare.
+
+    Attributes:
+        format: PNG, JPEG, BMP, WEBP, TIFF or empty when it is none of them.
+        width: in pixels; 0 when it is not known.
+        height: in pixels; 0 when it is not known.
+        scans: passes over all pixels that decoding takes; 1 but for JPEG.
+        metadata_bytes: size of what is neither pixels nor structure.
+        metadata_blocks: number of blocks among those that were read that hold no pixels.
+        compression: of a BMP, as its header numbers it; 0 elsewhere.
+        is_complete: whether the structure was read up to the pixels.
+    """
+
+    format: str
+    width: int = 0
+    height: int = 0
+    scans: int = 1
+    metadata_bytes: int = 0
+    metadata_blocks: int = 0
+    compression: int = 0
+    is_complete: bool = False
+
+    @property
+    def pixels(self) -> int:
+        """Declared width times height."""
+        return self.width * self.height
+
+
+UNKNOWN: Final = ImageHeader("")
+
+
+def read_header(data: bytes) -> ImageHeader:
+    """Read what an image declares; never fails, whatever the bytes are.
+
+    Examples:
+        >>> from io import BytesIO
+        >>> from PIL import Image
+        >>> file = BytesIO()
+        >>> Image.new("RGB", (30, 20)).save(file, "PNG")
+        >>> header = read_header(file.getvalue())
+        >>> header.format, header.width, header.height, header.is_complete
+        ('PNG', 30, 20, True)
+    """
+    for magic, name, read in _READERS:
+        if data.startswith(magic):
+            try:
+                return read(data)
+            except (struct.error, IndexError):  # it ends in the middle of its header
+                return ImageHeader(name)
+    return UNKNOWN
+
+
+def _read_png(data: bytes) -> ImageHeader:
+    width, height = struct.unpack_from(">II", data, 16)
+    position, metadata, blocks = 8, 0, 0
+    is_complete = False
+    for _ in range(MAXIMUM_BLOCKS):
+        length, kind = struct.unpack_from(">I4s", data, position) if position < len(data) else (0, b"IEND")
+        if kind == b"IEND":
+            is_complete = data[12:16] == b"IHDR"
+            break
+        if kind not in (b"IHDR", b"IDAT", b"PLTE"):
+            metadata += length
+            blocks += 1
+        position += 12 + length
+    return ImageHeader(
+        "PNG", width, height, metadata_bytes=metadata, metadata_blocks=blocks, is_complete=is_complete
+    )
+
+
+def _read_jpeg(data: bytes) -> ImageHeader:
+    width = height = metadata = blocks = 0
+    position, is_complete = 2, False
+    # In the pixels 0xFF is always followed by 0 or a restart marker, so this counts scans exactly there; a thumbnail in
+    # the metadata may add some.
+    scans = data.count(JPEG_SCAN)
+    while blocks < MAXIMUM_BLOCKS:
+        marker, length = _jpeg_segment(data, position)
+        if marker == 0xDA:
+            is_complete = width > 0
+            break
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            if width:  # a second frame: decoders disagree on which one counts
+                break
+            height, width = struct.unpack_from(">HH", data, position + 5)
+        elif 0xE0 <= marker <= 0xEF or marker == 0xFE:
+            metadata += length
+        position += 2 + length
+        blocks += 1
+    return ImageHeader("JPEG", width, height, scans, metadata, blocks, is_complete=is_complete)
+
+
+def _jpeg_segment(data: bytes, position: int) -> tuple[int, int]:
+    """Marker and length of the segment; fill bytes and segments without a length are not proven harmless."""
+    prefix, marker, length = struct.unpack_from(">BBH", data, position)
+    if prefix != 0xFF or marker in (0x00, 0x01, 0xFF) or 0xD0 <= marker <= 0xD9:
+        raise IndexError("not a plain segment")
+    return marker, length
+
+
+def _read_bmp(data: bytes) -> ImageHeader:
+    size = struct.unpack_from("<I", data, 14)[0]
+    if size == 12:
+        width, height = struct.unpack_from("<HH", data, 18)
+        return ImageHeader("BMP", width, height, is_complete=True)
+    width, height, _, _, compression = struct.unpack_from("<iiHHI", data, 18)
+    return ImageHeader("BMP", abs(width), abs(height), compression=compression, is_complete=True)
+
+
+def _read_webp(data: bytes) -> ImageHeader:
+    kind = data[12:16]
+    if kind == b"VP8X":
+        width = 1 + int.from_bytes(data[24:27], "little")
+        height = 1 + int.from_bytes(data[27:30], "little")
+    elif kind == b"VP8L":
+        bits = struct.unpack_from("<I", data, 21)[0]
+        width, height = 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    else:
+        width, height = (edge & 0x3FFF for edge in struct.unpack_from("<HH", data, 26))
+    metadata, blocks, position = 0, 0, 12
+    while blocks < MAXIMUM_BLOCKS:
+        if position + 8 > len(data):
+            break
+        name, length = struct.unpack_from("<4sI", data, position)
+        if name not in (b"VP8 ", b"VP8L", b"ALPH"):
+            metadata += length
+        position += 8 + length + length % 2
+        blocks += 1
+    is_known = data[8:12] == b"WEBP" and kind in (b"VP8 ", b"VP8L", b"VP8X")
+    is_complete = is_known and blocks < MAXIMUM_BLOCKS
+    return ImageHeader(
+        "WEBP", width, height, metadata_bytes=metadata, metadata_blocks=blocks, is_complete=is_complete
+    )
+
+
+def _read_tiff(data: bytes) -> ImageHeader:  # noqa: ARG001 - the readers look alike
+    """The size stands in a directory anywhere in the file, and dozens of compressions are possible."""
+    return ImageHeader("TIFF")
+
+
+_READERS: Final[tuple[tuple[bytes, str, Callable[[bytes], ImageHeader]], ...]] = (
+    (b"\xff\xd8\xff", "JPEG", _read_jpeg),
+    (b"\x89PNG\r\n\x1a\n", "PNG", _read_png),
+    (b"RIFF", "WEBP", _read_webp),
+    (b"BM", "BMP", _read_bmp),
+    (b"II*\x00", "TIFF", _read_tiff),
+    (b"MM\x00*", "TIFF", _read_tiff),
+    (b"II+\x00", "TIFF", _read_tiff),
+    (b"MM\x00+", "TIFF", _read_tiff),
+)

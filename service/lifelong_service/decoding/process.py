@@ -1,0 +1,125 @@
+"""One process that decodes images for a serving process, and may be killed at any moment."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import BinaryIO, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
+from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_service.decoding import frames
+from lifelong_service.decoding.child import ERRORS
+
+PROCESSOR_SECONDS: Final = 1.5
+"""Processor time that one image may take; 16 million pixels as PNG take some 0.5 s."""
+PATIENCE_SECONDS: Final = 4.0
+"""Time after which an image is given up whatever kept the process: the machine may be busy."""
+
+STARTING_SECONDS: Final = 4.0
+"""Added for the first image of a process; on a free core it starts in half a second."""
+
+
+class DecodingProcess:
+    """Started by the first image that needs it. One call at a time; other threads wait.
+
+    Args:
+        maximum_pixels: of one image.
+    """
+
+    def __init__(self, *, maximum_pixels: int) -> None:
+        self._limits = json.dumps({"maximum_pixels": maximum_pixels, "seconds": PROCESSOR_SECONDS})
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def decode(self, image: bytes, preprocessing: Preprocessing) -> NDArray[np.float32]:
+        """The model's input for one image, as `lifelong_service.images.preprocess` makes it.
+
+        Raises:
+            InvalidInputError: the image cannot be decoded, or decoding it takes too long.
+            PayloadTooLargeError: it is larger, or takes more memory, than the limits allow.
+            UnavailableError: the machine is too busy, or the process cannot be started.
+        """
+        with self._lock:
+            running = self._running()
+            process = self._process = running or self._start()
+            patience = PATIENCE_SECONDS if running else STARTING_SECONDS + PATIENCE_SECONDS
+            timer = threading.Timer(patience, process.kill)
+            timer.daemon = True
+            timer.start()
+            try:
+                return _ask(process, image, preprocessing)
+            except (EOFError, BrokenPipeError):
+                raise _death(_end(process)) from None
+            finally:
+                timer.cancel()
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        if self._process is not None:
+            self._process.kill()
+            _end(self._process)
+
+    def _running(self) -> subprocess.Popen[bytes] | None:
+        process = self._process
+        if process is None or process.poll() is None:
+            return process
+        _end(process)
+        return None
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        # Large blocks are given back as soon as they are free, so that the process stays small between images.
+        environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(1 << 20), "OPENBLAS_NUM_THREADS": "1"}
+        environment.pop("MALLOC_TOP_PAD_", None)
+        command = [sys.executable, "-m", "lifelong_service.decoding.child", self._limits]
+        try:
+            return subprocess.Popen(  # noqa: S603 - our own module, no shell
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+            )
+        except OSError as error:
+            raise UnavailableError(
+                f"large images cannot be decoded now: {error}.", field="image", mend="Try again later."
+            ) from error
+
+
+def _ask(process: subprocess.Popen[bytes], image: bytes, preprocessing: Preprocessing) -> NDArray[np.float32]:
+    requests, answers = cast("BinaryIO", process.stdin), cast("BinaryIO", process.stdout)
+    frames.write_document(requests, {"preprocessing": preprocessing.model_dump(mode="json")})
+    frames.write_frame(requests, image)
+    answer = frames.read_document(answers)
+    if "shape" in answer:
+        return frames.read_array(answer["shape"], answers)
+    error = answer["error"]
+    raise ERRORS[error["code"]](error["message"], field=error["field"], mend=error["mend"])
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """Wait for the end of the process and let go of its pipes; its exit status."""
+    status = process.wait()
+    for stream in (process.stdin, process.stdout):
+        with contextlib.suppress(BrokenPipeError):  # of what was not written any more
+            cast("BinaryIO", stream).close()
+    return status
+
+
+def _death(status: int) -> LifelongError:
+    """What the end of the process in the middle of an image means to whoever sent it."""
+    if status == -signal.SIGPROF:
+        return PayloadTooLargeError(
+            f"decoding the image takes more than {PROCESSOR_SECONDS:g} s.",
+            field="image",
+            mend="Send it at a lower resolution, as PNG or baseline JPEG.",
+        )
+    if status in (-signal.SIGKILL, -signal.SIGTERM):
+        return UnavailableError(
+            "the image was not decoded in time: the machine is busy.", field="image", mend="Try again later."
+        )
+    return InvalidInputError(
+        "the image crashes its decoder.", field="image", mend="Save it anew as PNG or baseline JPEG."
+    )

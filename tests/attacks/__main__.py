@@ -1,0 +1,61 @@
+"""Attacks on a real service, and what they cost everybody else.
+
+    python -m tests.attacks [--json] [--quick] [--attack NAME ...] [--list]
+
+Each attack runs on a service of its own on the loopback address. Exit status 1: a goal was missed.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.machine import describe
+from tests.attacks.attack import FULL, QUICK
+from tests.attacks.image_stall import image_stall
+from tests.attacks.target import running_target
+
+ATTACKS = {attack.__name__: attack for attack in (image_stall,)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.attacks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object of figures as the last line"
+    )
+    parser.add_argument("--quick", action="store_true", help="the bounded form of CI")
+    parser.add_argument("--attack", action="append", choices=ATTACKS, help="only this one; may be repeated")
+    parser.add_argument("--list", action="store_true", help="name all attacks and end")
+    arguments = parser.parse_args()
+    if arguments.list:
+        for name, attack in ATTACKS.items():
+            _say(f"{name}: {(attack.__doc__ or '').splitlines()[0]}")
+        return 0
+    sys.stdout.write(f"{describe()}\n")
+    outcomes = {}
+    for name in arguments.attack or ATTACKS:
+        with tempfile.TemporaryDirectory() as folder, running_target(Path(folder)) as target:
+            outcome = ATTACKS[name](target, QUICK if arguments.quick else FULL)
+        outcomes[name] = {"figures": outcome.figures, "missed": outcome.missed}
+        _say(f"\n{name}")
+        for figure, value in outcome.figures.items():
+            _say(f"  {figure:30} {value:10.4g}")
+        for missed in outcome.missed:
+            _say(f"  MISSED: {missed}")
+    if arguments.json:
+        _say(json.dumps(outcomes))
+    return int(any(outcome["missed"] for outcome in outcomes.values()))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

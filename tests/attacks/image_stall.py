@@ -1,0 +1,52 @@
+"""Images that cost far more than others: no other request may feel them."""
+
+import threading
+import time
+
+from tests.attacks.attack import Outcome, Scale
+from tests.attacks.images import CORPUS
+from tests.attacks.target import Target
+
+
+def image_stall(target: Target, scale: Scale) -> Outcome:
+    """A stream of small images that take seconds and gigabytes to decode.
+
+    Each is first sent by itself, then all of them by several clients at once while others send ordinary images.
+    """
+    outcome = Outcome()
+    corpus = {name: make() for name, make in CORPUS.items()}
+    corpus = {name: data for name, data in corpus.items() if len(data) <= 20_000_000}
+    with target.watched() as seen:
+        slowest = 0.0
+        for name, data in corpus.items():
+            began = time.monotonic()
+            reply = target.service.send("POST", "/v1/predict", data, Content_Type="application/octet-stream")
+            slowest = max(slowest, time.monotonic() - began)
+            if reply.status >= 500:
+                outcome.missed.append(f"{name}: {reply.status} {reply.content[:200]!r}")
+        _stream(target, list(corpus.values()), scale)
+    outcome.expect("worst single image, s", slowest, below=2.5)
+    outcome.expect("innocent p99, s", seen.predictions.percentile(99), below=0.25)
+    outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
+    outcome.expect("/livez p99, s", seen.livez.percentile(99), below=0.1)
+    outcome.expect("memory growth, MB", seen.growth_megabytes, below=200)
+    outcome.figures["innocent requests"] = len(seen.predictions.seconds)
+    return outcome
+
+
+def _stream(target: Target, corpus: list[bytes], scale: Scale) -> None:
+    end = time.monotonic() + scale.seconds
+
+    def send(first: int) -> None:
+        index = first
+        while time.monotonic() < end:
+            target.service.send(
+                "POST", "/v1/predict", corpus[index % len(corpus)], Content_Type="application/octet-stream"
+            )
+            index += 1
+
+    threads = [threading.Thread(target=send, args=(first * 5,)) for first in range(scale.clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

@@ -1,0 +1,122 @@
+"""A real service under attack: what innocent clients see meanwhile, and how much memory its processes take."""
+
+import http.client
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from tests.integration.installation import Installation, image, install
+from tests.integration.processes import Connection, Service, running_service
+
+MEGABYTE = 1e6
+PROBE_SECONDS = 0.05
+
+
+@dataclass
+class Witness:
+    """What one kind of innocent request got while an attack went on.
+
+    Attributes:
+        seconds: from sending to the last byte of the answer.
+        failures: answers other than 200, and connections that broke.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def percentile(self, share: float) -> float:
+        """In seconds."""
+        return float(np.percentile(self.seconds, share)) if self.seconds else float("inf")
+
+
+@dataclass
+class Observation:
+    """Everything that was seen during an attack."""
+
+    predictions: Witness
+    livez: Witness
+    memory_before: float
+    memory_peak: float = 0.0
+
+    @property
+    def growth_megabytes(self) -> float:
+        """Of the proportional set size of all processes of the service together."""
+        return self.memory_peak - self.memory_before
+
+
+@dataclass(frozen=True)
+class Target:
+    """A service with two workers, and tokens."""
+
+    service: Service
+    installation: Installation
+
+    def memory(self) -> float:
+        """Megabytes that all processes of the service take together; what they share counts once."""
+        total = 0
+        for process in self.service.processes():
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                total += process.memory_full_info().pss
+        return total / MEGABYTE
+
+    @contextmanager
+    def watched(self) -> Iterator[Observation]:
+        """Send innocent requests and read the memory until the block ends."""
+        observation = Observation(Witness(), Witness(), self.memory())
+        stop = threading.Event()
+        innocent = image("JPEG", 224)
+        threads = [
+            threading.Thread(target=self._witness, args=(stop, send, witness))
+            for send, witness in (
+                (
+                    lambda c: c.send("POST", "/v1/predict", innocent, Content_Type="image/jpeg"),
+                    observation.predictions,
+                ),
+                (lambda c: c.send("GET", "/livez"), observation.livez),
+            )
+            for _ in range(2)  # so that both workers are asked
+        ]
+        threads.append(threading.Thread(target=self._weigh, args=(stop, observation)))
+        for thread in threads:
+            thread.start()
+        try:
+            yield observation
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+
+    def _witness(self, stop: threading.Event, send: Callable[[Connection], object], witness: Witness) -> None:
+        while not stop.is_set():
+            began = time.monotonic()
+            try:
+                with self.service.connect() as connection:
+                    reply = send(connection)
+                if reply.status != 200:  # pyright: ignore[reportAttributeAccessIssue]
+                    witness.failures.append(f"{reply.status} {reply.content[:200]!r}")  # pyright: ignore[reportAttributeAccessIssue]
+            except (OSError, http.client.HTTPException) as error:
+                witness.failures.append(repr(error))
+            witness.seconds.append(time.monotonic() - began)
+            stop.wait(PROBE_SECONDS)
+
+    def _weigh(self, stop: threading.Event, observation: Observation) -> None:
+        while not stop.is_set():
+            observation.memory_peak = max(observation.memory_peak, self.memory())
+            stop.wait(0.1)
+
+
+@contextmanager
+def running_target(folder: Path, **settings: object) -> Iterator[Target]:
+    """A fresh installation with a service on a free port, both workers warm."""
+    installation = install(folder)
+    with running_service(folder, installation.token, **settings) as service:
+        service.wait_for_workers()
+        for _ in range(20):
+            service.send("POST", "/v1/predict", image("JPEG", 224), Content_Type="image/jpeg")
+        yield Target(service, installation)

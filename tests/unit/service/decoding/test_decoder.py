@@ -1,0 +1,84 @@
+"""Costly images on their way through the service: the same answers as cheap ones, and nobody else waits for them."""
+
+import threading
+from collections.abc import Callable
+from io import BytesIO
+
+import pytest
+from PIL import Image
+
+from lifelong_service import decisions
+from lifelong_service.decoding import decoder
+from tests.attacks.images import elongated_png, progressive_jpeg, rle_bmp, webp_canvas
+from tests.unit.service.conftest import Service, png
+from tests.unit.service.waiting import eventually
+
+
+def tiff(value: int) -> bytes:
+    """The same pixels as `png(value)`, in a format that is decoded in the other process."""
+    file = BytesIO()
+    Image.open(BytesIO(png(value))).save(file, "TIFF", compression="tiff_lzw")
+    return file.getvalue()
+
+
+def test_a_costly_image_gets_the_same_answer_as_a_cheap_one(service: Service) -> None:
+    cheap = service.client.post("/v1/predict", content=png(90)).json()
+    costly = service.client.post("/v1/predict", content=tiff(90))
+    assert costly.status_code == 200
+    assert costly.json()["probabilities"] == cheap["probabilities"]
+    assert costly.json()["model"] == cheap["model"]
+    logits = [
+        service.client.post("/v1/admin/models/linear/logits", files={"images": image}).json()["logits"]
+        for image in (png(90), tiff(90))
+    ]
+    assert logits[0] == logits[1]
+
+
+def test_a_repeated_id_gets_its_first_answer_whatever_became_of_the_image(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = service.client.post("/v1/predict?request_id=r1", content=tiff(90))
+    monkeypatch.setattr(decoder, "MAXIMUM_WAITING", 0)
+    assert service.client.post("/v1/predict?request_id=r1", content=tiff(90)).json() == first.json()
+    assert service.client.post("/v1/predict?request_id=r1", content=tiff(91)).status_code == 409
+    refused = service.client.post("/v1/predict?request_id=r2", content=tiff(90))
+    assert refused.status_code == 503
+    assert refused.headers["retry-after"]
+    assert service.client.post("/v1/predict", content=tiff(90)).status_code == 503
+    assert service.client.post("/v1/predict", content=png(90)).status_code == 200
+    assert service.logged() == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "status"),
+    [
+        (lambda: progressive_jpeg(256, 2000), 413),
+        (lambda: webp_canvas(7000), 413),
+        (lambda: rle_bmp(2000), 422),
+        (elongated_png, 413),
+    ],
+)
+def test_bombs_are_refused_by_their_headers(service: Service, make: Callable[[], bytes], status: int) -> None:
+    refused = service.client.post("/v1/predict", content=make())
+    assert refused.status_code == status
+    assert refused.json()["error"]["field"] == "image"
+    assert service.worker.decoder._process._process is None
+
+
+def test_a_batch_that_does_not_end_makes_the_worker_unready(
+    registered: None, serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = serve(request_timeout_seconds=1)
+    go_on = threading.Event()
+    decode = decisions.decode
+
+    def hang(*arguments: object, **named: object) -> object:
+        assert go_on.wait(30)
+        return decode(*arguments, **named)
+
+    monkeypatch.setattr(decisions, "decode", hang)
+    assert service.client.post("/v1/predict", content=png(9)).status_code == 503
+    eventually(lambda: service.client.get("/readyz").status_code == 503)
+    assert "has not finished a batch" in service.client.get("/readyz").json()["reasons"][0]
+    go_on.set()
+    eventually(lambda: service.client.get("/readyz").status_code == 200)

@@ -1,0 +1,85 @@
+"""What headers declare, against Pillow's own reading, and on bytes that are no images."""
+
+from collections.abc import Callable
+from io import BytesIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from lifelong_service.decoding.header import MAXIMUM_BLOCKS, UNKNOWN, read_header
+from tests.attacks.images import jpeg_of_tiny_segments, png_of_tiny_chunks, progressive_jpeg, two_frames
+
+ENCODINGS = [
+    ("PNG", {}),
+    ("PNG", {"bits": 1}),
+    ("JPEG", {}),
+    ("JPEG", {"progressive": True}),
+    ("JPEG", {"comment": b"made by hand", "dpi": (300, 300)}),
+    ("BMP", {}),
+    ("WEBP", {}),
+    ("WEBP", {"lossless": True}),
+    ("WEBP", {"exif": b"Exif\0\0II*\0\x08\0\0\0\0\0\0\0\0\0"}),
+]
+
+
+def encoded(mode: str, size: tuple[int, int], kind: str, **options: object) -> bytes:
+    file = BytesIO()
+    Image.new(mode, size, 77).save(file, kind, **options)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(("kind", "options"), ENCODINGS)
+@given(width=st.integers(1, 300), height=st.integers(1, 300), mode=st.sampled_from(["L", "RGB"]))
+def test_declares_what_pillow_reads(
+    kind: str, options: dict[str, object], width: int, height: int, mode: str
+) -> None:
+    data = encoded(mode, (width, height), kind, **options)
+    header = read_header(data)
+    assert (header.format, header.width, header.height) == (kind, *Image.open(BytesIO(data)).size)
+    assert header.is_complete
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "WEBP", "TIFF"])
+@given(st.data())
+def test_reads_whatever_is_left_of_an_image(kind: str, data: st.DataObject) -> None:
+    whole = bytearray(encoded("RGB", (9, 7), kind))
+    del whole[data.draw(st.integers(0, len(whole))) :]
+    for _ in range(data.draw(st.integers(0, 4)) if whole else 0):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    header = read_header(bytes(whole))
+    assert header.pixels >= 0
+
+
+@given(st.binary(max_size=64))
+def test_other_bytes_are_unknown_or_incomplete(data: bytes) -> None:
+    assert not read_header(data).is_complete or data[:2] == b"BM"
+
+
+def test_counts_the_scans_of_a_jpeg() -> None:
+    assert read_header(encoded("RGB", (64, 64), "JPEG")).scans == 1
+    usual = read_header(progressive_jpeg(64, 0)).scans
+    assert 1 < usual < 20
+    assert read_header(progressive_jpeg(64, 500)).scans == usual + 500
+
+
+@pytest.mark.parametrize("make", [png_of_tiny_chunks, jpeg_of_tiny_segments])
+def test_reads_no_more_than_so_many_blocks(make: Callable[[int], bytes]) -> None:
+    assert read_header(make(MAXIMUM_BLOCKS - 50)).is_complete
+    assert not read_header(make(MAXIMUM_BLOCKS + 50)).is_complete
+
+
+def test_counts_metadata() -> None:
+    plain = read_header(encoded("L", (8, 8), "JPEG")).metadata_bytes
+    assert read_header(encoded("L", (8, 8), "JPEG", comment=b"x" * 1000)).metadata_bytes == plain + 1002
+    assert read_header(png_of_tiny_chunks(10)).metadata_bytes == 20
+
+
+def test_a_second_frame_header_proves_nothing() -> None:
+    assert not read_header(two_frames()).is_complete
+
+
+def test_what_is_no_image_is_unknown() -> None:
+    assert read_header(b"GIF89a") == UNKNOWN
+    assert read_header(b"") == UNKNOWN

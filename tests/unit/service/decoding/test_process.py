@@ -1,0 +1,160 @@
+"""The process that decodes costly images: the same pixels as the serving process makes, and every way to fail."""
+
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from io import BytesIO
+
+import numpy as np
+import psutil
+import pytest
+from PIL import Image
+
+from lifelong_core.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
+from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_service.decoding import process as module
+from lifelong_service.decoding.process import DecodingProcess
+from lifelong_service.images import FULL_PIXELS, decode, preprocess
+from tests.attacks.images import noise_png
+from tests.integration.processes import eventually, lives
+
+LIMIT = 16_777_216
+SMALL = Preprocessing.model_validate(
+    {
+        "resize": {"mode": "shortest_edge", "height": 256, "width": 256},
+        "centre_crop": {"height": 224, "width": 224},
+    }
+)
+
+
+def encoded(edge: int, kind: str = "JPEG", **options: object) -> bytes:
+    """Waves of every direction with some noise."""
+    across, down = np.meshgrid(np.linspace(0, 40, edge), np.linspace(0, 25, edge))
+    waves = np.stack([np.sin(across), np.cos(down), np.sin(across + down)], axis=2)
+    noise = np.random.default_rng(0).normal(size=waves.shape)
+    file = BytesIO()
+    Image.fromarray((128 + 90 * waves + 8 * noise).clip(0, 255).astype(np.uint8)).save(file, kind, **options)
+    return file.getvalue()
+
+
+def tiff(edge: int) -> bytes:
+    file = BytesIO()
+    Image.new("L", (edge, edge)).save(file, "TIFF", compression="tiff_adobe_deflate")
+    return file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[DecodingProcess]:
+    decoding = DecodingProcess(maximum_pixels=LIMIT)
+    yield decoding
+    decoding.close()
+
+
+def child_of(process: DecodingProcess) -> psutil.Process:
+    assert process._process is not None
+    return psutil.Process(process._process.pid)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF", "WEBP", "BMP"])
+def test_gives_the_same_pixels_as_the_serving_process(kind: str, process: DecodingProcess) -> None:
+    image = encoded(300, kind)
+    here = preprocess(decode(image, maximum_pixels=LIMIT), SMALL)
+    np.testing.assert_array_equal(process.decode(image, SMALL), here)
+
+
+def test_large_jpegs_differ_little_from_a_full_decode(process: DecodingProcess) -> None:
+    edge = int(FULL_PIXELS**0.5) + 100
+    image = encoded(edge, quality=90)
+    full = preprocess(decode(image, maximum_pixels=LIMIT), SMALL)
+    assert np.abs(process.decode(image, SMALL) - full).max() * 255 <= 3
+    exact = encoded(edge, "PNG")
+    np.testing.assert_array_equal(
+        process.decode(exact, SMALL), preprocess(decode(exact, maximum_pixels=LIMIT), SMALL)
+    )
+
+
+def test_errors_arrive_as_they_are(process: DecodingProcess) -> None:
+    with pytest.raises(InvalidInputError, match="not an image") as caught:
+        process.decode(b"hello", SMALL)
+    assert caught.value.field == "image"
+    with pytest.raises(PayloadTooLargeError, match="at most"):
+        process.decode(tiff(5000), SMALL)
+    assert process.decode(encoded(50), SMALL).shape == (3, 224, 224)
+
+
+def test_an_image_that_takes_too_long_ends_the_process_and_not_the_next_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "PROCESSOR_SECONDS", 0.1)
+    process = DecodingProcess(maximum_pixels=LIMIT)
+    try:
+        process.decode(encoded(50), SMALL)
+        first = child_of(process)
+        with pytest.raises(PayloadTooLargeError, match="takes more than"):
+            process.decode(noise_png(3000), SMALL)
+        assert not lives(first)
+        assert process.decode(encoded(50), SMALL).shape == (3, 224, 224)
+    finally:
+        process.close()
+
+
+def test_a_process_that_does_not_answer_is_killed(
+    process: DecodingProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process.decode(encoded(50), SMALL)
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.5)
+    child_of(process).suspend()
+    with pytest.raises(UnavailableError, match="busy"):
+        process.decode(encoded(50), SMALL)
+    monkeypatch.undo()
+    assert process.decode(encoded(50), SMALL).shape == (3, 224, 224)
+
+
+def test_a_decoder_that_crashes_is_the_fault_of_its_image(process: DecodingProcess) -> None:
+    process.decode(encoded(50), SMALL)
+    child = child_of(process)
+    child.suspend()
+    crash = threading.Timer(0.3, lambda: (child.send_signal(signal.SIGSEGV), child.resume()))
+    crash.start()
+    with pytest.raises(InvalidInputError, match="crashes"):
+        process.decode(encoded(50), SMALL)
+    crash.join()
+    assert process.decode(encoded(50), SMALL).shape == (3, 224, 224)
+
+
+def test_too_little_memory_is_told_to_the_client(process: DecodingProcess) -> None:
+    process.decode(encoded(50), SMALL)
+    child = child_of(process)
+    assert child.rlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    memory = child.memory_info().vms + (20 << 20)
+    child.rlimit(resource.RLIMIT_AS, (memory, memory))
+    with pytest.raises(PayloadTooLargeError, match="memory"):
+        process.decode(tiff(4096), SMALL)
+    process.close()
+
+
+def test_it_can_write_no_file(process: DecodingProcess) -> None:
+    process.decode(encoded(50), SMALL)
+    child = child_of(process)
+    assert child.rlimit(resource.RLIMIT_FSIZE) == (0, 0)
+    assert child.rlimit(resource.RLIMIT_NOFILE)[1] <= 16
+
+
+def test_it_ends_with_its_parent() -> None:
+    script = (
+        "import time\n"
+        "from tests.unit.service.decoding.test_process import *\n"
+        "process = DecodingProcess(maximum_pixels=LIMIT)\n"
+        "process.decode(encoded(50), SMALL)\n"
+        "print(process._process.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = psutil.Process(int(parent.stdout.readline()))
+    parent.kill()
+    parent.communicate()
+    eventually(lambda: not lives(child), "the decoding process to end")
