@@ -204,7 +204,8 @@ class Settings(BaseSettings):
     )
     execution_providers: tuple[str, ...] = Field(
         default=(),
-        description="ONNX Runtime providers in order of preference; empty: CUDA when present, else CPU.",
+        description="ONNX Runtime execution providers in order of preference; one that cannot be used is an error."
+        " Empty: CUDA when it is there, else the CPU.",
     )
 
     # Monitor

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 @click.command()
 @as_json
 def workers(*, as_json: bool) -> None:
-    """List the serving processes of all machines and the heads that each one runs."""
+    """List the serving processes of all machines, their heads and their models.
+
+    The state is `up to date`, `behind`, `lost`, or `model failed`: a model could not be loaded.
+    """
     with open_store() as store:
         models = {item.id: item.reference for item in store.models.list()}
         current = store.revision()
@@ -32,6 +35,11 @@ def workers(*, as_json: bool) -> None:
                     for (model_id, environment), version in worker.heads.items()
                     if model_id in models
                 ),
+                "models": ", ".join(
+                    f"{models[model_id]}: {load.provider or f'failed: {load.failure}'}"
+                    for model_id, load in worker.models.items()
+                    if model_id in models
+                ),
             }
             for worker in store.workers.list()
         ]
@@ -39,7 +47,7 @@ def workers(*, as_json: bool) -> None:
         rows,
         as_json=as_json,
         empty="No worker has been heard of within a day: `lifelong serve`.",
-        below="heads",
+        below="models",
     )
 
 
@@ -63,4 +71,6 @@ def running(record: "HeadRecord", places: Sequence[str | None], alive: Sequence[
 def _state(worker: "ServingWorker", revision: int) -> str:
     if worker.is_lost:
         return "lost"
+    if any(load.failure is not None for load in worker.models.values()):
+        return "model failed"
     return "up to date" if worker.revision == revision else "behind"

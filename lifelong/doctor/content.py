@@ -20,6 +20,23 @@ def artifacts(installation: Installation) -> Iterator[Finding]:
     yield ok(f"{len(wanted)} there and whole.")
 
 
+def models(installation: Installation) -> Iterator[Finding]:
+    """Every model can decide: it was calibrated, so it has a head."""
+    store = installation.store
+    promoted = {task.promoted_model_id: task.name for task in store.tasks.list()}
+    known = store.models.list()
+    for model in known:
+        if model.calibration_set_id is not None:
+            continue
+        found = failure if model.id in promoted else warning
+        served = f"although {promoted[model.id]} serves it" if model.id in promoted else "so it cannot decide"
+        yield found(
+            f"{model.reference} has no calibration set, {served}.",
+            f"Calibrate it: `lifelong calibrate {model.reference}`.",
+        )
+    yield ok(f"{len(known)}, all calibrated.")
+
+
 def heads(installation: Installation) -> Iterator[Finding]:
     """Every head can be served."""
     store = installation.store

@@ -16,6 +16,7 @@ CHECKS: dict[str, Check] = {
     "audit log": database.audit_log,
     "retention": database.retention,
     "artifacts": content.artifacts,
+    "models": content.models,
     "heads": content.heads,
     "recommendations": content.recommendations,
     "group key": content.group_key,

@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 
-from lifelong.doctor.findings import Finding, Installation, ok, warning
+from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.errors import UnavailableError
-from lifelong_core.store import Job
+from lifelong_core.store import Job, Store
 
 _CATCHING_UP_SECONDS = 2.0
 """A worker acknowledges a change of the registry within this time."""
@@ -20,7 +20,7 @@ _LONGEST_REASON = 200
 
 
 def workers(installation: Installation) -> Iterator[Finding]:
-    """They live and serve the present heads."""
+    """They live, have loaded the models and serve the present heads."""
     store = installation.store
     seen = store.workers.list()
     living = [worker for worker in seen if not worker.is_lost]
@@ -39,9 +39,11 @@ def workers(installation: Installation) -> Iterator[Finding]:
         if not worker.is_lost and worker.revision < revision:
             yield warning(
                 f"worker {worker.process} on {worker.host} serves an older state of the registry.",
-                "Look into its log: it cannot read the database, or not load a model.",
+                "Look into its log: it cannot read the database.",
             )
-    yield ok(f"{len(living)} running.")
+    yield from _failed_models(store)
+    names = sorted({load.provider for worker in living for load in worker.models.values() if load.provider})
+    yield ok(f"{len(living)} running" + (f", with {', '.join(names)}." if names else "."))
 
 
 def jobs(installation: Installation) -> Iterator[Finding]:
@@ -76,6 +78,21 @@ def jobs(installation: Installation) -> Iterator[Finding]:
     if len(failed) > _MOST:
         yield warning(f"{len(failed) - _MOST} more failed within a day.", "GET /v1/admin/jobs?state=failed")
     yield ok(f"{state.waiting} waiting, {state.running} running.")
+
+
+def _failed_models(store: Store) -> Iterator[Finding]:
+    """A model that a worker could not load; once for all workers that name the same reason."""
+    models = {model.id: model.reference for model in store.models.list()}
+    failed: dict[tuple[int, str], list[str]] = {}
+    for worker in store.workers.list():
+        for model_id, load in worker.models.items():
+            if not worker.is_lost and load.failure is not None and model_id in models:
+                failed.setdefault((model_id, load.failure), []).append(f"{worker.process} on {worker.host}")
+    for (model_id, reason), workers in failed.items():
+        yield failure(
+            f"{models[model_id]} cannot be loaded by worker {', '.join(workers)}: {reason}",
+            "Bring the graph back from a backup, or add the model again and promote the new version.",
+        )
 
 
 def _count(count: int, what: str) -> str:

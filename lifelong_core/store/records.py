@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.values import ArrayValue
-from lifelong_core.errors import InvalidInputError, NotFoundError, UnavailableError
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.store.preprocessing import Preprocessing
 
 NAME_PATTERN = r"[a-z0-9][a-z0-9._-]{0,63}"
@@ -93,6 +93,15 @@ class Model:
     def reference(self) -> str:
         """`name@version`, by which every call can name exactly this model."""
         return f"{self.name}@{self.version}"
+
+
+def without_head(model: Model) -> ConflictError:
+    """The refusal to decide with a model that was never calibrated; trying again does not help."""
+    return ConflictError(
+        f"the model {model.reference} has no calibration set, so it has no head and cannot decide.",
+        field="model",
+        mend=f"Calibrate it: `lifelong calibrate {model.reference}`.",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +216,7 @@ class Registry:
         """The environment's own head, else (or for None) the model's default head.
 
         Raises:
-            NotFoundError: the model has no head yet, because it has no calibration set.
+            ConflictError: the model has no head yet, because it has no calibration set.
             UnavailableError: the head that is in force there is damaged, and no good one of that place is known.
         """
         for place in ((model.id, environment), (model.id, None)):
@@ -221,11 +230,7 @@ class Registry:
                     field="model",
                     mend="Publish it again, or roll it back.",
                 )
-        raise NotFoundError(
-            f"the model {model.reference} has no head yet.",
-            field="model",
-            mend="Give it a calibration set.",
-        )
+        raise without_head(model)
 
     def pin_for(self, model: Model, environment: str) -> HeadPin | None:
         """The pin that keeps cycles from changing what serves the environment; None: there is none.

@@ -165,6 +165,11 @@ def check_database(settings: Settings) -> None:
     from lifelong_core.store import Store
     from lifelong_service.spool_folder import check_spool_folder
 
+    if settings.execution_providers:
+        from lifelong_service.providers import chosen_providers  # loads ONNX Runtime: a fifth of a second
+
+        chosen_providers(settings.execution_providers)
+
     try:
         with Store.open(
             settings.resolved_database_url,

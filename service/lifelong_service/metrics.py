@@ -123,6 +123,21 @@ def create_request_series(routes: Iterable[str]) -> None:
             REQUESTS.labels(route, status)
 
 
+FAILED_MODELS = Gauge(
+    "lifelong_failed_models",
+    "Models with a head whose graph a worker could not load.",
+    multiprocess_mode="livemax",
+    registry=REGISTRY,
+)
+EXECUTION_PROVIDER = Gauge(
+    "lifelong_execution_provider",
+    "Workers that run the graph of a model with this ONNX Runtime execution provider.",
+    ["model", "provider"],
+    multiprocess_mode="livesum",
+    registry=REGISTRY,
+)
+
+
 def exposition() -> bytes:
     """The metrics of all workers in Prometheus' text format."""
     folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")

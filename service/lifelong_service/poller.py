@@ -16,10 +16,8 @@ from lifelong_service import metrics
 from lifelong_service.deadline import DeadlineThread
 from lifelong_service.inference import Classifier
 from lifelong_service.loading import GraphLoader, Load
-from lifelong_service.snapshot import Snapshot, needs_graph
+from lifelong_service.snapshot import RETRY_SECONDS, Snapshot, needs_graph
 
-RETRY_SECONDS = 10.0
-"""After this time what could not be loaded is tried again: a graph, whose storage may have been away, or a head."""
 PATIENCE_SECONDS = 2.0
 """A store that has not answered by then is away; serving goes on with what is known."""
 FIRST_PATIENCE_SECONDS = 30.0
@@ -121,6 +119,8 @@ class RegistryPoller:
         if self._registry is None:
             return
         finished = self._collect(self._registry)
+        if changed is not None or finished:
+            self._drop_unneeded(self._registry)
         self._load_missing(self._registry)
         if changed is not None or finished:
             self._publish(self._registry)
@@ -202,12 +202,22 @@ class RegistryPoller:
             if error is None:
                 self._classifiers[model_id] = future.result()
                 self._failures.pop(model_id, None)
-                logger.info("loaded a model", extra={"details": {"model": reference}})
+                details = {"model": reference, "provider": self._classifiers[model_id].provider}
+                logger.info("loaded a model", extra={"details": details})
                 continue
-            self._failures[model_id] = str(error)
             self._retry_at[model_id] = time.monotonic() + RETRY_SECONDS
-            logger.error("cannot load a model", extra={"details": {"model": reference, "reason": str(error)}})
+            if self._failures.get(model_id) != str(error):
+                details = {"model": reference, "reason": str(error)}
+                logger.error("cannot load a model", extra={"details": details})
+            self._failures[model_id] = str(error)
         return bool(finished)
+
+    def _drop_unneeded(self, registry: Registry) -> None:
+        """Let go of the graphs of models that were removed, or lost their head in a restored database."""
+        for known in (self._classifiers, self._failures, self._retry_at):
+            for model_id in list(known):
+                if model_id not in registry.models or not needs_graph(registry, registry.models[model_id]):
+                    del known[model_id]
 
     def _publish(self, registry: Registry) -> None:
         previous = self.snapshot
@@ -221,6 +231,8 @@ class RegistryPoller:
                 "took over heads", extra={"details": {"heads": swapped, "revision": registry.revision}}
             )
         metrics.DAMAGED_HEADS.set(len(registry.damaged))
+        metrics.FAILED_MODELS.set(len(self._failures))
+        _count_providers(previous, self.snapshot)
         known = set(describe_damage(previous.registry)) if previous is not None else set[str]()
         for damage in describe_damage(registry):
             if damage not in known:
@@ -247,6 +259,15 @@ def describe_damage(registry: Registry) -> list[str]:
         )
         for (model_id, environment), reason in registry.damaged.items()
     ]
+
+
+def _count_providers(previous: Snapshot | None, snapshot: Snapshot) -> None:
+    """Which execution provider runs each graph; of those that are not loaded any longer the count is 0."""
+    before = {} if previous is None else previous.providers()
+    for model, provider in before.items() - snapshot.providers().items():
+        metrics.EXECUTION_PROVIDER.labels(model, provider).set(0)
+    for model, provider in snapshot.providers().items():
+        metrics.EXECUTION_PROVIDER.labels(model, provider).set(1)
 
 
 def _swapped_heads(previous: Snapshot | None, registry: Registry) -> list[str]:

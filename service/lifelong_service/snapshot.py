@@ -6,8 +6,11 @@ from types import MappingProxyType
 from typing import Self
 
 from lifelong_core.errors import InvalidInputError, UnavailableError
-from lifelong_core.store.records import Model, ModelLoad, Registry, Task
+from lifelong_core.store.records import Model, ModelLoad, Registry, Task, without_head
 from lifelong_service.inference import Classifier
+
+RETRY_SECONDS = 10
+"""After this time what could not be loaded is tried again: a graph, whose storage may have been away, or a head."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,8 @@ class Snapshot:
 
         Raises:
             InvalidInputError: the model is external: it takes logits only.
-            UnavailableError: the graph is not loaded, or cannot be.
+            ConflictError: the model has no head, because it was never calibrated.
+            UnavailableError: the graph is not loaded yet, or cannot be.
         """
         if model.kind == "external":
             raise InvalidInputError(
@@ -64,14 +68,41 @@ class Snapshot:
                 mend="Send its logits to /v1/logits, or name a model that takes images.",
             )
         classifier = self.classifiers.get(model.id)
-        if classifier is None:
-            reason = self.failures.get(model.id, "it is being loaded.")
+        if classifier is not None:
+            return classifier
+        if not needs_graph(self.registry, model):
+            raise without_head(model)
+        if model.id in self.failures:
             raise UnavailableError(
-                f"the model {model.reference} is not ready: {reason}",
+                f"the model {model.reference} cannot be loaded: {self.failures[model.id]}",
                 field="model",
-                mend="Try again; when it stays so, promote another version.",
+                mend="Promote another version, or name one; `lifelong doctor` says more.",
+                retry_after_seconds=RETRY_SECONDS,
             )
-        return classifier
+        raise UnavailableError(
+            f"the model {model.reference} is being loaded.", field="model", mend="Try again."
+        )
+
+    def unserved(self) -> list[str]:
+        """Why requests that name no model are not answered: the one promoted model cannot be loaded.
+
+        Where several tasks have a promoted model, requests name one, and the others are answered.
+        """
+        promoted = [task.promoted_model_id for task in self.registry.tasks.values() if task.promoted_model_id]
+        if len(promoted) != 1 or promoted[0] not in self.failures:
+            return []
+        model = self.registry.models[promoted[0]]
+        return [f"the promoted model {model.reference} cannot be loaded: {self.failures[model.id]}"]
+
+    def providers(self) -> dict[str, str]:
+        """The ONNX Runtime execution provider that runs each loaded model, by its reference."""
+        models = self.registry.models
+        return {models[key].reference: one.provider for key, one in self.classifiers.items() if key in models}
+
+    def failed(self) -> dict[str, str]:
+        """Why models could not be loaded, by their references."""
+        models = self.registry.models
+        return {models[key].reference: why for key, why in self.failures.items() if key in models}
 
 
 def needs_graph(registry: Registry, model: Model) -> bool:

@@ -173,6 +173,8 @@ class Worker:
             problems = (self.poller.problem, self.poller.recall_problem)
             reasons += [problem for problem in problems if problem is not None]
             reasons.append("the registry has not been read.")
+        else:
+            reasons += self.poller.snapshot.unserved()
         if not self.batcher.alive:
             reasons.append("the micro-batcher does not run.")
         elif (seconds := self.batcher.busy_seconds) > self.settings.request_timeout_seconds:
@@ -188,6 +190,10 @@ class Worker:
             self.log.spool_problem,
             self.poller.problem if self.poller.snapshot is not None else None,
             self.group_keyring.problem(),
+            *(
+                f"the model {name} cannot be loaded: {reason}"
+                for name, reason in self.failed_models().items()
+            ),
         )
         return list(dict.fromkeys(problem for problem in problems if problem is not None))
 
@@ -195,6 +201,16 @@ class Worker:
         """Every place whose active head cannot be served, why, and what happens to requests there."""
         snapshot = self.poller.snapshot
         return [] if snapshot is None else describe_damage(snapshot.registry)
+
+    def failed_models(self) -> dict[str, str]:
+        """Why this worker could not load models, by their references."""
+        snapshot = self.poller.snapshot
+        return {} if snapshot is None else snapshot.failed()
+
+    def providers(self) -> dict[str, str]:
+        """The ONNX Runtime execution provider that runs each loaded model, by its reference."""
+        snapshot = self.poller.snapshot
+        return {} if snapshot is None else snapshot.providers()
 
     def load(self, model: Model, task: Task) -> Classifier:
         """Load the graph of a model from the artifacts and try it.

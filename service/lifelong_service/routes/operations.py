@@ -33,13 +33,13 @@ async def livez() -> Response:
 async def readyz(request: Request) -> Response:
     """200 when this worker can answer predictions, else 503 with the reasons.
 
-    Names what does not work although predictions are answered (degraded), among it models that cannot be loaded, and
-    what waits in the spool.
+    A promoted model that cannot be loaded is such a reason when requests that name no model get it and no previous one
+    goes on in its place. `degraded` names what does not work although predictions are answered, among it all models
+    that cannot be loaded; the answer also tells what waits in the spool and which execution provider runs each model.
     """
     worker = worker_of(request)
     spool = await anyio.to_thread.run_sync(_spool, worker.log, limiter=_THREADS)
     reasons = worker.not_ready()
-    snapshot = worker.poller.snapshot
     body = {
         "ready": not reasons,
         "reasons": reasons,
@@ -47,12 +47,8 @@ async def readyz(request: Request) -> Response:
         "spool": spool,
         "revision": worker.poller.revision,
         "damaged_heads": worker.damaged_heads(),
-        "failed_models": {
-            snapshot.registry.models[model_id].reference: reason
-            for model_id, reason in snapshot.failures.items()
-        }
-        if snapshot is not None
-        else {},
+        "failed_models": worker.failed_models(),
+        "execution_providers": worker.providers(),
     }
     return JSONResponse(
         body, status_code=503 if reasons else 200, headers={"Retry-After": "1"} if reasons else None

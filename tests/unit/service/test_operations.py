@@ -52,39 +52,6 @@ def test_without_a_database_the_worker_lives_says_why_and_recovers(tmp_path: Any
         client.close()
 
 
-def test_a_model_that_cannot_be_loaded_takes_nobody_down(
-    registered: None, serve: Callable[..., Service], settings: Settings
-) -> None:
-    first = serve()
-    artifact = first.store.models.get("table").artifact
-    assert artifact is not None
-    first.store.artifacts.path(artifact).unlink()
-    service = serve()
-    ready = service.client.get("/readyz").json()
-    assert ready["ready"] is True
-    assert list(ready["failed_models"]) == ["table@1"]
-    assert service.client.post("/v1/predict", content=png()).status_code == 200
-    answer = service.client.post("/v1/predict?model=table", content=png())
-    assert answer.status_code == 503
-    assert error_of(answer)["field"] == "model"
-
-
-def test_a_promoted_model_that_cannot_be_loaded_leaves_the_old_one_in_place(service: Service) -> None:
-    from lifelong_core.store import register_calibration
-    from tests.unit.service.conftest import GREY, calibration
-
-    broken = service.store.models.add(
-        "skin", "broken", kind="onnx", onnx=b"no", preprocessing=GREY, actor="test"
-    )
-    register_calibration(service.store, broken.reference, calibration(), actor="test")
-    service.store.models.promote(broken.reference, actor="test")
-    deadline = time.monotonic() + 5
-    while "broken@1" not in service.client.get("/readyz").json()["failed_models"]:
-        assert time.monotonic() < deadline
-    assert service.client.post("/v1/predict", content=png()).json()["model"] == "linear"
-    assert service.client.post("/v1/predict?model=broken", content=png()).status_code == 503
-
-
 def test_metrics(service: Service) -> None:
     def value(name: str, **labels: str) -> float:
         text = service.client.get("/metrics").text

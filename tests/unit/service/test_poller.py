@@ -47,6 +47,12 @@ def registry(revision: int, models: int, promoted: int, versions: dict[int, int]
     )
 
 
+class Graph(str):
+    """Stands for a loaded graph."""
+
+    provider = "CPUExecutionProvider"
+
+
 class Source:
     """A registry that the test changes, and graphs that load when the test lets them."""
 
@@ -65,7 +71,7 @@ class Source:
         self.gate.wait(10)
         if wanted.id in self.broken:
             raise InvalidInputError("broken graph.")
-        return cast("Classifier", f"graph {wanted.id} of {task.name}")
+        return cast("Classifier", Graph(f"graph {wanted.id} of {task.name}"))
 
 
 @pytest.fixture

@@ -193,7 +193,7 @@ def test_what_is_asked_for_wrongly(judged: Service) -> None:
     judged.store.models.add("skin", "bare", kind="external", actor="test")
     cases = [
         ("nothing/validations", 404, "model"),
-        ("bare/validations", 404, "model"),  # it has no head that decides
+        ("bare/validations", 409, "model"),  # it has no head that decides
         ("linear/validations?environment=elsewhere", 404, "environment"),
         ("linear/validations?replicates=1", 422, "replicates"),
         ("linear/validations?level=1", 422, "level"),

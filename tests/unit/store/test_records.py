@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import HeadRecord, Model, Registry, Scope, Task, Token, check_name
 from tests.unit.store.samples import CLASSES, COSTS, head
 
@@ -90,5 +90,5 @@ def test_an_environment_uses_its_own_head_or_the_default_one():
     known = registry(model(1, "a", 1), promoted={1: 1}, heads={(1, None): 1, (1, "site-a"): 2})
     assert known.head_for(known.models[1], "site-a").version == 2
     assert known.head_for(known.models[1], "site-b").version == 1
-    with pytest.raises(NotFoundError, match="no head yet"):
+    with pytest.raises(ConflictError, match="has no head"):
         registry(model(1, "a", 1), promoted={1: 1}).head_for(known.models[1], "site-a")
