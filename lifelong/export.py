@@ -1,12 +1,16 @@
-"""The log of one environment as a Parquet file."""
+"""The log of one environment as a Parquet or CSV file."""
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
 import pyarrow.parquet as pq
 
 from lifelong import __version__
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from lifelong_core.store.exports import LoggedPage
 
 SCHEMA_VERSION = 1
+CSV_SUFFIXES = (".csv", ".csv.gz")
+SUFFIXES = (".parquet", *CSV_SUFFIXES)
 _PAGE_VALUES = 2_000_000
 """Logits that are in memory at once, or some more."""
 _LARGEST_PAGE = 20_000
@@ -40,7 +46,7 @@ def write_log(
 
     Args:
         store: with the log.
-        path: of the file; what is there is replaced.
+        path: of the file, whose name says its format (one of SUFFIXES); what is there is replaced.
         environment: its name.
         model: only its predictions; None: those of all models.
         since: aware; only predictions made then or later.
@@ -48,30 +54,95 @@ def write_log(
 
     Raises:
         NotFoundError: there is no such environment, or no such model.
-        InvalidInputError: the models differ in their number of classes.
+        InvalidInputError: the name has another suffix, or the models differ in their number of classes, for CSV in
+            their names.
         OSError: the file cannot be written.
     """
+    check_suffix(path)
     if environment not in store.environments.list():
         raise NotFoundError(f"there is no environment {environment!r}.", field="--environment")
     models = _models(store, environment, model)
     tasks = {task.id: task for task in store.tasks.list()}
     classes = _classes([tasks[one.task_id] for one in models])
     schema = _schema(classes, _description(environment, models, tasks))
+    class_names = _class_names([tasks[one.task_id] for one in models]) if _is_csv(path) else None
     horizon = store.exports.horizon()
     size = max(1, min(_LARGEST_PAGE, _PAGE_VALUES // classes))
     rows = 0
     with replacing(path) as draft:
         # Only its owner reads it: it holds what patients were diagnosed with.
         draft.touch(mode=0o600)
-        with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+        with _writing(path, draft, schema, class_names) as write:
             for one in models:
                 names = (*tasks[one.task_id].class_names, ABSTAIN)
                 for page in store.exports.pages(
                     one.id, environment, horizon=horizon, since=since, until=until, size=size
                 ):
-                    writer.write_table(_table(page, schema, one.reference, environment, names, classes))
+                    write(_table(page, schema, one.reference, environment, names, classes))
                     rows += len(page.ids)
     return rows
+
+
+def check_suffix(path: Path) -> None:
+    """Make sure that the name of a file says a known format.
+
+    Raises:
+        InvalidInputError: it does not.
+    """
+    if not path.name.lower().endswith(SUFFIXES):
+        raise InvalidInputError(
+            f"{path.name!r} does not say a known format.",
+            field="--output",
+            mend=f"End the name with {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.",
+        )
+
+
+def _is_csv(path: Path) -> bool:
+    return path.name.lower().endswith(CSV_SUFFIXES)
+
+
+@contextmanager
+def _writing(
+    path: Path, draft: Path, schema: pa.Schema, class_names: tuple[str, ...] | None
+) -> Iterator[Callable[[pa.Table], None]]:
+    """What writes the draft page by page: as CSV where class names are given, else as Parquet."""
+    if class_names is None:
+        with pq.ParquetWriter(draft, schema, compression="zstd") as parquet:
+            yield parquet.write_table
+        return
+    compression = "gzip" if path.name.lower().endswith(".gz") else None
+    plain = _flat(schema.empty_table(), class_names).schema
+    with (
+        pa.output_stream(str(draft), compression=compression) as stream,
+        pyarrow.csv.CSVWriter(stream, plain) as csv,
+    ):
+        yield lambda table: csv.write_table(_flat(table, class_names))
+
+
+def _flat(table: pa.Table, class_names: tuple[str, ...]) -> pa.Table:
+    """The table as CSV can hold it: a column `logit_<class>` for each class in the place of the list."""
+    columns: dict[str, Any] = {}
+    for name in table.column_names:
+        column = table[name]
+        if name == "logits":
+            for k, class_name in enumerate(class_names):
+                columns[f"logit_{class_name}"] = pyarrow.compute.call_function(
+                    "list_element", [column, pa.scalar(k)]
+                )
+        else:
+            columns[name] = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+    return pa.table(columns)
+
+
+def _class_names(tasks: list["Task"]) -> tuple[str, ...]:
+    names = {task.class_names for task in tasks}
+    if len(names) > 1:
+        raise InvalidInputError(
+            "the models of this environment have other class names, and a CSV file has a column for each class.",
+            field="--model",
+            mend="Export one model at a time, or write a .parquet file.",
+        )
+    return names.pop()
 
 
 def _models(store: "Store", environment: str, reference: str | None) -> list["Model"]:

@@ -1,4 +1,4 @@
-"""`lifelong export`: the log of one environment as a Parquet file."""
+"""`lifelong export`: the log of one environment as a Parquet or CSV file."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,10 +26,13 @@ class Moment(click.ParamType):
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-@click.command(short_help="Write the log of an environment to a Parquet file.")
+@click.command(short_help="Write the log of an environment to a file.")
 @click.option("--environment", required=True, help="Whose predictions.")
 @click.option(
-    "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The file, *.parquet."
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file; its name says the format: *.parquet, *.csv or *.csv.gz.",
 )
 @click.option("--model", help="Only those of this model; needed where models have different classes.")
 @click.option("--since", type=Moment(), help="Only predictions made then or later (UTC, or with a zone).")
@@ -44,9 +47,15 @@ def export(
     *,
     force: bool,
 ) -> None:
-    """Write the predictions of an environment with their labels to a Parquet file, while everything runs.
+    """Write the predictions of an environment with their labels to a file, while everything runs.
 
-    Groups are in it as hashes only. The names of the classes are in the metadata of the schema, under "lifelong".
+    Groups are in it as hashes only. A CSV file has a column logit_<class> for each class. In a Parquet file, logits are
+    one column of lists, and the names of the classes are in the metadata of the schema, under "lifelong".
+
+    \b
+    Examples:
+      lifelong export --environment clinic-a --output log.parquet
+      lifelong export --environment clinic-a --output log.csv.gz --since 2026-05-01
     """
     from lifelong_core.errors import ConfigurationError, ConflictError
 
@@ -55,12 +64,13 @@ def export(
     if not output.parent.is_dir():
         raise ConfigurationError(f"the folder {output.parent} does not exist.", field="--output")
     try:
-        from lifelong.export import write_log
+        from lifelong.export import check_suffix, write_log
     except ImportError as error:
         raise ConfigurationError(
-            f"Parquet files cannot be written: {error}.",
+            f"the file cannot be written: {error}.",
             mend="Install the extra: pip install 'lifelong[export]'.",
         ) from error
+    check_suffix(output)
     with open_store() as store:
         try:
             rows = write_log(store, output, environment, model=model, since=since, until=until)

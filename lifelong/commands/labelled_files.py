@@ -20,6 +20,7 @@ class LabelledOutputs:
     decisions: Any = None
     groups: Any = None
     metadata: dict[str, Any] | None = None
+    class_names: tuple[str, ...] | None = None
 
     @property
     def scores(self) -> Any:
@@ -42,9 +43,9 @@ def read_outputs(path: Path) -> LabelledOutputs:
         content = path.read_bytes()
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read ({error.strerror}).") from error
-    optional = ("probabilities", "logits", "decisions", "groups")
+    optional = ("probabilities", "logits", "decisions", "groups", "class_names")
     with naming(path, InvalidInputError):
-        found = read_npz(content, ("labels",), optional, prefix=METADATA, field="npz")
+        found: dict[str, Any] = dict(read_npz(content, ("labels",), optional, prefix=METADATA, field="npz"))
         if "logits" in found and "probabilities" in found:
             raise InvalidInputError(
                 "it holds logits and probabilities.", field="npz", mend="Give one of them."
@@ -60,7 +61,23 @@ def read_outputs(path: Path) -> LabelledOutputs:
             raise InvalidInputError(
                 f"expected one row per label ({len(labels)}), got {len(logits)}.", field="logits"
             )
+    if "class_names" in found:
+        with naming(path, InvalidInputError):
+            found["class_names"] = _names_in(found["class_names"])
     metadata = {
         name.removeprefix(METADATA): found.pop(name) for name in list(found) if name.startswith(METADATA)
     }
     return LabelledOutputs(**found, metadata=metadata or None)
+
+
+def _names_in(array: Any) -> tuple[str, ...]:
+    """The names in an array of texts."""
+    from lifelong_core.errors import InvalidInputError
+
+    if array.ndim != 1 or array.dtype.kind != "U" or not array.size:
+        raise InvalidInputError(
+            f"expected texts of shape (C,), got {array.dtype} of shape {array.shape}.",
+            field="class_names",
+            mend="Write it as numpy.array(['benign', 'malignant']).",
+        )
+    return tuple(array.tolist())

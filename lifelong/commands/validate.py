@@ -69,7 +69,8 @@ def validate(data: Path | None, **options: Any) -> None:
     """Compute the recommended metrics on DATA, with intervals; several --model are compared.
 
     DATA is an npz file with labels (N,) and probabilities or logits (N, C), or decisions (N,) with -1 for no valid
-    output; perhaps groups (N,) and arrays metadata_KEY (N,) by which subgroups are reported. Of several models, groups
+    output; perhaps groups (N,), class_names (C,) and arrays metadata_KEY (N,) by which subgroups are reported. Classes
+    are named by --classes, the task, the recommendation or class_names. Of several models, groups
     and metadata are those of the first file.
 
     \b
@@ -78,8 +79,10 @@ def validate(data: Path | None, **options: Any) -> None:
       lifelong validate --task lesions --model old=old.npz --model new=new.npz
     It exits with 3 where thresholds are given and no model reaches all of them, by the worse end of the interval.
     """
-    files = _files(data, options["models"])
-    recommendation, names, thresholds = _judged_by(options)
+    from lifelong.commands.labelled_files import read_outputs
+
+    files = {name: read_outputs(path) for name, path in _files(data, options["models"]).items()}
+    recommendation, names, thresholds = _judged_by(options, files)
     found = _found(recommendation, names, thresholds, files, options)
     _deliver(found, options)
     if thresholds and not _accepted(found):
@@ -109,7 +112,7 @@ def _named_file(text: str, option: str) -> tuple[str | None, Path]:
 
 
 def _judged_by(
-    options: dict[str, Any],
+    options: dict[str, Any], files: "dict[str, LabelledOutputs]"
 ) -> "tuple[Recommendation, tuple[str, ...] | None, list[AcceptanceThreshold]]":
     """The recommendation, class names, and thresholds: of the files and options, else of the task."""
     from lifelong.commands.thresholds import parse_threshold
@@ -133,13 +136,31 @@ def _judged_by(
     else:
         recommendation, names = _read_recommendation(options["recommendation"])
     if options["classes"] is not None:
-        names = tuple(name.strip() for name in options["classes"].split(","))
+        names = _same_names(names, tuple(name.strip() for name in options["classes"].split(",")), "--classes")
+    for data in files.values():
+        names = _same_names(names, data.class_names, "class_names")
     given = [parse_threshold(text, names) for text in options["thresholds"]]
     return recommendation, names, given or attached_thresholds
 
 
+def _same_names(
+    known: tuple[str, ...] | None, given: tuple[str, ...] | None, field: str
+) -> tuple[str, ...] | None:
+    """The names, which must be the same wherever they are given: another order would turn costs round."""
+    from lifelong_core.errors import InvalidInputError
+
+    if known is not None and given is not None and known != given:
+        raise InvalidInputError(
+            f"the classes are {', '.join(given)} here, but {', '.join(known)} in the recommendation, task or file"
+            " before.",
+            field=field,
+            mend="Use the same names in the same order.",
+        )
+    return known if given is None else given
+
+
 def _read_recommendation(path: Path) -> "tuple[Recommendation, tuple[str, ...] | None]":
-    """A recommendation, or that of an interview, which knows the names of the classes as well."""
+    """A recommendation, or that of an interview, with the names of the classes if they are known."""
     from lifelong_core.design import Interview, Recommendation
     from lifelong_core.errors import InvalidInputError
 
@@ -148,24 +169,23 @@ def _read_recommendation(path: Path) -> "tuple[Recommendation, tuple[str, ...] |
         if HISTORY.search(content):
             interview = Interview.from_json(content)
             return interview.recommendation(), interview.class_names
-        return Recommendation.from_json(content), None
+        recommendation = Recommendation.from_json(content)
+        return recommendation, recommendation.class_names
 
 
 def _found(
     recommendation: "Recommendation",
     names: tuple[str, ...] | None,
     thresholds: "list[AcceptanceThreshold]",
-    files: dict[str, Path],
+    read: "dict[str, LabelledOutputs]",
     options: dict[str, Any],
 ) -> "ValidationResult | ModelComparison":
-    from lifelong.commands.labelled_files import read_outputs
     from lifelong_core.design import compare
     from lifelong_core.design import validate as validate_one
 
-    read = {name: read_outputs(path) for name, path in files.items()}
     first = next(iter(read.values()))
     _check_same_samples(read)
-    outputs = _outputs(read, _cut_offs(list(files), options["cut_offs"]))
+    outputs = _outputs(read, _cut_offs(list(read), options["cut_offs"]))
     setting: dict[str, Any] = {
         "groups": first.groups,
         "metadata": first.metadata,

@@ -197,7 +197,10 @@ class Interview(FrozenDocument):
         Raises:
             InvalidInputError: an answer is missing, or answers contradict each other.
         """
-        return recommend(self.fingerprint, choices=self.choices)
+        found = recommend(self.fingerprint, choices=self.choices)
+        return (
+            found if self.class_names is None else found.model_copy(update={"class_names": self.class_names})
+        )
 
     def _changed(
         self,

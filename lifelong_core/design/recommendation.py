@@ -144,6 +144,9 @@ class Recommendation(FrozenDocument):
     method_version: int = Field(description="Version of the recommendation document.")
     fingerprint: ProblemFingerprint
     choices: Mapping[str, tuple[str, ...]] = Field(description="What a person decided, by guide.")
+    class_names: tuple[str, ...] | None = Field(
+        default=None, description="Of the classes, in the order of the scores; null: nobody has named them."
+    )
     steps: tuple[Step, ...]
     warnings: tuple[RelationWarning, ...]
     advice: tuple[Advice, ...]

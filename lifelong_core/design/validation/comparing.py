@@ -50,7 +50,7 @@ def compare(
         models: at least two, by name.
         groups: as for `validate`, and so are all that follow.
         metadata: of each attribute, its value for each sample.
-        class_names: C names.
+        class_names: C names; None: those of the recommendation, else class 0, class 1, ...
         thresholds: what each model has to reach.
         replicates: how many data sets to resample.
         level: nominal coverage of the intervals, those of ranks among them.

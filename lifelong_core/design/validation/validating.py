@@ -64,7 +64,7 @@ def validate(
             index).
         groups: shape (N,), what samples belong to, such as patients; whole groups are resampled (FP4.3).
         metadata: of each attribute, its value for each sample, shape (N,), for values per subgroup.
-        class_names: C names; None: class 0, class 1, ...
+        class_names: C names; None: those of the recommendation, else class 0, class 1, ...
         thresholds: what the model has to reach.
         cut_off_data: labels (M,) and the model's probabilities (M, C) of other samples, on which the cut-offs of
             metrics at a target are chosen; None: a random half of the cases, and these metrics are those of the other
@@ -165,7 +165,7 @@ class Setting:
             labels=reference,
             groups=groups,
             metadata=metadata or {},
-            class_names=_class_names(class_names, classes),
+            class_names=_class_names(class_names, recommendation, classes),
             thresholds=tuple(thresholds),
             replicates=replicates,
             level=level,
@@ -290,7 +290,10 @@ def _adjusted_cost(setting: Setting, samples: Samples) -> AdjustedCost | None:
     )
 
 
-def _class_names(given: Sequence[str] | None, classes: int) -> tuple[str, ...]:
+def _class_names(
+    given: Sequence[str] | None, recommendation: Recommendation, classes: int
+) -> tuple[str, ...]:
+    given = recommendation.class_names if given is None else given
     if given is None:
         return tuple(f"class {k}" for k in range(classes))
     names = tuple(given)

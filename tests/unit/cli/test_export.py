@@ -1,8 +1,11 @@
 """The log as a Parquet file, read back by pyarrow."""
 
+import csv
+import gzip
 import json
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -70,6 +73,64 @@ def log(store: Store, rows: list[Prediction]) -> None:
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
     return pq.read_table(path).to_pylist()
+
+
+@pytest.mark.parametrize("name", ["log.csv", "LOG.CSV.gz"])
+def test_a_csv_file_has_a_column_for_each_class(
+    store: Store,
+    installed: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+):
+    monkeypatch.setattr(export, "_LARGEST_PAGE", 7)
+    logged = [*predictions(24), replace(predictions(25)[-1], logits=np.zeros(2, dtype=np.float32))]
+    log(store, logged)
+    store.labels.record([NewLabel(row.id, 2, "pathology") for row in logged[:24:2]])
+    assert installed(*ARGUMENTS[:-1], name) == f"Wrote 25 predictions to {name}.\n"
+    file = tmp_path / name
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    content = file.read_bytes()
+    text = (gzip.decompress(content) if name.endswith(".gz") else content).decode()
+    read = list(csv.DictReader(text.splitlines()))
+    assert list(read[0]) == [
+        *("id", "logged_at", "model", "environment", "head_version", "decision", "decision_name"),
+        *(f"logit_{one}" for one in CLASSES),
+        *("group", "label", "label_recorded_at"),
+    ]
+    assert len(read) == 25
+    for index, (row, prediction) in enumerate(zip(read, logged, strict=True)):
+        assert row["id"] == str(prediction.id)
+        assert datetime.fromisoformat(row["logged_at"]) == logged_at(prediction.id)
+        assert (row["model"], row["head_version"], row["decision"]) == ("net@1", "3", str(index % 4))
+        assert row["decision_name"] == (*CLASSES, ABSTAIN)[index % 4]
+        values = [row[f"logit_{one}"] for one in CLASSES]
+        expected = [""] * 3 if index == 24 else prediction.logits.tolist()
+        assert [value and np.float32(value) for value in values] == expected
+        assert row["group"] == ("" if prediction.group_hash is None else prediction.group_hash.hex())
+        assert row["label"] == ("2" if index % 2 == 0 and index < 24 else "")
+
+
+@pytest.mark.parametrize("name", ["log.xlsx", "log", "csv", "log.parquet.gz", "log.csv.zip"])
+def test_a_name_of_no_known_format_is_refused(
+    store: Store, installed: Callable[..., str], tmp_path: Path, name: str
+):
+    log(store, predictions(1))
+    with pytest.raises(InvalidInputError, match=r"\.parquet, \.csv or \.csv\.gz") as refused:
+        installed(*ARGUMENTS[:-1], name)
+    assert refused.value.field == "--output"
+    assert not (tmp_path / name).exists()
+
+
+def test_models_with_other_class_names_need_a_csv_file_each(store: Store, installed: Callable[..., str]):
+    store.tasks.add("renamed", [*CLASSES[:2], "else"], COSTS, actor="tests")
+    renamed = store.models.add("renamed", "third", kind="external", actor="tests")
+    log(store, [*predictions(2), *predictions(2, model=renamed.id)])
+    with pytest.raises(InvalidInputError, match="other class names") as refused:
+        installed(*ARGUMENTS[:-1], "log.csv")
+    assert refused.value.field == "--model"
+    assert "Wrote 2 " in installed(*ARGUMENTS[:-1], "log.csv", "--model", "third")
+    assert "Wrote 4 " in installed(*ARGUMENTS)
 
 
 def test_everything_of_an_environment_is_read_back(

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from lifelong.cli import cli
 from lifelong.commands.common import open_store
 from lifelong.commands.interview_files import read_answers
-from lifelong_core.design import Interview, Recommendation, recommend
+from lifelong_core.design import Interview, Recommendation
 from lifelong_core.errors import InvalidInputError
 from tests.unit.design.test_next_questions import SCREENING
 
@@ -308,7 +308,7 @@ def test_choices_and_earlier_documents_are_answers_as_well():
 
 def test_json_is_alone_on_standard_output():
     result = ask(*TYPED, options=("--json",))
-    assert Recommendation.from_json(result.stdout) == recommend(kept().fingerprint)
+    assert Recommendation.from_json(result.stdout) == kept().recommendation()
     assert "Which class is the one" in result.stderr
 
 

@@ -58,6 +58,38 @@ def test_the_recommended_metrics_are_printed_with_intervals():
     assert "class 1" in run("good.npz", "--recommendation", "found.json").stdout
 
 
+def test_class_names_go_from_the_answers_to_the_report():
+    answers = {**SCREENING, "class_names": ["benign", "malignant"]}
+    names = answers.pop("class_names")
+    document = {"class_names": names, "answers": answers}
+    Path("answers.json").write_text(json.dumps(document))
+    asked = CliRunner().invoke(
+        cli, ["recommend", "--answers", "answers.json", "--output", "named.json"], catch_exceptions=False
+    )
+    assert asked.exit_code == 0, asked.output
+    assert json.loads(Path("named.json").read_text())["class_names"] == names
+    said = run(
+        "good.npz", "--recommendation", "named.json", "--html", "report.html", "--output", "result.json"
+    )
+    assert "malignant" in said.stdout
+    assert "class 1" not in said.stdout
+    assert json.loads(Path("result.json").read_text())["class_names"] == names
+    assert "malignant" in Path("report.html").read_text()
+
+
+def test_class_names_may_come_with_the_data():
+    with np.load("good.npz") as arrays:
+        np.savez("named.npz", class_names=np.array(["healthy", "ill"]), **arrays)
+        np.savez("numbered.npz", class_names=np.arange(2), **arrays)
+    said = run("named.npz", "--recommendation", "found.json", "--threshold", "AP[ill]=0.5").stdout
+    assert "AP of ill" in said
+    with pytest.raises(InvalidInputError, match="healthy, ill here, but benign, malignant") as refused:
+        run("named.npz", "--recommendation", "interview.json")
+    assert refused.value.field == "class_names"
+    with pytest.raises(InvalidInputError, match=r"numbered\.npz: expected texts of shape"):
+        run("numbered.npz", "--recommendation", "found.json")
+
+
 def test_subgroups_are_printed_with_intervals():
     with np.load("good.npz") as arrays:
         data = dict(arrays)

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifelong_core.design import Interview, next_questions, propose_answers, recommend, start_interview
+from lifelong_core.design import (
+    Interview,
+    Recommendation,
+    next_questions,
+    propose_answers,
+    recommend,
+    start_interview,
+)
 from lifelong_core.design.loading import the_method
 from lifelong_core.design.parameters import parameter_value
 from lifelong_core.design.progress import possible_questions
@@ -284,7 +291,12 @@ def test_an_incomplete_interview_says_what_is_missing():
 
 
 def test_its_recommendation_is_that_of_its_fingerprint():
-    assert screening().recommendation() == recommend(screening().fingerprint)
+    found = screening().recommendation()
+    assert found == recommend(screening().fingerprint).model_copy(
+        update={"class_names": screening().class_names}
+    )
+    assert screening().class_names is not None
+    assert Recommendation.from_json(found.to_json()) == found
 
 
 def test_equal_interviews_are_equal_documents():
