@@ -233,7 +233,7 @@ class Mend(Frozen):
     """Answers that end a contradiction; None withdraws one."""
 
     text: str
-    answers: Mapping[str, Any]
+    answers: Mapping[str, Any] = Field(description="Field -> answer; null withdraws it.")
 
 
 class ContradictionRule(Frozen):

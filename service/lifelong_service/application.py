@@ -104,6 +104,9 @@ def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI
         # The documentation pages would be fetched from elsewhere: clinics' networks are closed.
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,  # a route of ours answers, in a thread: making the document takes a second
+        # A redirect would name the scheme and the host as this process sees them, behind a proxy the wrong ones.
+        redirect_slashes=False,
         lifespan=lifespan,
     )
     for router in (*(module.router for module in _ROUTERS), *console.ROUTERS):

@@ -3,9 +3,23 @@
 The design loop is imported inside the functions that need it: a worker starts without it.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lifelong_core.errors import UnavailableError
+from lifelong_service.schemas.design import (
+    AttachedAnswer,
+    AttachedSummary,
+    InterviewAnswer,
+    InterviewSummary,
+    JobAnswer,
+    MetricAnswer,
+    PossibleAnswer,
+    QuestionAnswer,
+    RecommendationAnswer,
+    RefitAnswer,
+    SaidAnswer,
+    WhyAnswer,
+)
 
 if TYPE_CHECKING:
     from lifelong_core.design import Question, Recommendation, RecommendedMetric
@@ -13,15 +27,16 @@ if TYPE_CHECKING:
     from lifelong_core.design.recommendation import Step
     from lifelong_core.store.design_records import AttachedRecommendation, InterviewRecord, Job, Refit
 
-NOTHING_REFITTED: dict[str, Any] = {"model": None, "head_version": None, "published": [], "kept": []}
+NOTHING_REFITTED: RefitAnswer = {"model": None, "head_version": None, "published": [], "kept": []}
 """As `refit_document`, where nobody asked for new heads."""
 
 
-def interview_document(record: "InterviewRecord") -> dict[str, Any]:
+def interview_document(record: "InterviewRecord") -> InterviewAnswer:
     """An interview: where it stands, the next question, and all that was said."""
     interview = record.interview
     question = interview.question
-    return interview_summary(record) | {
+    return {
+        **interview_summary(record),
         "progress": interview.progress.model_dump(mode="json"),
         "question": None if question is None else question_document(question, interview),
         "contradictions": [item.model_dump(mode="json") for item in interview.contradictions],
@@ -32,7 +47,7 @@ def interview_document(record: "InterviewRecord") -> dict[str, Any]:
     }
 
 
-def interview_summary(record: "InterviewRecord") -> dict[str, Any]:
+def interview_summary(record: "InterviewRecord") -> InterviewSummary:
     """An interview without its questions and answers; `stage` is `damaged` where it cannot be read."""
     try:
         names, stage = record.interview.class_names, str(record.interview.stage)
@@ -51,12 +66,12 @@ def interview_summary(record: "InterviewRecord") -> dict[str, Any]:
     }
 
 
-def question_document(question: "Question", interview: "Interview") -> dict[str, Any]:
+def question_document(question: "Question", interview: "Interview") -> QuestionAnswer:
     """A question with all that a person needs to answer it.
 
     `answers` are those to pick from; it is empty where a number, a text or several values are asked for.
     """
-    picked: list[dict[str, Any]] = []
+    picked: list[PossibleAnswer] = []
     if question.kind in ("choice", "yes_no"):
         picked = [
             {"value": answer.value, "label": answer.label, "explanation": answer.meaning}
@@ -67,11 +82,21 @@ def question_document(question: "Question", interview: "Interview") -> dict[str,
             {"value": index, "label": name, "explanation": ""}
             for index, name in enumerate(interview.class_labels)
         ]
-    fields = {"id", "field", "name", "kind", "question", "example", "pitfall", "asked_when", "source"}
-    return question.model_dump(mode="json", include=fields) | {"answers": picked}
+    return {
+        "id": question.id,
+        "field": question.field,
+        "name": question.name,
+        "kind": question.kind,
+        "question": question.question,
+        "example": question.example,
+        "pitfall": question.pitfall,
+        "asked_when": question.asked_when,
+        "source": question.source,
+        "answers": picked,
+    }
 
 
-def _said(interview: "Interview", item: str) -> dict[str, Any]:
+def _said(interview: "Interview", item: str) -> SaidAnswer:
     """One thing that was answered or decided, as a value and as people say it."""
     from lifelong_core.design.answer_texts import summarize_answer
     from lifelong_core.design.loading import the_method
@@ -87,7 +112,7 @@ def _said(interview: "Interview", item: str) -> dict[str, Any]:
 
 def recommendation_document(
     recommendation: "Recommendation", class_names: tuple[str, ...] | None = None
-) -> dict[str, Any]:
+) -> RecommendationAnswer:
     """A recommendation: the metrics with their cards and why these, and what was rejected and why.
 
     `document` is the recommendation itself, to be kept and to be attached to a task.
@@ -124,7 +149,7 @@ def recommendation_document(
 
 def _metric(
     label: str, metric: "RecommendedMetric", recommendation: "Recommendation", class_names: tuple[str, ...]
-) -> dict[str, Any]:
+) -> MetricAnswer:
     from lifelong_core.metrics import METRICS
 
     card = METRICS[metric.metric]
@@ -144,32 +169,36 @@ def _metric(
         "parameters": metric.model_dump(mode="json")["parameters"],
         "target_class": target,
         "target_class_name": None if target is None else class_names[target],
-        "class_weights": metric.class_weights,
+        "class_weights": None if metric.class_weights is None else list(metric.class_weights),
         "why": [_why(step) for step in recommendation.steps if metric in step.metrics],
     }
 
 
-def _why(step: "Step") -> dict[str, Any]:
+def _why(step: "Step") -> WhyAnswer:
     """The answers and guides that led to the metrics of a subprocess."""
     return {
-        **step.model_dump(
-            mode="json", include={"subprocess", "title", "row", "path", "confidence", "source"}
-        ),
+        "subprocess": step.subprocess,
+        "title": step.title,
+        "row": step.row,
+        "path": [entry.model_dump(mode="json") for entry in step.path],
+        "confidence": step.confidence,
+        "source": step.source,
         "guides": [guide.guide for guide in step.guides],
     }
 
 
 def attached_document(
     attached: "AttachedRecommendation", class_names: tuple[str, ...] | None = None
-) -> dict[str, Any]:
+) -> AttachedAnswer:
     """A recommendation that is attached to a task, with what a model has to reach."""
-    return attached_summary(attached) | {
+    return {
+        **attached_summary(attached),
         "thresholds": [threshold.model_dump(mode="json") for threshold in attached.thresholds],
         "recommendation": recommendation_document(attached.recommendation, class_names),
     }
 
 
-def attached_summary(attached: "AttachedRecommendation") -> dict[str, Any]:
+def attached_summary(attached: "AttachedRecommendation") -> AttachedSummary:
     """Which recommendation of a task it is, who attached it, and its metrics; `damaged` says why it cannot be read."""
     labels, damage = _labels(attached)
     return {
@@ -193,7 +222,7 @@ def _labels(attached: "AttachedRecommendation") -> tuple[list[str], str | None]:
         return [], error.message
 
 
-def refit_document(refit: "Refit") -> dict[str, Any]:
+def refit_document(refit: "Refit") -> RefitAnswer:
     """Which heads came in force with a recommendation, and which stayed; an environment of null: the default head."""
     return {
         "model": refit.model.reference,
@@ -213,12 +242,8 @@ def refit_document(refit: "Refit") -> dict[str, Any]:
     }
 
 
-def job_document(job: "Job") -> dict[str, Any]:
+def job_document(job: "Job") -> JobAnswer:
     """A job: what was asked for, where it stands, and what came of it."""
-    moments = {
-        name: None if moment is None else moment.isoformat()
-        for name, moment in (("started_at", job.started_at), ("finished_at", job.finished_at))
-    }
     return {
         "id": str(job.id),
         "kind": job.kind,
@@ -226,7 +251,8 @@ def job_document(job: "Job") -> dict[str, Any]:
         "attempts": job.attempts,
         "created_at": job.created_at.isoformat(),
         "created_by": job.created_by,
-        **moments,
+        "started_at": None if job.started_at is None else job.started_at.isoformat(),
+        "finished_at": None if job.finished_at is None else job.finished_at.isoformat(),
         "payload": job.payload,
         "result": job.result,
         "error": job.error,

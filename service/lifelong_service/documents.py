@@ -1,6 +1,6 @@
 """Records of the store as JSON documents."""
 
-from typing import Any
+from typing import cast
 
 from lifelong_core.store.monitors import MonitorProcess
 from lifelong_core.store.records import (
@@ -13,9 +13,18 @@ from lifelong_core.store.records import (
     Task,
     Token,
 )
+from lifelong_service.schemas.history import MonitorAnswer, TokenAnswer, WorkerAnswer
+from lifelong_service.schemas.registry import (
+    CalibrationSetAnswer,
+    HeadAnswer,
+    HeadParameters,
+    ModelAnswer,
+    PinAnswer,
+    TaskAnswer,
+)
 
 
-def task_document(task: Task, models: dict[int, Model]) -> dict[str, Any]:
+def task_document(task: Task, models: dict[int, Model]) -> TaskAnswer:
     """A task with the reference of the model that it serves."""
     promoted = models.get(task.promoted_model_id) if task.promoted_model_id is not None else None
     return {
@@ -27,7 +36,7 @@ def task_document(task: Task, models: dict[int, Model]) -> dict[str, Any]:
     }
 
 
-def model_document(model: Model, task: Task) -> dict[str, Any]:
+def model_document(model: Model, task: Task) -> ModelAnswer:
     """A model with the name and classes of its task."""
     return {
         "model": model.reference,
@@ -44,7 +53,7 @@ def model_document(model: Model, task: Task) -> dict[str, Any]:
     }
 
 
-def calibration_set_document(record: CalibrationSet) -> dict[str, Any]:
+def calibration_set_document(record: CalibrationSet) -> CalibrationSetAnswer:
     """A calibration set without its arrays."""
     return {
         "id": record.id,
@@ -55,18 +64,18 @@ def calibration_set_document(record: CalibrationSet) -> dict[str, Any]:
     }
 
 
-def head_document(record: HeadRecord) -> dict[str, Any]:
+def head_document(record: HeadRecord) -> HeadAnswer:
     """A head with all its parameters."""
     return {
         "version": record.version,
         "digest": record.head.digest,
         "created_at": record.created_at.isoformat(),
         "created_by": record.created_by,
-        "head": record.head.to_document(),
+        "head": cast("HeadParameters", record.head.to_document()),
     }
 
 
-def pin_document(pin: HeadPin) -> dict[str, Any]:
+def pin_document(pin: HeadPin) -> PinAnswer:
     """A pin; environment null is the model's default head."""
     return {
         "environment": pin.environment,
@@ -85,7 +94,7 @@ def active_heads_document(model: Model, registry: Registry) -> dict[str, int]:
     }
 
 
-def worker_document(worker: ServingWorker, models: dict[int, Model]) -> dict[str, Any]:
+def worker_document(worker: ServingWorker, models: dict[int, Model]) -> WorkerAnswer:
     """A serving process and what it runs; environment `*` is a model's default head."""
     heads: dict[str, dict[str, int]] = {}
     for (model_id, environment), version in worker.heads.items():
@@ -108,7 +117,7 @@ def worker_document(worker: ServingWorker, models: dict[int, Model]) -> dict[str
     }
 
 
-def monitor_document(monitor: MonitorProcess, models: dict[int, Model]) -> dict[str, Any]:
+def monitor_document(monitor: MonitorProcess, models: dict[int, Model]) -> MonitorAnswer:
     """A monitor, its newest tick, and its newest visit of each population."""
     heartbeat = monitor.heartbeat
     tick = heartbeat.tick
@@ -145,7 +154,7 @@ def monitor_document(monitor: MonitorProcess, models: dict[int, Model]) -> dict[
     }
 
 
-def token_document(token: Token) -> dict[str, Any]:
+def token_document(token: Token) -> TokenAnswer:
     """A token without its secret."""
     return {
         "name": token.name,

@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from lifelong_core.errors import (
     ConfigurationError,
@@ -101,17 +102,41 @@ def _inside(problem: dict[str, Any]) -> tuple[int | str, ...]:
     return () if problem["type"] == "json_invalid" else tuple(problem["loc"][1:])
 
 
-async def on_http_error(_: Request, error: Exception) -> Response:
+async def on_http_error(request: Request, error: Exception) -> Response:
     """Answers what the framework turns away: unknown paths, wrong methods, broken multipart bodies."""
     http = _as(error, HTTPException)
     code = HTTPStatus(http.status_code).phrase.lower().replace(" ", "_")
-    mends = {
-        404: ("path", "See /openapi.json for the paths."),
-        405: ("method", f"Use {(http.headers or {}).get('Allow', 'another method')}."),
-        400: ("body", "Send a well-formed body of the content type that is declared."),
-    }
-    field, mend = mends.get(http.status_code, (None, "See /openapi.json."))
-    return _response(http.status_code, code, sentence(http.detail), field, mend, dict(http.headers or {}))
+    headers = dict(http.headers or {})
+    match http.status_code:
+        case 404:
+            field, message, mend = "path", "there is no such path.", _nearest_path(request)
+        case 405:
+            headers["Allow"] = ", ".join(_methods_at(request, request.url.path))
+            field, message = "method", f"{request.method[:80]} is not possible here."
+            mend = f"Use {headers['Allow']}."
+        case 400:
+            field, message = "body", sentence(http.detail)
+            mend = "Send a well-formed body of the content type that is declared."
+        case _:
+            field, message, mend = None, sentence(http.detail), "See /openapi.json."
+    return _response(http.status_code, code, message, field, mend, headers)
+
+
+def _nearest_path(request: Request) -> str:
+    path = request.url.path.rstrip("/")
+    if path != request.url.path and _methods_at(request, path):
+        return "Leave out the slash at the end."
+    return "See /openapi.json for the paths."
+
+
+def _methods_at(request: Request, path: str) -> list[str]:
+    """The methods that the routes of a path take; the framework names only those of one route."""
+    methods: set[str] = set()
+    for route in request.app.routes:
+        match, _ = route.matches({**request.scope, "path": path})
+        if match is not Match.NONE:
+            methods |= route.methods
+    return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
 
 
 def _response(  # noqa: PLR0913, RUF100 - the parts of every error body

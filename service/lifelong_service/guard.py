@@ -5,13 +5,17 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from fastapi.dependencies.utils import get_typed_return_annotation
 from fastapi.routing import APIRoute
 from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Receive, Scope, Send
 
 from lifelong_core.errors import InvalidInputError, UnsupportedMediaTypeError
-from lifelong_core.store.records import Scope, Token
+from lifelong_core.store.records import Scope as TokenScope
+from lifelong_core.store.records import Token
 from lifelong_service.bodies import NUL, LimitedReceive, field_with_nul, media_type
 from lifelong_service.worker import Worker
 
@@ -32,7 +36,7 @@ class Access:
         body_limit: the setting that bounds the body.
     """
 
-    scope: Scope | None
+    scope: TokenScope | None
     opens: bool = False
     media_types: tuple[str, ...] = ("application/json",)
     body_limit: BodyLimit = "maximum_body_bytes"
@@ -46,7 +50,7 @@ class Access:
 
 
 def access(
-    scope: Scope | None,
+    scope: TokenScope | None,
     *,
     opens: bool = False,
     media_types: tuple[str, ...] = ("application/json",),
@@ -85,7 +89,25 @@ class StrictRequest(Request):
 
 
 class GuardedRoute(APIRoute):
-    """A route that checks token and body size by itself, whatever its endpoint does."""
+    """A route that checks token and body size by itself, whatever its endpoint does.
+
+    The return annotation of its endpoint is the schema of its answer in OpenAPI; nothing is checked when it is sent.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        answer = get_typed_return_annotation(endpoint)
+        if not (isinstance(answer, type) and issubclass(answer, Response)):
+            status = options.get("status_code") or 200
+            options["responses"] = {status: {"model": answer}, **(options.get("responses") or {})}
+        super().__init__(path, endpoint, **{**options, "response_model": None})
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """As the framework; HEAD is asked of the routes of GET."""
+        return super().matches(_as_get(scope))
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """As the framework; the server leaves out the body of an answer to HEAD."""
+        await super().handle(_as_get(scope), receive, send)
 
     @property
     def access(self) -> Access:
@@ -126,6 +148,10 @@ class GuardedRoute(APIRoute):
                 raise
 
         return guarded
+
+
+def _as_get(scope: Scope) -> Scope:
+    return {**scope, "method": "GET"} if scope["type"] == "http" and scope["method"] == "HEAD" else scope
 
 
 def worker_of(request: Request) -> Worker:

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import BaseModel, StringConstraints
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_service.bodies import media_type
 from lifelong_service.parameters import MAXIMUM_GROUP_LENGTH, check_fields
+from lifelong_service.schemas.requests import ListOf, RequestDocument
 
 NPZ_TYPES = ("application/x-npz", "application/octet-stream", "application/zip")
 LABELLED_TYPES = ("application/json", *NPZ_TYPES, "multipart/form-data")
@@ -38,14 +39,12 @@ _CORRUPT = (
 encrypted, compressed in ways that nobody knows, or claim any size."""
 
 
-class LabelledRows(BaseModel):
+class LabelledRows(RequestDocument):
     """Labelled logits: (N, C) raw outputs, N class indices, and perhaps N group keys (patients)."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    logits: list[list[float]]
-    labels: list[int]
-    groups: list[Group] | None = None
+    logits: ListOf[ListOf[float]]
+    labels: ListOf[int]
+    groups: ListOf[Group] | None = None
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,18 @@
 import math
 import tokenize
 from io import BytesIO
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import WithJsonSchema
 
 from lifelong_core.arrays import Logits, as_logits
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_service.bodies import parsed
 from lifelong_service.jobs import LogitsJob
 from lifelong_service.parameters import MAXIMUM_GROUP_LENGTH, address, check_text
+from lifelong_service.schemas.requests import ListOf, RequestDocument
 
 _NPY_HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -21,13 +22,19 @@ _NPY_HEADERS = {
 }
 
 
-class LogitsBody(BaseModel):
+_ROWS = {
+    "type": "array",
+    "minItems": 1,
+    "items": {"type": "array", "minItems": 2, "items": {"type": "number"}},
+    "description": "Shape (N, C): a row per sample, a column per class; before any softmax.",
+}
+
+
+class LogitsBody(RequestDocument):
     """Logits of shape (N, C), one row per sample; `groups` holds one key (or null) per row."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    logits: Any
-    groups: list[str | None] | None = None
+    logits: Annotated[Any, WithJsonSchema(_ROWS)]
+    groups: ListOf[str | None] | None = None
     environment: str | None = None
     model: str | None = None
     request_id: str | None = None

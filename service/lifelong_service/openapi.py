@@ -7,12 +7,14 @@ from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from lifelong_service.guard import GuardedRoute
+from lifelong_service.logits_bodies import LogitsBody
 from lifelong_service.routes.calibration import NewCalibrationSet
 from lifelong_service.routes.feedback import Label, Labels
 from lifelong_service.routes.models import NewModel
 from lifelong_service.routes.validations import NewLabelledSet
+from lifelong_service.schemas.references import resolve_references
 
-_BODIES = (Label, Labels, NewCalibrationSet, NewLabelledSet, NewModel)
+_BODIES = (Label, Labels, LogitsBody, NewCalibrationSet, NewLabelledSet, NewModel)
 """Documents that endpoints parse themselves; they name them as `#/components/schemas/{class}`."""
 
 _TEXT_OR_NULL = {"type": ["string", "null"]}
@@ -63,6 +65,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas |= bodies["$defs"]
     for name in ("HTTPValidationError", "ValidationError"):  # the framework's own error bodies are never sent
         schemas.pop(name, None)
+    resolve_references(document)
     schemas["Error"] = _ERROR
     components["responses"] = {"Error": _FAILED}
     for route in app.routes:

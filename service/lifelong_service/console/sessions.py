@@ -76,6 +76,13 @@ async def style() -> Response:
     return Response(content, media_type="text/css", headers={"Cache-Control": "public, max-age=31536000"})
 
 
+@anything_else.get("/console/")
+@access(None)
+def start_with_slash() -> Response:
+    """To the start page, which has no slash at its end."""
+    return see_other("/console")
+
+
 @anything_else.api_route("/console/{rest:path}", methods=["GET", "POST"])
 @access(None, media_types=FORM)
 def nothing_there(request: Request, rest: str) -> Response:

@@ -1,6 +1,6 @@
 """`/v1/admin/models/{reference}/calibration-sets`: labelled logits, and the first head fitted on them."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from fastapi import APIRouter, Path
@@ -24,6 +24,11 @@ from lifelong_service.labelled_bodies import (
     read_labelled,
     unpacked,
 )
+from lifelong_service.schemas.registry import (
+    CalibrationSetAnswer,
+    CalibrationSetList,
+    NewCalibrationSetAnswer,
+)
 from lifelong_service.worker import Worker
 
 router = APIRouter(route_class=GuardedRoute, tags=["calibration sets"])
@@ -35,7 +40,7 @@ class NewCalibrationSet(LabelledRows):
 
 @router.get("/v1/admin/models/{reference}/calibration-sets")
 @access(Scope.READ)
-def list_calibration_sets(request: Request, reference: str) -> dict[str, Any]:
+def list_calibration_sets(request: Request, reference: str) -> CalibrationSetList:
     """The calibration sets of a model; `active` is the one that heads and quantifiers are fitted on."""
     store = worker_of(request).store
     model = store.models.get(reference)
@@ -50,7 +55,7 @@ def list_calibration_sets(request: Request, reference: str) -> dict[str, Any]:
 @access(Scope.READ)
 def show_calibration_set(
     request: Request, reference: str, identifier: Annotated[int, Path(ge=1, le=2**31 - 1)]
-) -> dict[str, Any]:
+) -> CalibrationSetAnswer:
     """One calibration set."""
     store = worker_of(request).store
     model = store.models.get(reference)
@@ -68,7 +73,7 @@ def show_calibration_set(
     openapi_extra=labelled_request_body(NewCalibrationSet, "calibration_set"),
 )
 @access(Scope.OPERATE, media_types=LABELLED_TYPES, body_limit="maximum_model_bytes")
-async def add_calibration_set(request: Request, reference: str) -> dict[str, Any]:
+async def add_calibration_set(request: Request, reference: str) -> NewCalibrationSetAnswer:
     """Store labelled logits (npz, or JSON), fit a head on them and publish it as the model's default head.
 
     The model is promoted when its task serves none yet.
@@ -78,7 +83,7 @@ async def add_calibration_set(request: Request, reference: str) -> dict[str, Any
     return await run_in_threadpool(_add, worker, reference, body, actor_of(request))
 
 
-def _add(worker: Worker, reference: str, body: LabelledBody, actor: str) -> dict[str, Any]:
+def _add(worker: Worker, reference: str, body: LabelledBody, actor: str) -> NewCalibrationSetAnswer:
     store, settings = worker.store, worker.settings
     if body.is_json:
         document = parsed(body.content, NewCalibrationSet)
@@ -98,7 +103,8 @@ def _add(worker: Worker, reference: str, body: LabelledBody, actor: str) -> dict
     head = register_calibration(store, model.reference, labelled, actor=actor)
     model = store.models.get(model.reference)
     record = store.calibration_sets.get(model.calibration_set_id or 0)
-    return calibration_set_document(record) | {
+    return {
+        **calibration_set_document(record),
         "model": model.reference,
         "head_version": head.version,
         "serving": describe_serving(

@@ -1,11 +1,10 @@
 """`/v1/feedback`: the true classes, when they become known."""
 
 import json
-from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
+from pydantic import Field, StrictInt, StrictStr, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
@@ -14,6 +13,8 @@ from lifelong_core.store import Store
 from lifelong_core.store.records import NewLabel, Prediction, Registry, RequestKey, Scope, StoredRequest
 from lifelong_service.bodies import parsed
 from lifelong_service.guard import GuardedRoute, access, worker_of
+from lifelong_service.schemas.predictions import LabelAnswer, LabelAnswers
+from lifelong_service.schemas.requests import ListOf, RequestDocument
 
 MAXIMUM_LABELS = 1000
 OUTAGE_RETRY_SECONDS = 10
@@ -22,13 +23,11 @@ _LATER = "Send it again later: labels that are known already stay as they are."
 router = APIRouter(route_class=GuardedRoute, tags=["feedback"])
 
 
-class Label(BaseModel):
+class Label(RequestDocument):
     """The true class of one prediction, which is named by its id, or by the request that it answered.
 
     `row` counts the predictions of that request; it may be left out where there is only one.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     prediction_id: UUID | None = None
     request_id: str | None = Field(None, min_length=1, max_length=128)
@@ -45,12 +44,10 @@ class Label(BaseModel):
         return self
 
 
-class Labels(BaseModel):
+class Labels(RequestDocument):
     """Several at once."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    labels: list[Label] = Field(min_length=1, max_length=MAXIMUM_LABELS)
+    labels: ListOf[Label] = Field(min_length=1, max_length=MAXIMUM_LABELS)
 
 
 @router.post(
@@ -69,7 +66,7 @@ class Labels(BaseModel):
     },
 )
 @access(Scope.FEEDBACK, opens=True)
-async def feedback(request: Request) -> dict[str, Any]:
+async def feedback(request: Request) -> LabelAnswer | LabelAnswers:
     """Tell true classes: one object, or `{"labels": [...]}`. Sending it again changes nothing; another class corrects.
 
     Every label gets an outcome: stored, unchanged, corrected or unknown. When the only label of a request is unknown,
@@ -112,7 +109,7 @@ def _has_labels(body: bytes) -> bool:
     return isinstance(document, dict) and "labels" in document
 
 
-def _record(store: Store, registry: Registry, labels: list[Label], *, several: bool) -> list[dict[str, Any]]:
+def _record(store: Store, registry: Registry, labels: list[Label], *, several: bool) -> list[LabelAnswer]:
     found: list[tuple[Prediction, int] | None] = []
     for index, label in enumerate(labels):
         prefix = f"labels.{index}." if several else ""

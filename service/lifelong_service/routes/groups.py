@@ -1,30 +1,30 @@
 """`/v1/admin/groups/erase`: all that was logged of a patient or study goes."""
 
-from typing import Any
-
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from starlette.requests import Request
 
 from lifelong_core.store.privacy import group_hashes
 from lifelong_core.store.records import Scope
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.parameters import MAXIMUM_GROUP_LENGTH
+from lifelong_service.schemas.history import ErasedAnswer
+from lifelong_service.schemas.requests import RequestDocument
 
 router = APIRouter(route_class=GuardedRoute, tags=["groups"])
 
 
-class Group(BaseModel):
+class Group(RequestDocument):
     """A group as predictions were sent with it; it is in no log."""
 
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     group: str = Field(min_length=1, max_length=MAXIMUM_GROUP_LENGTH)
 
 
 @router.post("/v1/admin/groups/erase")
 @access(Scope.ADMIN)
-def erase_group(request: Request, named: Group) -> dict[str, Any]:
+def erase_group(request: Request, named: Group) -> ErasedAnswer:
     """Erase the predictions of a group with their labels and request ids, and say how many they were.
 
     It reads the whole log. Where that takes longer than the time limit, the answer is 503, and the work goes on; asked
@@ -32,4 +32,5 @@ def erase_group(request: Request, named: Group) -> dict[str, Any]:
     """
     worker, actor = worker_of(request), actor_of(request)
     keys = worker.store.group_keys.erasing_keys(worker.settings.resolved_group_key_file, actor=actor)
-    return vars(worker.store.erasure.erase(group_hashes(keys, named.group), actor=actor))
+    erased = worker.store.erasure.erase(group_hashes(keys, named.group), actor=actor)
+    return {"predictions": erased.predictions, "labels": erased.labels, "requests": erased.requests}

@@ -3,39 +3,37 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.requests import Request
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.store.records import Activation, Scope
 from lifelong_service.documents import head_document, pin_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.schemas.registry import ActivationAnswer, HeadAnswer, HeadList, PinAnswer, PinList
+from lifelong_service.schemas.requests import RequestDocument
 
 router = APIRouter(route_class=GuardedRoute, tags=["heads"])
 
 
-class NewHead(BaseModel):
+class NewHead(RequestDocument):
     """A head as its JSON document; without an environment it becomes the model's default head.
 
     With `expected_sequence` it is published only if no other head came in force since (0: none ever did); with
     `digest` only if it is that very head.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
-    head: dict[str, Any]
+    head: dict[str, Any] = Field(description="As HeadParameters.")
     environment: str | None = None
     expected_sequence: int | None = Field(None, ge=0, le=2**31 - 1)
     digest: str | None = None
 
 
-class SeenPlace(BaseModel):
+class SeenPlace(RequestDocument):
     """Where a head is in force; null: the model's default head.
 
     With `expected_sequence` nothing is done if another head came in force since the caller saw that activation.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     environment: str | None = None
     expected_sequence: int | None = Field(None, ge=0, le=2**31 - 1)
@@ -55,7 +53,7 @@ class NewPin(SeenPlace):
 
 @router.get("/v1/admin/models/{reference}/heads")
 @access(Scope.READ)
-def list_heads(request: Request, reference: str, environment: str | None = None) -> dict[str, Any]:
+def list_heads(request: Request, reference: str, environment: str | None = None) -> HeadList:
     """All heads of a model, oldest first, what is wrong with those that are damaged, its pins, and the history of what
     was in force (without an environment: of the default head)."""
     heads = worker_of(request).store.heads
@@ -71,14 +69,14 @@ def list_heads(request: Request, reference: str, environment: str | None = None)
 @access(Scope.READ)
 def show_head(
     request: Request, reference: str, version: Annotated[int, Path(ge=1, le=2**31 - 1)]
-) -> dict[str, Any]:
+) -> HeadAnswer:
     """One head with all its parameters."""
     return head_document(worker_of(request).store.heads.get(reference, version))
 
 
 @router.post("/v1/admin/models/{reference}/heads", status_code=201)
 @access(Scope.OPERATE)
-def publish_head(request: Request, reference: str, new: NewHead) -> dict[str, Any]:
+def publish_head(request: Request, reference: str, new: NewHead) -> HeadAnswer:
     """Publish a head and put it in force; every worker has it within a second."""
     head = PostProcessingHead.from_document(new.head)
     record = worker_of(request).store.heads.publish(
@@ -94,7 +92,7 @@ def publish_head(request: Request, reference: str, new: NewHead) -> dict[str, An
 
 @router.post("/v1/admin/models/{reference}/heads/rollback")
 @access(Scope.OPERATE)
-def roll_back(request: Request, reference: str, place: Rollback) -> dict[str, Any]:
+def roll_back(request: Request, reference: str, place: Rollback) -> HeadAnswer:
     """Put an earlier head in force, the one before or a stated one; the answer is the head that serves now."""
     record = worker_of(request).store.heads.rollback(
         reference,
@@ -108,7 +106,7 @@ def roll_back(request: Request, reference: str, place: Rollback) -> dict[str, An
 
 @router.post("/v1/admin/models/{reference}/heads/pin", status_code=201)
 @access(Scope.OPERATE)
-def pin_head(request: Request, reference: str, new: NewPin) -> dict[str, Any]:
+def pin_head(request: Request, reference: str, new: NewPin) -> PinAnswer:
     """Hold the head that is in force: cycles do not replace it until it is unpinned; people still may."""
     pin = worker_of(request).store.heads.pin(
         reference,
@@ -122,7 +120,7 @@ def pin_head(request: Request, reference: str, new: NewPin) -> dict[str, Any]:
 
 @router.post("/v1/admin/models/{reference}/heads/unpin")
 @access(Scope.OPERATE)
-def unpin_head(request: Request, reference: str, place: SeenPlace) -> dict[str, Any]:
+def unpin_head(request: Request, reference: str, place: SeenPlace) -> PinList:
     """Let cycles replace the head again; the answer holds the pins that are left."""
     heads = worker_of(request).store.heads
     heads.unpin(
@@ -134,7 +132,7 @@ def unpin_head(request: Request, reference: str, place: SeenPlace) -> dict[str, 
     return {"pins": [pin_document(pin) for pin in heads.pins(reference)]}
 
 
-def _activation(item: Activation) -> dict[str, Any]:
+def _activation(item: Activation) -> ActivationAnswer:
     return {
         "sequence": item.sequence,
         "environment": item.environment,

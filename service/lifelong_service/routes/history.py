@@ -1,32 +1,32 @@
 """`/v1/admin/environments`, `/cycles` and `/audit`: what there is and what happened, and what waits for approval."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, cast
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 
 from lifelong_core.store.history_documents import audit_document, cycle_document
-from lifelong_core.store.records import Outcome, Scope, check_name
+from lifelong_core.store.records import Cycle, Model, Outcome, Scope, check_name
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.schemas.history import AuditAnswer, AuditList, CycleAnswer, CycleList, EnvironmentList
+from lifelong_service.schemas.requests import RequestDocument
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 router = APIRouter(route_class=GuardedRoute, tags=["history"])
 
 
-class Rejected(BaseModel):
+class Rejected(RequestDocument):
     """Why a proposed head must not come in force, 1 to 200 printable characters."""
-
-    model_config = ConfigDict(extra="forbid")
 
     reason: str
 
 
 @router.get("/v1/admin/environments")
 @access(Scope.READ)
-def list_environments(request: Request) -> dict[str, Any]:
+def list_environments(request: Request) -> EnvironmentList:
     """All environments."""
     return {"environments": sorted(worker_of(request).store.environments.list())}
 
@@ -41,7 +41,7 @@ def list_cycles(
     limit: Limit = 100,
     *,
     open_proposals: bool = False,
-) -> dict[str, Any]:
+) -> CycleList:
     """The newest cycles of the workflow, newest first, each with its whole report; with `open_proposals` only those
     whose proposed head can be approved now."""
     store = worker_of(request).store
@@ -53,33 +53,33 @@ def list_cycles(
     else:
         cycles = store.cycles.list(model_id, environment, limit, outcome=outcome)
     models = {item.id: item for item in store.models.list()}
-    return {"cycles": [cycle_document(cycle, models) for cycle in cycles]}
+    return {"cycles": [_cycle(cycle, models) for cycle in cycles]}
 
 
 @router.get("/v1/admin/cycles/{cycle}")
 @access(Scope.READ)
-def show_cycle(request: Request, cycle: UUID) -> dict[str, Any]:
+def show_cycle(request: Request, cycle: UUID) -> CycleAnswer:
     """One cycle with its whole report."""
     store = worker_of(request).store
-    return cycle_document(store.cycles.get(cycle), {item.id: item for item in store.models.list()})
+    return _cycle(store.cycles.get(cycle), {item.id: item for item in store.models.list()})
 
 
 @router.post("/v1/admin/cycles/{cycle}/approve")
 @access(Scope.OPERATE)
-def approve_cycle(request: Request, cycle: UUID) -> dict[str, Any]:
+def approve_cycle(request: Request, cycle: UUID) -> CycleAnswer:
     """Publish exactly the head that a cycle proposed; 409 says what overtook it."""
     store = worker_of(request).store
     approved = store.cycles.approve(cycle, actor=actor_of(request))
-    return cycle_document(approved, {item.id: item for item in store.models.list()})
+    return _cycle(approved, {item.id: item for item in store.models.list()})
 
 
 @router.post("/v1/admin/cycles/{cycle}/reject")
 @access(Scope.OPERATE)
-def reject_cycle(request: Request, cycle: UUID, rejected: Rejected) -> dict[str, Any]:
+def reject_cycle(request: Request, cycle: UUID, rejected: Rejected) -> CycleAnswer:
     """Close what a cycle proposed; while the present head stays, no cycle proposes practically the same again."""
     store = worker_of(request).store
     closed = store.cycles.reject(cycle, reason=rejected.reason, actor=actor_of(request))
-    return cycle_document(closed, {item.id: item for item in store.models.list()})
+    return _cycle(closed, {item.id: item for item in store.models.list()})
 
 
 @router.get("/v1/admin/audit")
@@ -90,8 +90,12 @@ def list_audit(
     before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
     action: Annotated[str | None, Query(min_length=1, max_length=64)] = None,
     subject: Annotated[str | None, Query(min_length=1, max_length=256)] = None,
-) -> dict[str, Any]:
+) -> AuditList:
     """The newest changes, newest first; `before` is the id at which the last page ended, `action` is whole
     (`heads.rollback`) or the kind of thing (`heads`), `subject` is a part of what was changed."""
     entries = worker_of(request).store.audit.list(limit, before, action=action, subject=subject)
-    return {"audit": [audit_document(entry) for entry in entries]}
+    return {"audit": [cast("AuditAnswer", audit_document(entry)) for entry in entries]}
+
+
+def _cycle(cycle: Cycle, models: Mapping[int, Model]) -> CycleAnswer:
+    return cast("CycleAnswer", cycle_document(cycle, models))

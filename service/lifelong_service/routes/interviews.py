@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,6 +13,8 @@ from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store.records import Scope
 from lifelong_service.design_documents import interview_document, interview_summary, recommendation_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.schemas.design import InterviewAnswer, InterviewList, RecommendationAnswer
+from lifelong_service.schemas.requests import ListOf, RequestDocument
 
 # The design loop is imported by the endpoints that need it: loading it takes longer than a worker may to start.
 if TYPE_CHECKING:
@@ -23,20 +25,16 @@ if TYPE_CHECKING:
 router = APIRouter(route_class=GuardedRoute, tags=["interviews"])
 
 
-class NewInterview(BaseModel):
+class NewInterview(RequestDocument):
     """What is known before the first question; a task gives its class names, and these the number of classes."""
 
-    model_config = ConfigDict(extra="forbid")
-
     task: str | None = None
-    class_names: list[str] | None = None
+    class_names: ListOf[str] | None = None
     answers: dict[str, Any] = Field({}, description="Field, or item of the source, -> answer.")
 
 
-class SeenInterview(BaseModel):
+class SeenInterview(RequestDocument):
     """With `revision` nothing is done if the interview changed since the caller saw that one."""
-
-    model_config = ConfigDict(extra="forbid")
 
     revision: int | None = Field(None, ge=1, le=2**31 - 1)
 
@@ -47,7 +45,7 @@ class NewAnswers(SeenInterview):
     null withdraws an answer.
     """
 
-    answers: dict[str, Any] = Field(min_length=1)
+    answers: dict[str, Any] = Field(min_length=1, description="Field, or item of the source, -> answer.")
 
 
 class NewChoices(SeenInterview):
@@ -58,7 +56,7 @@ class NewChoices(SeenInterview):
 
 @router.get("/v1/admin/interviews")
 @access(Scope.READ)
-def list_interviews(request: Request, limit: Annotated[int, Query(ge=1, le=200)] = 100) -> dict[str, Any]:
+def list_interviews(request: Request, limit: Annotated[int, Query(ge=1, le=200)] = 100) -> InterviewList:
     """The newest interviews, newest first, without their questions and answers."""
     return {
         "interviews": [
@@ -69,7 +67,7 @@ def list_interviews(request: Request, limit: Annotated[int, Query(ge=1, le=200)]
 
 @router.post("/v1/admin/interviews", status_code=201)
 @access(Scope.OPERATE)
-def start_interview(request: Request, new: NewInterview) -> dict[str, Any]:
+def start_interview(request: Request, new: NewInterview) -> InterviewAnswer:
     """Start an interview; the answer holds the first question."""
     from lifelong_core.design.interview import start_interview as start
 
@@ -92,14 +90,14 @@ def start_interview(request: Request, new: NewInterview) -> dict[str, Any]:
 
 @router.get("/v1/admin/interviews/{interview}")
 @access(Scope.READ)
-def show_interview(request: Request, interview: UUID) -> dict[str, Any]:
+def show_interview(request: Request, interview: UUID) -> InterviewAnswer:
     """Where an interview stands: the next question, contradictions, open choices, and all that was said."""
     return interview_document(worker_of(request).store.interviews.get(interview))
 
 
 @router.post("/v1/admin/interviews/{interview}/answers")
 @access(Scope.OPERATE)
-def answer(request: Request, interview: UUID, new: NewAnswers) -> dict[str, Any]:
+def answer(request: Request, interview: UUID, new: NewAnswers) -> InterviewAnswer:
     """Give, change or withdraw answers, all or none; the answer holds the next question."""
     return _changed(
         request, interview, new, lambda present: present.with_answers(_values(new.answers, present))
@@ -108,7 +106,7 @@ def answer(request: Request, interview: UUID, new: NewAnswers) -> dict[str, Any]
 
 @router.post("/v1/admin/interviews/{interview}/choices")
 @access(Scope.OPERATE)
-def choose(request: Request, interview: UUID, new: NewChoices) -> dict[str, Any]:
+def choose(request: Request, interview: UUID, new: NewChoices) -> InterviewAnswer:
     """Decide where several metrics fit."""
 
     def decided(present: "Interview") -> "Interview":
@@ -121,14 +119,14 @@ def choose(request: Request, interview: UUID, new: NewChoices) -> dict[str, Any]
 
 @router.post("/v1/admin/interviews/{interview}/back")
 @access(Scope.OPERATE)
-def go_back(request: Request, interview: UUID, seen: SeenInterview | None = None) -> dict[str, Any]:
+def go_back(request: Request, interview: UUID, seen: SeenInterview | None = None) -> InterviewAnswer:
     """Withdraw what was answered or decided last; all else stays."""
     return _changed(request, interview, seen, lambda present: present.back())
 
 
 @router.post("/v1/admin/interviews/{interview}/finish")
 @access(Scope.OPERATE)
-def finish(request: Request, interview: UUID, seen: SeenInterview | None = None) -> dict[str, Any]:
+def finish(request: Request, interview: UUID, seen: SeenInterview | None = None) -> RecommendationAnswer:
     """The recommendation; 409 names what is missing, or explains what contradicts each other.
 
     Nothing changes: attach it with `POST /v1/admin/tasks/{task}/recommendations`.
@@ -183,7 +181,7 @@ def _changed(
     interview: UUID,
     seen: SeenInterview | None,
     change: "Callable[[Interview], Interview]",
-) -> dict[str, Any]:
+) -> InterviewAnswer:
     interviews = worker_of(request).store.interviews
     record = interviews.get(interview)
     _expect(record, seen)

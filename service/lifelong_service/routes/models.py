@@ -4,10 +4,8 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
@@ -21,6 +19,14 @@ from lifelong_service.bodies import media_type, parsed
 from lifelong_service.documents import active_heads_document, model_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.parameters import check_fields
+from lifelong_service.schemas.registry import (
+    ImageLogits,
+    ModelAnswer,
+    ModelDetails,
+    ModelList,
+    PromotedAnswer,
+)
+from lifelong_service.schemas.requests import RequestDocument
 from lifelong_service.worker import Worker
 
 MAXIMUM_IMAGES = 1000
@@ -31,10 +37,8 @@ _GRAPH = "graph.onnx"
 router = APIRouter(route_class=GuardedRoute, tags=["models"])
 
 
-class NewModel(BaseModel):
+class NewModel(RequestDocument):
     """A model of a task; `preprocessing` belongs to kind onnx and defaults to RGB in 0..1 at the image's own size."""
-
-    model_config = ConfigDict(extra="forbid")
 
     task: str
     name: str
@@ -44,7 +48,7 @@ class NewModel(BaseModel):
 
 @router.get("/v1/admin/models")
 @access(Scope.READ)
-def list_models(request: Request) -> dict[str, Any]:
+def list_models(request: Request) -> ModelList:
     """All versions of all models."""
     store = worker_of(request).store
     tasks = {task.id: task for task in store.tasks.list()}
@@ -53,15 +57,16 @@ def list_models(request: Request) -> dict[str, Any]:
 
 @router.get("/v1/admin/models/{reference}")
 @access(Scope.READ)
-def show_model(request: Request, reference: str) -> dict[str, Any]:
+def show_model(request: Request, reference: str) -> ModelDetails:
     """One model with the classes of its task and the heads that serve it."""
     store = worker_of(request).store
     model = store.models.get(reference)
     registry = store.registry()
     if registry is None:
         raise TypeError("a registry that nobody knows yet is always given")
-    return model_document(model, registry.tasks[model.task_id]) | {
-        "heads": active_heads_document(model, registry)
+    return {
+        **model_document(model, registry.tasks[model.task_id]),
+        "heads": active_heads_document(model, registry),
     }
 
 
@@ -95,7 +100,7 @@ def show_model(request: Request, reference: str) -> dict[str, Any]:
 @access(
     Scope.ADMIN, media_types=("multipart/form-data", "application/json"), body_limit="maximum_model_bytes"
 )
-async def add_model(request: Request) -> dict[str, Any]:
+async def add_model(request: Request) -> ModelAnswer:
     """Register a model: parts `document` (JSON) and `onnx` (the graph); an external model is the JSON document alone.
 
     The weights that the graph keeps in other files come as parts `external_data`; they are put into the graph, which is
@@ -115,7 +120,7 @@ async def add_model(request: Request) -> dict[str, Any]:
 
 @router.post("/v1/admin/models/{reference}/promote")
 @access(Scope.OPERATE)
-def promote(request: Request, reference: str) -> dict[str, Any]:
+def promote(request: Request, reference: str) -> PromotedAnswer:
     """Let this version answer requests that name no model, or its name alone.
 
     409 when a worker cannot load it, or one has not loaded it within half of the request's time limit. `serving` says
@@ -126,8 +131,9 @@ def promote(request: Request, reference: str) -> dict[str, Any]:
     patience = worker.settings.request_timeout_seconds / 2
     check_servable(store, worker.settings, reference, patience_seconds=patience)
     model = store.models.promote(reference, actor=actor_of(request))
-    return model_document(model, _task(store, model.task_id)) | {
-        "serving": describe_serving(store, model.reference, patience_seconds=patience)
+    return {
+        **model_document(model, _task(store, model.task_id)),
+        "serving": describe_serving(store, model.reference, patience_seconds=patience),
     }
 
 
@@ -151,7 +157,7 @@ def promote(request: Request, reference: str) -> dict[str, Any]:
     },
 )
 @access(Scope.OPERATE, media_types=("multipart/form-data",))
-async def logits_of_images(request: Request, reference: str) -> dict[str, Any]:
+async def logits_of_images(request: Request, reference: str) -> ImageLogits:
     """Logits of the multipart parts `images`, by the path that serves predictions; nothing is logged or counted."""
     worker = worker_of(request)
     async with request.form(max_files=MAXIMUM_IMAGES, max_fields=8) as form:
@@ -199,7 +205,7 @@ def _write(part: UploadFile | str, place: Path) -> None:
             file.write(part.encode())
 
 
-def _register(worker: Worker, new: NewModel, graph: Path | None, actor: str) -> dict[str, Any]:
+def _register(worker: Worker, new: NewModel, graph: Path | None, actor: str) -> ModelAnswer:
     store = worker.store
     task = store.tasks.get(new.task)
     preprocessing, onnx = new.preprocessing, None
@@ -225,7 +231,7 @@ def _register(worker: Worker, new: NewModel, graph: Path | None, actor: str) -> 
     return model_document(model, task)
 
 
-def _logits(worker: Worker, reference: str, images: list[bytes]) -> dict[str, Any]:
+def _logits(worker: Worker, reference: str, images: list[bytes]) -> ImageLogits:
     model = worker.store.models.get(reference)
     classifier = worker.classifier(model)
     rows: list[list[float]] = []

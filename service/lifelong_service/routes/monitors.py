@@ -1,20 +1,19 @@
 """`/v1/admin/monitors`: which monitors watch, and when each population was visited last."""
 
-from typing import Any
-
 from fastapi import APIRouter
 from starlette.requests import Request
 
 from lifelong_core.store.records import Scope
 from lifelong_service.documents import monitor_document
 from lifelong_service.guard import GuardedRoute, access, worker_of
+from lifelong_service.schemas.history import MonitorList
 
 router = APIRouter(route_class=GuardedRoute, tags=["operations"])
 
 
 @router.get("/v1/admin/monitors")
 @access(Scope.READ)
-def list_monitors(request: Request) -> dict[str, Any]:
+def list_monitors(request: Request) -> MonitorList:
     """The monitors of all machines by their heartbeats of the last day, newest first.
 
     A population counts as watched (`watched_at`) when a cycle judged it or a visit found nothing new.

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 from fastapi import APIRouter
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,6 +14,7 @@ from starlette.responses import Response
 from lifelong_service import metrics
 from lifelong_service.guard import GuardedRoute, access, worker_of
 from lifelong_service.prediction_log import PredictionLog
+from lifelong_service.schemas.probes import Readiness
 
 _THREADS = anyio.CapacityLimiter(4)
 """Of its own: probes are answered, too, when all other threads wait for the database."""
@@ -21,14 +22,24 @@ _THREADS = anyio.CapacityLimiter(4)
 router = APIRouter(route_class=GuardedRoute, tags=["operations"])
 
 
-@router.get("/livez")
+@router.get(
+    "/livez",
+    response_class=PlainTextResponse,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}, "example": "alive\n"}}}},
+)
 @access(None)
 async def livez() -> Response:
     """200 while the process answers at all."""
     return PlainTextResponse("alive\n")
 
 
-@router.get("/readyz", responses={503: {"description": "Not ready; `reasons` says why."}})
+@router.get(
+    "/readyz",
+    responses={
+        200: {"model": Readiness},
+        503: {"model": Readiness, "description": "Not ready; `reasons` says why."},
+    },
+)
 @access(None)
 async def readyz(request: Request) -> Response:
     """200 when this worker can answer predictions, else 503 with the reasons.
@@ -55,13 +66,31 @@ async def readyz(request: Request) -> Response:
     )
 
 
-@router.get("/metrics")
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {CONTENT_TYPE_LATEST: {"schema": {"type": "string"}}}}},
+)
 @access(None)
 async def prometheus_metrics(request: Request) -> Response:
     """Prometheus metrics of all workers."""
     await anyio.to_thread.run_sync(_spool, worker_of(request).log, limiter=_THREADS)
     text = await anyio.to_thread.run_sync(metrics.exposition, limiter=_THREADS)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/openapi.json", include_in_schema=False)
+@access(None)
+def openapi_document(request: Request) -> Response:
+    """The description of this API."""
+    return JSONResponse(request.app.openapi())
+
+
+@router.get("/", include_in_schema=False)
+@access(None)
+async def root() -> Response:
+    """To the console, which is what people look for here."""
+    return RedirectResponse("/console")
 
 
 def _spool(log: PredictionLog) -> dict[str, Any] | None:

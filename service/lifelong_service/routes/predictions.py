@@ -4,6 +4,7 @@ from typing import Any
 
 import anyio.to_thread
 from fastapi import APIRouter
+from fastapi.responses import JSONResponse
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +17,7 @@ from lifelong_service.guard import GuardedRoute, access, worker_of
 from lifelong_service.jobs import ImageJob
 from lifelong_service.logits_bodies import json_job, npy_job
 from lifelong_service.parameters import HEADERS, address, check_fields, parameters_of
+from lifelong_service.schemas.predictions import LogitsAnswer, PredictAnswer
 
 SMALL_BODY = 65536
 """Bytes up to which logits are parsed in the event loop; larger ones would hold up the other requests."""
@@ -44,14 +46,14 @@ _IMAGE_FORM = {
     }
 }
 _LOGITS = {
+    "schema": {"$ref": "#/components/schemas/LogitsBody"},
+    "example": {"logits": [[2.1, -0.3], [0.2, 0.9]], "environment": "clinic-a", "groups": ["p1", None]},
+}
+_NPY = {
     "schema": {
-        "type": "object",
-        "required": ["logits"],
-        "properties": {
-            "logits": {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
-            "groups": {"type": "array", "items": {"type": "string", "nullable": True}},
-            **{name: {"type": "string"} for name in HEADERS},
-        },
+        "type": "string",
+        "format": "binary",
+        "description": "An npy file: numbers of shape (N, C), as `numpy.save` writes it.",
     }
 }
 
@@ -60,6 +62,8 @@ router = APIRouter(route_class=GuardedRoute, tags=["predictions"])
 
 @router.post(
     "/v1/predict",
+    response_class=JSONResponse,
+    responses={200: {"model": PredictAnswer}},
     openapi_extra={
         "parameters": _PARAMETERS,
         "requestBody": {
@@ -83,14 +87,16 @@ async def predict(request: Request) -> Response:
 
 @router.post(
     "/v1/logits",
+    response_class=JSONResponse,
+    responses={200: {"model": LogitsAnswer}},
     openapi_extra={
         "parameters": _PARAMETERS,
         "requestBody": {
             "required": True,
             "content": {
                 "application/json": _LOGITS,
-                "application/x-npy": _BINARY,
-                "application/octet-stream": _BINARY,
+                "application/x-npy": _NPY,
+                "application/octet-stream": _NPY,
             },
         },
     },

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from uuid import UUID
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from starlette.requests import Request
 
 from lifelong_core.arrays import LARGEST_NUMBER
@@ -19,6 +19,8 @@ from lifelong_service.design_documents import (
 )
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.routes.interviews import finished
+from lifelong_service.schemas.design import AttachedAnswer, AttachedList, NewlyAttached
+from lifelong_service.schemas.requests import ListOf, RequestDocument
 
 # As in the routes of interviews: loading the design loop takes longer than a worker may to start.
 if TYPE_CHECKING:
@@ -31,13 +33,11 @@ if TYPE_CHECKING:
 router = APIRouter(route_class=GuardedRoute, tags=["recommendations"])
 
 
-class Threshold(BaseModel):
+class Threshold(RequestDocument):
     """What a model has to reach in one recommended metric, named by its label.
 
     For a metric per class `class_index` names the class; null: the one that it is reported for, or the mean.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     metric: str
     value: float = Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)
@@ -47,7 +47,7 @@ class Threshold(BaseModel):
     )
 
 
-class NewRecommendation(BaseModel):
+class NewRecommendation(RequestDocument):
     """What to attach: the outcome of an interview, a recommendation, or what follows from a fingerprint.
 
     With `expected_version` nothing is done if another recommendation was attached since (0: none ever was).
@@ -55,15 +55,13 @@ class NewRecommendation(BaseModel):
     target prevalences of the recommendation, the own head of an environment for the class mix that it assumes already.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     interview: UUID | None = None
-    recommendation: dict[str, Any] | None = None
-    fingerprint: dict[str, Any] | None = None
+    recommendation: dict[str, Any] | None = Field(None, description="As Recommendation.")
+    fingerprint: dict[str, Any] | None = Field(None, description="As ProblemFingerprint.")
     choices: dict[str, str | list[str]] | None = Field(
         None, description="What a person decided, by guide; only with a fingerprint."
     )
-    thresholds: list[Threshold] = []
+    thresholds: ListOf[Threshold] = Field(default_factory=list)
     expected_version: int | None = Field(None, ge=0, le=2**31 - 1)
     refit_head: bool = False
 
@@ -78,7 +76,7 @@ class NewRecommendation(BaseModel):
 
 @router.get("/v1/admin/tasks/{task}/recommendations")
 @access(Scope.READ)
-def list_recommendations(request: Request, task: str) -> dict[str, Any]:
+def list_recommendations(request: Request, task: str) -> AttachedList:
     """All recommendations of a task, oldest first; the last one is in force.
 
     One that cannot be read says why in `damaged`, and has no `labels`.
@@ -89,7 +87,7 @@ def list_recommendations(request: Request, task: str) -> dict[str, Any]:
 
 @router.post("/v1/admin/tasks/{task}/recommendations", status_code=201)
 @access(Scope.ADMIN)
-def attach_recommendation(request: Request, task: str, new: NewRecommendation) -> dict[str, Any]:
+def attach_recommendation(request: Request, task: str, new: NewRecommendation) -> NewlyAttached:
     """Let a task be judged by a recommendation from now on; costs that it rests on become those of the task.
 
     Heads that were published keep the costs that they were fitted for, unless `refit_head` asks for new ones. Then
@@ -109,12 +107,16 @@ def attach_recommendation(request: Request, task: str, new: NewRecommendation) -
     else:
         attached, refit = store.recommendations.attach(task, recommendation, **given), NOTHING_REFITTED
     present = store.tasks.get(task)
-    return attached_document(attached, present.class_names) | {"costs": present.costs.tolist()} | refit
+    return {
+        **attached_document(attached, present.class_names),
+        "costs": present.costs.tolist(),
+        **refit,
+    }
 
 
 @router.get("/v1/admin/tasks/{task}/recommendations/current")
 @access(Scope.READ)
-def show_current_recommendation(request: Request, task: str) -> dict[str, Any]:
+def show_current_recommendation(request: Request, task: str) -> AttachedAnswer:
     """The recommendation that is in force."""
     store = worker_of(request).store
     attached = store.recommendations.current(task)
@@ -131,7 +133,7 @@ def show_current_recommendation(request: Request, task: str) -> dict[str, Any]:
 @access(Scope.READ)
 def show_recommendation(
     request: Request, task: str, version: Annotated[int, Path(ge=1, le=2**31 - 1)]
-) -> dict[str, Any]:
+) -> AttachedAnswer:
     """One recommendation: the metrics and why these, what was rejected and why, and what a model has to reach."""
     store = worker_of(request).store
     attached = store.recommendations.get(task, version)

@@ -1,31 +1,28 @@
 """`/v1/admin/tasks`: classification problems."""
 
-from typing import Any
-
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 
 from lifelong_core.store.records import Scope
 from lifelong_service.documents import task_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.schemas.registry import TaskAnswer, TaskList
+from lifelong_service.schemas.requests import ListOf, RequestDocument
 
 router = APIRouter(route_class=GuardedRoute, tags=["tasks"])
 
 
-class NewTask(BaseModel):
+class NewTask(RequestDocument):
     """A task: class names in the order of the logits, and costs (rows true class, columns decision)."""
 
-    model_config = ConfigDict(extra="forbid")
-
     name: str
-    classes: list[str]
-    costs: list[list[float]]
+    classes: ListOf[str]
+    costs: ListOf[ListOf[float]]
 
 
 @router.get("/v1/admin/tasks")
 @access(Scope.READ)
-def list_tasks(request: Request) -> dict[str, Any]:
+def list_tasks(request: Request) -> TaskList:
     """All tasks."""
     store = worker_of(request).store
     models = {model.id: model for model in store.models.list()}
@@ -34,7 +31,7 @@ def list_tasks(request: Request) -> dict[str, Any]:
 
 @router.post("/v1/admin/tasks", status_code=201)
 @access(Scope.ADMIN)
-def add_task(request: Request, new: NewTask) -> dict[str, Any]:
+def add_task(request: Request, new: NewTask) -> TaskAnswer:
     """Add a task."""
     store = worker_of(request).store
     return task_document(store.tasks.add(new.name, new.classes, new.costs, actor=actor_of(request)), {})

@@ -30,6 +30,7 @@ from lifelong_service.labelled_bodies import (
     unpacked,
 )
 from lifelong_service.parameters import MAXIMUM_GROUP_LENGTH
+from lifelong_service.schemas.design import JobAnswer, JobList, ValidationDocument
 
 PART = "labelled_set"
 """The part of a multipart form, and how errors name the file."""
@@ -59,6 +60,7 @@ class NewLabelledSet(LabelledRows):
 @router.post(
     "/v1/admin/models/{reference}/validations",
     status_code=202,
+    responses={202: {"model": JobAnswer}},
     openapi_extra=labelled_request_body(NewLabelledSet, PART),
 )
 @access(Scope.OPERATE, media_types=LABELLED_TYPES, body_limit="maximum_model_bytes")
@@ -96,7 +98,7 @@ def list_jobs(
     kind: str | None = None,
     state: JobState | None = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> dict[str, Any]:
+) -> JobList:
     """The newest jobs, newest first."""
     jobs = worker_of(request).store.jobs.list(kind, state, limit)
     return {"jobs": [job_document(job) for job in jobs]}
@@ -104,12 +106,12 @@ def list_jobs(
 
 @router.get("/v1/admin/jobs/{job}")
 @access(Scope.READ)
-def show_job(request: Request, job: UUID) -> dict[str, Any]:
+def show_job(request: Request, job: UUID) -> JobAnswer:
     """What was asked for, where it stands, and what came of it."""
     return job_document(worker_of(request).store.jobs.get(job))
 
 
-@router.get("/v1/admin/jobs/{job}/result", responses={200: {"content": {"application/json": {"schema": {}}}}})
+@router.get("/v1/admin/jobs/{job}/result", responses={200: {"model": ValidationDocument}})
 @access(Scope.READ)
 def show_result(request: Request, job: UUID) -> Response:
     """All that a validation found, as one document; 409 while it is not there."""
@@ -131,7 +133,7 @@ def show_report(request: Request, job: UUID) -> Response:
 
 def _submit(
     store: Store, reference: str, body: LabelledBody, *, limit: int, parameters: dict[str, Any], actor: str
-) -> dict[str, Any]:
+) -> JobAnswer:
     model, task = _served(store, reference, parameters["environment"])
     version = _recommendation_version(store, task)
     data = _labelled_set(body, limit)

@@ -1,20 +1,19 @@
 """`/v1/admin/workers`: which process runs which head."""
 
-from typing import Any
-
 from fastapi import APIRouter
 from starlette.requests import Request
 
 from lifelong_core.store.records import Scope
 from lifelong_service.documents import worker_document
 from lifelong_service.guard import GuardedRoute, access, worker_of
+from lifelong_service.schemas.history import WorkerList
 
 router = APIRouter(route_class=GuardedRoute, tags=["operations"])
 
 
 @router.get("/v1/admin/workers")
 @access(Scope.READ)
-def list_workers(request: Request) -> dict[str, Any]:
+def list_workers(request: Request) -> WorkerList:
     """The serving processes of all machines, those heard of last first, and the heads that each one runs.
 
     `revision` is that of the registry now: a worker that names the same has taken every change over.

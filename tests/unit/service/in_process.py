@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 import httpx
 from fastapi import FastAPI
 
+from tests.unit.service.documented import check_answer
+
 Result = TypeVar("Result")
 
 
@@ -17,6 +19,8 @@ class InProcess:
     def __init__(self, app: FastAPI) -> None:
         self.app = app
         self.headers: dict[str, str] = {}
+        self.checks_answers = True
+        """Whether answers are compared with the OpenAPI document; not where a test stores made-up documents."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
@@ -33,7 +37,10 @@ class InProcess:
     def request(self, method: str, path: str, **arguments: Any) -> httpx.Response:
         headers = {**self.headers, **arguments.pop("headers", {})}
         headers = {name: value for name, value in headers.items() if value is not None}
-        return self.run(self._client.request(method, path, headers=headers, **arguments))
+        answer = self.run(self._client.request(method, path, headers=headers, **arguments))
+        if self.checks_answers:
+            check_answer(self.app, answer)
+        return answer
 
     def get(self, path: str, **arguments: Any) -> httpx.Response:
         return self.request("GET", path, **arguments)

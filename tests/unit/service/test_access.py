@@ -15,7 +15,7 @@ from lifelong_service.console.route import ConsoleRoute
 from lifelong_service.guard import GuardedRoute
 from tests.unit.service.conftest import Service, png
 
-PUBLIC = {"/livez", "/readyz", "/metrics", "/openapi.json"}
+PUBLIC = {"/", "/livez", "/readyz", "/metrics", "/openapi.json"}
 OPEN_BY_SETTING = {"/v1/predict", "/v1/logits", "/v1/feedback"}
 SCOPES = {
     ("POST", "/v1/predict"): "predict",
@@ -80,9 +80,8 @@ def path_of(route: Route) -> str:
 def test_every_route_is_guarded_and_the_public_ones_are_these() -> None:
     assert len(GUARDED) >= 20
     for _, route in ROUTES:
-        if route.path != "/openapi.json":
-            assert isinstance(route, GuardedRoute)
-            assert (route.access.scope is None) == (route.path in PUBLIC), route.path
+        assert isinstance(route, GuardedRoute)
+        assert (route.access.scope is None) == (route.path in PUBLIC), route.path
 
 
 @pytest.mark.parametrize(("method", "route"), GUARDED, ids=named(GUARDED))
@@ -118,7 +117,8 @@ def test_tokens_at_every_route(service: Service, method: str, route: GuardedRout
 
 @pytest.mark.parametrize("path", sorted(PUBLIC))
 def test_public_routes_need_no_token(service: Service, path: str) -> None:
-    assert service.client.get(path, headers={"Authorization": None}).status_code == 200
+    expected = 307 if path == "/" else 200
+    assert service.client.get(path, headers={"Authorization": None}).status_code == expected
 
 
 def test_open_access_opens_predictions_and_feedback_only(

@@ -15,7 +15,7 @@ from tests.unit.service.conftest import Service
 from tests.unit.service.consoles import OURS, Console, with_task
 from tests.unit.service.test_access import GRANTS
 
-PUBLIC = {"/console/login", "/console/logout", "/console/console.css", "/console/{rest:path}"}
+PUBLIC = {"/console/", "/console/login", "/console/logout", "/console/console.css", "/console/{rest:path}"}
 SCOPES = {
     "/console": "read",
     "/console/interviews": "read",

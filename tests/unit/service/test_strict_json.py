@@ -1,6 +1,7 @@
 """JSON that a later answer could not hold is refused when it comes in."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -66,3 +67,20 @@ def test_the_text_that_only_looks_like_nul_is_taken(service: Service) -> None:
     answer = service.client.post("/v1/admin/tasks", content=body, headers=HEADERS)
     assert answer.status_code == 201
     assert answer.json()["classes"][0] == r"\u0000"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("tasks", {f"field_{index}": 1 for index in range(1000)}),
+        ("tasks", {"name": "a", "classes": ["a", "b"], "costs": [["x"] * 1000] * 2}),
+        ("models/linear/calibration-sets", {"logits": [["x"] * 1000] * 10, "labels": ["x"] * 1000}),
+    ],
+)
+def test_of_a_thousand_mistakes_only_the_first_are_looked_at(
+    service: Service, path: str, body: dict[str, Any]
+) -> None:
+    """pydantic keeps each mistake that it finds, with its place: a large body would take gigabytes."""
+    error = error_of(service.client.post(f"/v1/admin/{path}", json=body))
+    more = re.search(r"and (\d+) more problem", error["message"])
+    assert more is None or int(more[1]) <= 5, error

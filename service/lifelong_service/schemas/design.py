@@ -1,0 +1,242 @@
+"""Answers about interviews, recommendations and jobs."""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from lifelong_core.store.design_records import JobState, KeptCause
+from lifelong_service.schemas.references import schema_of
+
+_DESIGN = "lifelong_core.design"
+Value: TypeAlias = Annotated[Any, Field(description="A JSON value of the form that the question asks for.")]
+ProgressDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.progress:Progress")]
+ContradictionDocument: TypeAlias = Annotated[
+    dict[str, Any], schema_of(f"{_DESIGN}.contradictions:Contradiction")
+]
+GuideDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.recommendation:GuideOutcome")]
+PathDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.recommendation:PathEntry")]
+WarningDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.recommendation:RelationWarning")]
+AdviceDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.recommendation:Advice")]
+UnusedDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.recommendation:UnusedAnswer")]
+RecommendationDocument: TypeAlias = Annotated[
+    dict[str, Any], schema_of(f"{_DESIGN}.recommendation:Recommendation")
+]
+ThresholdDocument: TypeAlias = Annotated[
+    dict[str, Any], schema_of(f"{_DESIGN}.validation.acceptance:AcceptanceThreshold")
+]
+ValidationDocument: TypeAlias = Annotated[
+    dict[str, Any], schema_of(f"{_DESIGN}.validation.result:ValidationResult")
+]
+
+
+class InterviewSummary(TypedDict):
+    """An interview without its questions and answers; `stage` is `damaged` where it cannot be read."""
+
+    id: str
+    task: str | None
+    revision: int
+    stage: str
+    class_names: list[str] | None
+    created_at: str
+    created_by: str
+    updated_at: str
+    updated_by: str
+
+
+class InterviewList(TypedDict):
+    """Interviews, newest first."""
+
+    interviews: list[InterviewSummary]
+
+
+class PossibleAnswer(TypedDict):
+    """One answer to pick."""
+
+    value: Value
+    label: str
+    explanation: str
+
+
+class QuestionAnswer(TypedDict):
+    """A question with all that a person needs to answer it.
+
+    `answers` is empty where a number, a text or several values are asked for.
+    """
+
+    id: str
+    field: str
+    name: str
+    kind: str
+    question: str
+    example: str
+    pitfall: str
+    asked_when: str
+    source: str
+    answers: list[PossibleAnswer]
+
+
+class SaidAnswer(TypedDict):
+    """One thing that was answered or decided, as a value and as people say it."""
+
+    item: str
+    name: str
+    value: Value
+    text: str
+
+
+class InterviewAnswer(InterviewSummary):
+    """An interview: where it stands, the next question, and all that was said."""
+
+    progress: ProgressDocument
+    question: QuestionAnswer | None
+    contradictions: list[ContradictionDocument]
+    open_choices: list[GuideDocument]
+    answers: Annotated[dict[str, Any], Field(description="Field -> answer.")]
+    choices: Annotated[dict[str, list[str]], Field(description="Guide -> options that were taken.")]
+    history: list[SaidAnswer]
+
+
+class WhyAnswer(TypedDict):
+    """The answers and guides that led to a metric."""
+
+    subprocess: str
+    title: str
+    row: str
+    path: list[PathDocument]
+    confidence: str
+    source: str
+    guides: list[str]
+
+
+class MetricAnswer(TypedDict):
+    """A recommended metric with its card, and why it is recommended."""
+
+    label: str
+    metric: str
+    name: str
+    meaning: str
+    definition: str
+    formula: str
+    range: str
+    orientation: Literal["up", "down"]
+    prevalence_dependent: bool | None
+    undefined: str
+    per_class: bool
+    parameters: Annotated[dict[str, Any], Field(description="Parameter of the metric -> its value.")]
+    target_class: int | None
+    target_class_name: str | None
+    class_weights: list[float] | None
+    why: list[WhyAnswer]
+
+
+class RejectedAnswer(TypedDict):
+    """A metric that was rejected, and why."""
+
+    subprocess: str
+    metric: str
+    reason: str
+
+
+class ActionAnswer(TypedDict):
+    """What else a part of the method asks to do."""
+
+    subprocess: str
+    action: str | None
+    notes: list[str]
+
+
+class RecommendationAnswer(TypedDict):
+    """A recommendation in words; `document` is the recommendation itself, to be kept and to be attached to a task."""
+
+    metrics: list[MetricAnswer]
+    rejected: list[RejectedAnswer]
+    guides: list[GuideDocument]
+    open_choices: list[str]
+    actions: list[ActionAnswer]
+    warnings: list[WarningDocument]
+    advice: list[AdviceDocument]
+    displays: list[str]
+    unused: list[UnusedDocument]
+    confidence: str
+    document: RecommendationDocument
+
+
+class AttachedSummary(TypedDict):
+    """Which recommendation of a task it is, who attached it, and its metrics; `damaged` says why it is unreadable."""
+
+    task: str
+    version: int
+    digest: str
+    created_at: str
+    created_by: str
+    labels: list[str]
+    damaged: str | None
+
+
+class AttachedList(TypedDict):
+    """All recommendations of a task, oldest first; the last one is in force."""
+
+    recommendations: list[AttachedSummary]
+
+
+class AttachedAnswer(AttachedSummary):
+    """A recommendation that is attached to a task, with what a model has to reach."""
+
+    thresholds: list[ThresholdDocument]
+    recommendation: RecommendationAnswer
+
+
+class PublishedHead(TypedDict):
+    """A head that came in force; an environment of null: the default head."""
+
+    environment: str | None
+    version: int
+
+
+class KeptHead(TypedDict):
+    """A head that stays in force, and why; an environment of null: the default head."""
+
+    environment: str | None
+    version: int | None
+    cause: KeptCause
+    reason: str
+
+
+class RefitAnswer(TypedDict):
+    """Which heads came in force with a recommendation, and which stayed; `model` null: no head was asked for."""
+
+    model: str | None
+    head_version: int | None
+    published: list[PublishedHead]
+    kept: list[KeptHead]
+
+
+class NewlyAttached(AttachedAnswer, RefitAnswer):
+    """A recommendation, the costs of its task, and the heads that came in force with it."""
+
+    costs: list[list[float]]
+
+
+class JobAnswer(TypedDict):
+    """A job: what was asked for, where it stands, and what came of it."""
+
+    id: str
+    kind: str
+    state: JobState
+    attempts: int
+    created_at: str
+    created_by: str
+    started_at: str | None
+    finished_at: str | None
+    payload: Annotated[dict[str, Any], Field(description="What was asked for; the keys depend on the kind.")]
+    result: Annotated[
+        dict[str, Any] | None, Field(description="What came of it; the keys depend on the kind.")
+    ]
+    error: Annotated[dict[str, Any] | None, Field(description="Why it failed: code, field, message, mend.")]
+
+
+class JobList(TypedDict):
+    """Jobs, newest first."""
+
+    jobs: list[JobAnswer]

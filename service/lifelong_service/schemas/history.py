@@ -1,0 +1,188 @@
+"""Answers about environments, cycles, the audit log, tokens, workers and groups."""
+
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, with_config
+from typing_extensions import TypedDict
+
+from lifelong_core.store.records import Outcome, Scope
+from lifelong_service.schemas.registry import HeadParameters
+
+
+class EnvironmentList(TypedDict):
+    """The names of all environments."""
+
+    environments: list[str]
+
+
+class ReasonDocument(TypedDict):
+    """Why a cycle ended so: a code for programs, a sentence for people."""
+
+    code: str
+    text: str
+
+
+@with_config(ConfigDict(extra="allow"))
+class ReportDocument(TypedDict):
+    """What a cycle found, `AdaptationReport.to_document()`; it also holds estimates, tests, policy and digests."""
+
+    schema_version: int
+    outcome: Outcome
+    reasons: list[ReasonDocument]
+    assumed_prevalence: Annotated[list[float], Field(description="Of the head that served.")]
+    samples: Annotated[int, Field(description="Size of the window.")]
+
+
+class RejectionAnswer(TypedDict):
+    """Who declined a proposal, when and why."""
+
+    reason: str
+    rejected_at: str
+    rejected_by: str
+
+
+class CycleAnswer(TypedDict):
+    """A cycle: what it found, the head that it published, and the one that it proposed."""
+
+    id: str
+    model: str
+    environment: str
+    due_at: str
+    started_at: str
+    finished_at: str
+    outcome: Outcome
+    effect: Annotated[
+        str, Field(description="As outcome; of a swap that is not published: would swap, proposes a swap.")
+    ]
+    head_version: int
+    published_version: int | None
+    proposal: HeadParameters | None
+    rejection: RejectionAnswer | None
+    window_samples: int
+    horizon: int
+    report: ReportDocument
+
+
+class CycleList(TypedDict):
+    """Cycles, newest first."""
+
+    cycles: list[CycleAnswer]
+
+
+class AuditAnswer(TypedDict):
+    """Who changed what, when."""
+
+    id: int
+    at: str
+    actor: str
+    action: str
+    subject: str
+    details: Annotated[
+        dict[str, Any], Field(description="What the action changed; the keys depend on the action.")
+    ]
+
+
+class AuditList(TypedDict):
+    """Changes, newest first."""
+
+    audit: list[AuditAnswer]
+
+
+class TokenAnswer(TypedDict):
+    """A token without its secret."""
+
+    name: str
+    scopes: list[Scope]
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+
+
+class TokenWithSecret(TokenAnswer):
+    """A new token; the secret is shown this once."""
+
+    secret: str
+
+
+class TokenList(TypedDict):
+    """All tokens."""
+
+    tokens: list[TokenAnswer]
+
+
+class LoadAnswer(TypedDict):
+    """How a worker runs a model: the execution provider, or why it cannot be loaded."""
+
+    provider: str | None
+    failure: str | None
+
+
+class WorkerAnswer(TypedDict):
+    """A serving process; `heads`: model -> environment -> version, where `*` is the default head."""
+
+    worker: str
+    host: str
+    process: int
+    started_at: str
+    seen_at: str
+    lost: bool
+    revision: int
+    heads: dict[str, dict[str, int]]
+    models: dict[str, LoadAnswer]
+
+
+class WorkerList(TypedDict):
+    """The serving processes of all machines; `revision` is that of the registry now."""
+
+    revision: int
+    workers: list[WorkerAnswer]
+
+
+class TickAnswer(TypedDict):
+    """One pass of a monitor over all populations; `finished_at` is null while it runs."""
+
+    due_at: str
+    started_at: str
+    finished_at: str | None
+    problem: str | None
+
+
+class VisitAnswer(TypedDict):
+    """The newest visit of a population; `watched_at`: a cycle judged it, or nothing was new."""
+
+    model: str
+    environment: str
+    visited_at: str
+    outcome: str
+    reason: str
+    watched_at: str | None
+
+
+class MonitorAnswer(TypedDict):
+    """A monitor, its newest tick, and its newest visit of each population."""
+
+    monitor: str
+    host: str
+    process: int
+    started_at: str
+    seen_at: str
+    lost: bool
+    interval_seconds: float
+    mode: str
+    environment_modes: dict[str, str]
+    tick: TickAnswer | None
+    populations: list[VisitAnswer]
+
+
+class MonitorList(TypedDict):
+    """The monitors of all machines, newest heartbeat first."""
+
+    monitors: list[MonitorAnswer]
+
+
+class ErasedAnswer(TypedDict):
+    """How many rows were erased."""
+
+    predictions: int
+    labels: int
+    requests: int

@@ -1,0 +1,66 @@
+"""Answers of /v1/predict, /v1/logits and /v1/feedback."""
+
+from typing import Annotated
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from lifelong_core.store.records import LabelOutcome
+
+PredictionId = Annotated[
+    str, Field(description="UUID of the logged prediction.", json_schema_extra={"format": "uuid"})
+]
+RequestId = Annotated[str | None, Field(description="As the request gave it; null: it gave none.")]
+
+
+class PredictAnswer(TypedDict):
+    """The decision about one image. Probabilities are keyed by class, expected costs by decision."""
+
+    prediction_id: PredictionId
+    request_id: RequestId
+    task: str
+    model: str
+    model_version: int
+    environment: str
+    head_version: int
+    decision: Annotated[int, Field(description="Index of the decision: a class, or one more to abstain.")]
+    label: Annotated[str, Field(description="Name of the decision.")]
+    probabilities: dict[str, float]
+    expected_costs: dict[str, float]
+
+
+class RowDecision(TypedDict):
+    """The decision about one row of logits; columns are named by `classes` and `decisions` of the answer."""
+
+    prediction_id: PredictionId
+    decision: int
+    label: str
+    probabilities: list[float]
+    expected_costs: list[float]
+
+
+class LogitsAnswer(TypedDict):
+    """The decisions about all rows, in their order."""
+
+    task: str
+    model: str
+    model_version: int
+    environment: str
+    head_version: int
+    request_id: RequestId
+    classes: Annotated[list[str], Field(description="Names of the columns of `probabilities`.")]
+    decisions: Annotated[list[str], Field(description="Names of the columns of `expected_costs`.")]
+    predictions: list[RowDecision]
+
+
+class LabelAnswer(TypedDict):
+    """What happened to one label; `prediction_id` is null where no prediction was found by its request id."""
+
+    prediction_id: str | None
+    outcome: LabelOutcome
+
+
+class LabelAnswers(TypedDict):
+    """What happened to each label, in their order."""
+
+    labels: list[LabelAnswer]

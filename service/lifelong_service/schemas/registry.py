@@ -1,0 +1,158 @@
+"""Answers about tasks, models, calibration sets and heads."""
+
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.store.records import ModelKind
+from lifelong_service.schemas.references import schema_of
+
+PreprocessingDocument: TypeAlias = Annotated[
+    dict[str, Any], schema_of(f"{Preprocessing.__module__}:{Preprocessing.__name__}")
+]
+Environment: TypeAlias = Annotated[str | None, Field(description="null: the model's default head.")]
+
+
+class TaskAnswer(TypedDict):
+    """A task: class names in the order of the logits, and costs (rows true class, columns decision)."""
+
+    name: str
+    classes: list[str]
+    costs: list[list[float]]
+    promoted_model: Annotated[str | None, Field(description="name@version of the model that is served.")]
+    created_at: str
+
+
+class TaskList(TypedDict):
+    """All tasks."""
+
+    tasks: list[TaskAnswer]
+
+
+class ModelAnswer(TypedDict):
+    """One version of a model, with the name and classes of its task; `model` is name@version."""
+
+    model: str
+    name: str
+    version: int
+    task: str
+    classes: list[str]
+    kind: ModelKind
+    artifact: Annotated[
+        str | None, Field(description="SHA-256 of the graph; null: the model runs elsewhere.")
+    ]
+    preprocessing: PreprocessingDocument | None
+    calibration_set_id: int | None
+    promoted: bool
+    created_at: str
+
+
+class PromotedAnswer(ModelAnswer):
+    """The model that is promoted now; `serving` says in words how many workers run it."""
+
+    serving: str
+
+
+class ModelDetails(ModelAnswer):
+    """A model, with the version of the head that is in force in each place; `*` is the default head."""
+
+    heads: dict[str, int]
+
+
+class ModelList(TypedDict):
+    """All versions of all models."""
+
+    models: list[ModelAnswer]
+
+
+class ImageLogits(TypedDict):
+    """Logits (N, C) of N images."""
+
+    model: str
+    logits: list[list[float]]
+
+
+class CalibrationSetAnswer(TypedDict):
+    """A calibration set without its arrays; `prevalence` is the share of each class."""
+
+    id: int
+    digest: str
+    samples: int
+    prevalence: list[float]
+    created_at: str
+
+
+class NewCalibrationSetAnswer(CalibrationSetAnswer):
+    """A calibration set that was added, the head that was fitted on it, and whether that is served."""
+
+    model: str
+    head_version: int
+    serving: Annotated[str, Field(description="What serves the model now, in words.")]
+
+
+class CalibrationSetList(TypedDict):
+    """The calibration sets of a model; `active` is the one that heads and quantifiers are fitted on."""
+
+    active: int | None
+    calibration_sets: list[CalibrationSetAnswer]
+
+
+class HeadParameters(TypedDict):
+    """A head as a document: probabilities are softmax(logits / temperature + bias), adjusted to the prevalence."""
+
+    schema_version: int
+    temperature: float | list[float]
+    bias: list[float]
+    costs: list[list[float]]
+    assumed_prevalence: list[float]
+    class_names: list[str]
+    provenance: NotRequired[
+        Annotated[dict[str, Any], Field(description="Where the head comes from; free-form values.")]
+    ]
+
+
+class HeadAnswer(TypedDict):
+    """A head with all its parameters."""
+
+    version: int
+    digest: str
+    created_at: str
+    created_by: str
+    head: HeadParameters
+
+
+class PinAnswer(TypedDict):
+    """A pin holds the head that is in force: cycles do not replace it."""
+
+    environment: Environment
+    reason: str
+    pinned_at: str
+    pinned_by: str
+
+
+class PinList(TypedDict):
+    """The pins of a model."""
+
+    pins: list[PinAnswer]
+
+
+class ActivationAnswer(TypedDict):
+    """A head came in force; `inherits`: the environment went back to the model's default head."""
+
+    sequence: int
+    environment: Environment
+    head_version: int
+    reason: Literal["publish", "rollback", "swap"]
+    inherits: bool
+    activated_at: str
+    activated_by: str
+
+
+class HeadList(PinList):
+    """The heads of a model, what is wrong with damaged ones by version, its pins and what was in force when."""
+
+    heads: list[HeadAnswer]
+    damaged: dict[int, str]
+    activations: list[ActivationAnswer]
