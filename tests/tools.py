@@ -6,9 +6,11 @@ Outside CI a test without them is skipped, and the last line of the run counts s
 import functools
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -26,11 +28,45 @@ class Tool:
         name: for people.
         remedy: how to get it.
         programs: names of the program, the usual one first; empty: it is no program.
+        problem: why this process cannot use it; None if it can.
     """
 
     name: str
     remedy: str
     programs: tuple[str, ...] = ()
+    problem: Callable[[], str | None] = lambda: None
+
+
+@functools.cache
+def mount_problem() -> str | None:
+    """Why this process cannot mount a small disk; None if it can."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        except FileNotFoundError:
+            return "there is no program mount"
+        if done.returncode:
+            return done.stderr.strip() or "mount failed"
+        subprocess.run(["umount", folder], check=True)
+        return None
+
+
+@functools.cache
+def filter_problem() -> str | None:
+    """Why this process cannot let packets vanish; None if it can."""
+    from tests.faults.network import attach_filter
+
+    try:
+        with socket.socket() as end:
+            attach_filter(end)
+    except OSError as error:
+        return f"a socket takes no packet filter: {error.strerror}"
+    return None
 
 
 _APT_PROMETHEUS = "Debian: apt-get install prometheus"
@@ -41,7 +77,10 @@ CHROMIUM = Tool(
 )
 CURL = Tool("curl", "Debian: apt-get install curl", ("curl",))
 GIT = Tool("git", "a clone of the repository, and git", ("git",))
-SMALL_DISKS = Tool("small disks", "run as root, or in `unshare -Urm`, where tmpfs may be mounted")
+SMALL_DISKS = Tool(
+    "small disks", "run as root, or in `unshare -Urm`, where tmpfs may be mounted", problem=mount_problem
+)
+PACKET_FILTERS = Tool("packet filters", "run as root, on Linux", problem=filter_problem)
 DISK_NAMESPACES = Tool(
     "disks in a namespace", "run as root, where unshare, setpriv and mount are allowed to make tmpfs"
 )
@@ -70,29 +109,10 @@ def is_ci() -> bool:
     return os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 
-@functools.cache
-def mount_problem() -> str | None:
-    """Why this process cannot mount a small disk; None if it can."""
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            done = subprocess.run(
-                ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        except FileNotFoundError:
-            return "there is no program mount"
-        if done.returncode:
-            return done.stderr.strip() or "mount failed"
-        subprocess.run(["umount", folder], check=True)
-        return None
-
-
-def need_small_disks() -> None:
-    """Give up where no small disk can be mounted."""
-    if (problem := mount_problem()) is not None:
-        give_up(SMALL_DISKS, problem)
+def need(tool: Tool) -> None:
+    """Give up where the tool cannot be used."""
+    if (problem := tool.problem()) is not None:
+        give_up(tool, problem)
 
 
 def real_logits() -> Path:

@@ -72,7 +72,7 @@ class Network:
 
     def _filter(self, end: socket.socket) -> None:
         if self._is_swallowing:
-            end.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, _FILTER)
+            attach_filter(end)
         else:
             with suppress(FileNotFoundError):  # it has none
                 end.setsockopt(socket.SOL_SOCKET, _DETACH_FILTER, 0)
@@ -112,6 +112,15 @@ class Network:
                 with suppress(OSError):
                     one.shutdown(socket.SHUT_RDWR)
                 one.close()
+
+
+def attach_filter(end: socket.socket) -> None:
+    """Let every packet that arrives at a socket vanish.
+
+    Raises:
+        OSError: this system or this user may not.
+    """
+    end.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, _FILTER)
 
 
 def _ask_often(end: socket.socket) -> None:

@@ -18,13 +18,13 @@ pytestmark = pytest.mark.timeout(900)
 """It takes a hundred seconds on two free cores, and several times as long beside other work."""
 
 CASES = [(entry.name, kind) for entry in SCENARIOS for kind in KINDS if kind in entry.databases]
-NEED_SMALL_DISKS = {entry.name for entry in SCENARIOS if entry.disk is not None}
+NEEDS = {entry.name: entry.needs for entry in SCENARIOS if entry.needs is not None}
 Results = dict[str, dict[str, Any]]
 
 
 def can_run(scenario: str) -> bool:
     """Whether it has what it needs here; under CI it has to."""
-    return scenario not in NEED_SMALL_DISKS or tools.is_ci() or tools.mount_problem() is None
+    return scenario not in NEEDS or tools.is_ci() or NEEDS[scenario].problem() is None
 
 
 def chosen() -> list[str]:
@@ -50,8 +50,8 @@ def results() -> Results:
 
 @pytest.mark.parametrize(("scenario", "kind"), CASES)
 def test_no_promise_is_broken(scenario: str, kind: str, request: pytest.FixtureRequest) -> None:
-    if scenario in NEED_SMALL_DISKS:
-        tools.need_small_disks()
+    if scenario in NEEDS:
+        tools.need(NEEDS[scenario])
     results: Results = request.getfixturevalue("results")
     (outcome,) = (one for one in results[kind]["outcomes"] if one["scenario"] == scenario)
     assert outcome["violations"] == []

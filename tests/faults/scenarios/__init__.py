@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import tools
 from tests.databases import KINDS
 from tests.faults.scenarios import clocks, disk, kills, monitors, outages, spool, swaps
 from tests.faults.trial import Scenario
@@ -18,6 +19,8 @@ class Entry:
     databases: tuple[str, ...] = KINDS
     disk: Callable[[Path], AbstractContextManager[None]] | None = None
     """makes the disk of an installation of its own; None: it shares one with the others"""
+    needs: tools.Tool | None = None
+    """what a machine must allow for it"""
 
     @property
     def name(self) -> str:
@@ -32,7 +35,7 @@ class Entry:
 SCENARIOS = (
     Entry(outages.database_outage),
     Entry(outages.database_hangs, databases=("postgresql",)),
-    Entry(outages.network_black_hole, databases=("postgresql",)),
+    Entry(outages.network_black_hole, databases=("postgresql",), needs=tools.PACKET_FILTERS),
     Entry(kills.kill_postgresql, databases=("postgresql",)),
     Entry(swaps.thousand_swaps),
     Entry(monitors.sick_monitor),
@@ -44,5 +47,5 @@ SCENARIOS = (
     Entry(kills.kill_worker),
     Entry(kills.kill_service),
     Entry(clocks.clock_jumps),
-    Entry(disk.disk_full, databases=("sqlite",), disk=disk.small_disk),
+    Entry(disk.disk_full, databases=("sqlite",), disk=disk.small_disk, needs=tools.SMALL_DISKS),
 )

@@ -20,7 +20,7 @@ from lifelong_core.store import LogEntry, Prediction, RequestKey, Store, engine,
 from lifelong_core.store.log_writing import insert_missing_entries
 from lifelong_core.store.spool import Spool, SpoolFullError
 from lifelong_service.prediction_log import PredictionLog
-from tests import databases
+from tests import databases, tools
 from tests.faults.network import Network
 from tests.faults.postgresql import MortalPostgreSQL
 from tests.unit.service.outages import killed
@@ -85,6 +85,7 @@ def server() -> Iterator[MortalPostgreSQL]:
 
 @pytest.fixture(scope="module")
 def network(server: MortalPostgreSQL) -> Iterator[Network]:
+    tools.need(tools.PACKET_FILTERS)
     assert server.port is not None
     with Network(server.port) as opened:
         yield opened

@@ -175,7 +175,7 @@ def test_what_cannot_be_put_aside_is_not_forgotten(folder: Path):
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 256 kB."""
-    tools.need_small_disks()
+    tools.need(tools.SMALL_DISKS)
     folder = tmp_path / "disk"
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], check=True)
