@@ -142,11 +142,6 @@ def _advice(plan: "SamplePlan", names: "Sequence[str]", found: dict[str, Any]) -
             )
         else:
             sentences.append(f"No calibration set of realistic size reaches ±{wanted:g}.")
-    if not unknown and plan.disagreement.max() > plan.calibration_variance.sum(axis=1).max():
-        sentences.append(
-            "Most of what is left comes from the method's assumptions, which do not quite fit this calibration set: "
-            "try another --method before you collect more cases."
-        )
     return [
         *sentences,
         "Patients with several images count little more than once: plan with the number of patients.",

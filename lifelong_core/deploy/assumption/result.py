@@ -40,8 +40,8 @@ class Disagreement:
     size: float
     """signed, in standard errors"""
     amount: float | None
-    """how large the change is, if it is this one alone: added to the logit; factor of the logits; standard deviations
-    of noise; share of samples; None where it has no unit"""
+    """how large the change is, if it is this one alone: added to the logit; factor of the logits (saturates beyond 0.8
+    and 1.2); share of samples that are far from every class; None where it has no unit or cannot be told"""
     text: str
     """as a sentence"""
 
