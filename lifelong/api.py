@@ -15,17 +15,19 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
     """The JSON document of a successful response.
 
     Raises:
-        LifelongError: the service refused; message, field and mend are the service's own.
+        LifelongError: the service refused; message, field, mend and details are the service's own.
     """
     if response.is_success:
         return response.json()
     try:
         error = response.json()["error"]
-        raise LifelongError(error["message"], field=error.get("field"), mend=error.get("mend"))
+        refused = LifelongError(error["message"], field=error.get("field"), mend=error.get("mend"))
+        refused.details = error.get("details")
     except (ValueError, KeyError, TypeError) as unreadable:
         raise LifelongError(
             f"{response.request.method} {response.request.url} answered {response.status_code}."
         ) from unreadable
+    raise refused
 
 
 class Api:
@@ -57,11 +59,24 @@ class Api:
         files = [("images", (f"{index}", image)) for index, image in enumerate(images)]
         return self._call("POST", f"/v1/admin/models/{model}/logits", files=files)["logits"]
 
-    def add_calibration_set(self, model: str, archive: bytes) -> dict[str, Any]:
-        """Send labelled logits (npz); the service fits and publishes the model's first head on them."""
+    def add_calibration_set(
+        self, model: str, archive: bytes, *, dry_run: bool = False, force_reason: str | None = None
+    ) -> dict[str, Any]:
+        """Send labelled logits (npz); the service judges the head fitted on them, and publishes it.
+
+        Args:
+            model: reference of the model.
+            archive: the npz file.
+            dry_run: only judge it.
+            force_reason: why a set is taken that the service would refuse.
+        """
+        query = {"dry_run": "true"} if dry_run else {}
+        if force_reason is not None:
+            query["force_reason"] = force_reason
         return self._call(
             "POST",
             f"/v1/admin/models/{model}/calibration-sets",
+            params=query,
             content=archive,
             headers={"Content-Type": "application/x-npz"},
         )

@@ -1,6 +1,6 @@
 """Argument checks shared by every layer: each returns the checked array or says what is wrong with it."""
 
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,9 @@ LARGEST_NUMBER = 1e100
 """No parameter or cost is larger: so no score or expected cost of float32 logits can overflow."""
 PROBABILITY_TOLERANCE = 1e-4
 """looser, because a softmax in float32 over many classes does not sum to 1 exactly"""
+SINGLE_ROW_TOLERANCE = 2e-6
+HALF_PRECISION_TOLERANCE = 1e-3
+"""How far the sums of one row, and of several rows, of probabilities may be from 1."""
 
 
 def as_logits(values: ArrayLike, *, classes: int | None = None, field: str = "logits") -> Logits:
@@ -51,6 +54,38 @@ def as_logits(values: ArrayLike, *, classes: int | None = None, field: str = "lo
             mend="Leave out samples for which the model gave NaN or infinity.",
         )
     return logits
+
+
+def look_like_probabilities(logits: NDArray[np.floating[Any]]) -> bool:
+    """Whether the rows, (N, C), are class probabilities (not negative, sum 1) rather than logits or log-probabilities.
+
+    Cheap for logits: nearly all have a negative value or one above 1. A single row of logits could sum to 1 by chance,
+    so it must do so as exactly as a softmax in float32; several rows, as exactly as one in float16.
+
+    Examples:
+        >>> look_like_probabilities(as_logits([[0.7, 0.3], [0.2, 0.8]]))
+        True
+        >>> look_like_probabilities(as_logits([[0.7, 0.3], [0.2, 0.7]]))
+        False
+    """
+    if not logits.size or logits.min() < 0 or logits.max() > 1:
+        return False
+    tolerance = SINGLE_ROW_TOLERANCE if len(logits) == 1 else HALF_PRECISION_TOLERANCE
+    return bool((np.abs(logits.sum(axis=1, dtype=np.float64) - 1) <= tolerance).all())
+
+
+def expect_logits(logits: NDArray[np.floating[Any]], *, field: str = "logits") -> None:
+    """Make sure that these are no probabilities.
+
+    Raises:
+        InvalidInputError: every row is a set of class probabilities.
+    """
+    if look_like_probabilities(logits):
+        raise InvalidInputError(
+            "expected logits, got probabilities: every row lies in [0, 1] and sums to 1.",
+            field=field,
+            mend="Send what goes into the softmax, or the natural logarithm of the probabilities.",
+        )
 
 
 def as_labels(values: ArrayLike, *, classes: int, field: str = "labels") -> Integers:

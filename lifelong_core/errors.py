@@ -1,5 +1,8 @@
 """The one exception root. Errors are part of the API: each says what was wrong and how to mend it."""
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class LifelongError(Exception):
     """Something that this product knows how to explain went wrong.
@@ -8,9 +11,11 @@ class LifelongError(Exception):
         message: what was wrong and what was expected.
         field: the argument, request field or setting at fault, if there is one.
         mend: what the caller can do about it.
+        details: the figures behind the message, JSON values, if there are any.
     """
 
     code = "error"
+    details: Mapping[str, Any] | None = None
 
     def __init__(
         self, message: str | None = None, *, field: str | None = None, mend: str | None = None

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from lifelong.commands.adaptation_inputs import read_calibration, read_head, read_policy, read_window
+from lifelong.commands.adaptation_inputs import naming, read_calibration, read_head, read_policy, read_window
 from lifelong.commands.adaptation_text import print_outcome, print_report
 from lifelong.commands.sample_plan import print_plan
 
@@ -85,6 +85,7 @@ def _check_arguments(calibration: Path | None, window: Path | None, options: dic
 
 
 def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
+    from lifelong_core.arrays import as_logits, expect_logits
     from lifelong_core.deploy import adapt as adapt_once
     from lifelong_core.deploy.adaptation import DEFAULT_QUANTIFIER
     from lifelong_core.errors import InvalidInputError
@@ -94,6 +95,8 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
     data = read_calibration(calibration)
     head = read_head(data, options)
     logits, groups = read_window(window)
+    with naming(window, InvalidInputError):
+        expect_logits(as_logits(logits, field="WINDOW"), field="WINDOW")
     report = adapt_once(
         data,
         logits,

@@ -15,11 +15,14 @@ MOST_CLASSES = 10_000
 
 def read_calibration(path: Path) -> "LabeledLogits":
     """The calibration set of an npz file."""
+    from lifelong_core.arrays import expect_logits
     from lifelong_core.deploy import LabeledLogits
     from lifelong_core.errors import InvalidInputError
 
     with naming(path, InvalidInputError):
-        return LabeledLogits.from_bytes(path.read_bytes())
+        data = LabeledLogits.from_bytes(path.read_bytes())
+        expect_logits(data.logits)
+        return data
 
 
 @contextmanager

@@ -1,30 +1,61 @@
-"""`lifelong calibrate`: a calibration set from a folder of labelled images."""
+"""`lifelong calibrate`: a calibration set from labelled images or logits."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-FEW_CASES = 50
+from lifelong.commands.calibration_text import print_report
+
+if TYPE_CHECKING:
+    from lifelong.api import Api
+    from lifelong_core.deploy import LabeledLogits
 
 
-@click.command(short_help="Calibrate a model with a folder of labelled images.")
+@click.command(short_help="Calibrate a model with labelled images or logits.")
 @click.argument("model")
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("source", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--groups",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="CSV with the columns file,group: images of one patient or study belong together.",
+)
+@click.option(
+    "--group-pattern",
+    metavar="REGEX",
+    help="The same from the names of the files, e.g. '(?P<group>[^_]+)_.*'.",
+)
+@click.option("--leave-out", multiple=True, metavar="NAME", help="Sub-folder of SOURCE to leave out.")
+@click.option("--dry-run", is_flag=True, help="Only judge the head; publish nothing.")
+@click.option(
+    "--force-because",
+    metavar="REASON",
+    help="Publish the head although the report refuses it; the reason goes to the audit log.",
+)
 @click.option("--url", help="The running service; by default where LIFELONG_HOST and LIFELONG_PORT say.")
 @click.option(
     "--token", envvar="LIFELONG_TOKEN", show_envvar=True, required=True, help="Token with the scope operate."
 )
-def calibrate(model: str, folder: Path, url: str | None, token: str) -> None:
-    """Calibrate MODEL with the labelled images in FOLDER/<class name>/ and publish its first head.
+def calibrate(model: str, source: Path, *, url: str | None, token: str, **options: Any) -> None:
+    r"""Calibrate MODEL with the labelled cases in SOURCE, and publish its default head.
 
-    Use images that the model was not trained on, 50 or more of each class. The running service
-    computes the logits, so that calibration and predictions share one preprocessing.
+    SOURCE is a folder of images, SOURCE/<class name>/*.png, or a file of logits: npz with the arrays
+    logits (N, C), labels (N,) and perhaps groups (N,), or CSV with the columns label, logit_0,
+    logit_1, ... and perhaps group. An external model needs a file of logits.
+
+    Use cases that the model was not trained on, 50 or more of each class. The running service
+    computes the logits of images, so that calibration and predictions share one preprocessing.
+
+    The report compares the new head with the present one on the same cases. A set is refused when
+    labels look swapped, when the head is no better than deciding by prevalence alone, or when the
+    model does far worse on it than on its previous set.
+
+    \b
+      lifelong calibrate resnet held_out/ --groups patients.csv --dry-run
+      lifelong calibrate triton calibration.npz
     """
-    from rich.console import Console
-    from rich.progress import Progress
-
     from lifelong.api import Api
-    from lifelong.calibration import calibrate_with_images, labelled_images
+    from lifelong_core.errors import LifelongError
     from lifelong_core.settings import Settings
 
     if url is None:
@@ -32,17 +63,75 @@ def calibrate(model: str, folder: Path, url: str | None, token: str) -> None:
         url = f"http://{settings.host}:{settings.port}"
     elif "://" not in url:
         url = f"http://{url}"
-    with Api(url, token) as api, Progress(console=Console(stderr=True), transient=True) as progress:
-        class_names = api.get(f"/v1/admin/models/{model}")["classes"]
-        files, labels = labelled_images(folder, class_names)
-        bar = progress.add_task("Computing logits", total=len(files))
-        answer = calibrate_with_images(
-            api, model, files, labels, on_images=lambda count: progress.advance(bar, count)
-        )
-    for index, name in enumerate(class_names):
-        if labels.count(index) < FEW_CASES:
-            click.secho(
-                f"Only {labels.count(index)} images of {name}: estimates will be unsure.", fg="yellow"
+    with Api(url, token) as api:
+        labelled = _labelled(api, model, source, options)
+        try:
+            answer = api.add_calibration_set(
+                model,
+                labelled.to_bytes(),
+                dry_run=options["dry_run"],
+                force_reason=options["force_because"],
             )
-    click.echo(f"Fitted head {answer['head_version']} of {answer['model']} on {len(labels)} images.")
+        except LifelongError as error:
+            if error.details is not None:
+                print_report(dict(error.details))
+            raise
+    report = answer["report"]
+    print_report(report, old_version=answer["old_head_version"])
+    for finding in report["findings"]:
+        if finding["severity"] == "refusal":
+            click.secho(f"{'Refused' if options['dry_run'] else 'Forced'}: {finding['text']}", fg="red")
+    if options["dry_run"]:
+        click.echo("Dry run: nothing was published.")
+        if report["verdict"] == "refused":
+            raise click.exceptions.Exit(1)
+        return
+    click.echo(f"Fitted head {answer['head_version']} of {answer['model']} on {labelled.samples} cases.")
     click.echo(answer["serving"])
+
+
+def _labelled(api: "Api", model: str, source: Path, options: dict[str, Any]) -> "LabeledLogits":
+    """The calibration set: computed from images, or read from a file."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from lifelong.calibration import logits_of_images
+    from lifelong.case_groups import groups_from_csv, groups_from_pattern
+    from lifelong.labelled_images import labelled_images
+    from lifelong.labelled_logits import SUFFIXES, read_labelled_logits
+    from lifelong_core.errors import InvalidInputError
+
+    table, pattern = options["groups"], options["group_pattern"]
+    description = api.get(f"/v1/admin/models/{model}")
+    if source.is_file():
+        if source.suffix.lower() not in SUFFIXES:
+            raise InvalidInputError(
+                f"{source} is neither a folder of images nor an npz or CSV file of logits.", field="SOURCE"
+            )
+        for name in ("groups", "group_pattern", "leave_out"):
+            if options[name]:
+                raise InvalidInputError(
+                    "this option is for folders of images.",
+                    field=f"--{name.replace('_', '-')}",
+                    mend="In a file, groups are the array groups (npz) or the column group (CSV).",
+                )
+        return read_labelled_logits(source, description["classes"])
+    if description["kind"] == "external":
+        raise InvalidInputError(
+            f"{description['model']} is external: the service cannot compute logits of images.",
+            field="SOURCE",
+            mend=f"Give its logits: lifelong calibrate {model} calibration.npz",
+        )
+    if table is not None and pattern is not None:
+        raise InvalidInputError("give either --groups or --group-pattern.", field="--groups")
+    images = labelled_images(source, description["classes"], leave_out=options["leave_out"])
+    groups = None
+    if table is not None:
+        groups = groups_from_csv(table, images.names)
+    elif pattern is not None:
+        groups = groups_from_pattern(pattern, images.names)
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("Computing logits", total=len(images.files))
+        return logits_of_images(
+            api, model, images, groups=groups, on_images=lambda count: progress.advance(bar, count)
+        )

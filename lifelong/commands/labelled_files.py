@@ -36,6 +36,9 @@ def read_outputs(path: Path) -> LabelledOutputs:
     Raises:
         InvalidInputError: no npz file, no labels, logits of another shape, or both logits and probabilities.
     """
+    import numpy as np
+
+    from lifelong_core.arrays import expect_logits
     from lifelong_core.deploy.npz import read_npz
     from lifelong_core.errors import InvalidInputError
 
@@ -56,6 +59,8 @@ def read_outputs(path: Path) -> LabelledOutputs:
                 f"expected numbers of shape (N, C), got {logits.dtype} of shape {logits.shape}.",
                 field="logits",
             )
+        if logits is not None:
+            expect_logits(logits.astype(np.float64))
         labels = found["labels"]
         if logits is not None and labels.ndim == 1 and len(logits) != len(labels):
             raise InvalidInputError(

@@ -10,6 +10,8 @@ from lifelong.commands.preprocessing import preprocessing as preprocessing_comma
 from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
+    from lifelong_core.deploy import LabeledLogits
+    from lifelong_core.store import Store
     from lifelong_core.store.preprocessing import Preprocessing
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -35,7 +37,14 @@ models.add_command(preprocessing_command)
 )
 @click.option("--external", is_flag=True, help="The model runs elsewhere and sends logits to /v1/logits.")
 @click.option(
-    "--calibration", type=existing_file, help="npz with logits (N, C), labels (N,) and perhaps groups (N,)."
+    "--calibration",
+    type=existing_file,
+    help="npz with logits (N, C), labels (N,) and perhaps groups (N,); or CSV, see `lifelong calibrate`.",
+)
+@click.option(
+    "--force-because",
+    metavar="REASON",
+    help="Take the calibration set although its report refuses it; the reason goes to the audit log.",
 )
 def add(
     name: str,
@@ -45,13 +54,15 @@ def add(
     *,
     external: bool,
     calibration: Path | None,
+    force_because: str | None,
 ) -> None:
-    """Add the next version of model NAME; with --calibration it is served at once.
+    """Add the next version of model NAME; with --calibration its first head is published, too.
+
+    A calibration set that is refused adds no model.
 
     Logit i must belong to class i of the task: `lifelong tasks list` shows the classes in their
     order. torchvision's ImageFolder numbers classes by the alphabet of their folders.
     """
-    from lifelong_core.deploy import LabeledLogits
     from lifelong_core.errors import InvalidInputError
     from lifelong_core.store import describe_serving, register_calibration
     from lifelong_core.store.preprocessing import Preprocessing
@@ -72,8 +83,8 @@ def add(
     document = None
     if onnx is not None:
         document = _read_preprocessing(preprocessing) if preprocessing else Preprocessing()
-    labelled = LabeledLogits.from_bytes(calibration.read_bytes()) if calibration else None
     with open_store() as store:
+        labelled = _examined(store, task, calibration, force_because) if calibration else None
         content = None
         if onnx is not None and document is not None:
             classes = len(store.tasks.get(task).class_names)
@@ -88,9 +99,30 @@ def add(
         )
         click.echo(f"Added model {model.reference}.")
         if labelled is not None:
-            head = register_calibration(store, model.reference, labelled, actor=actor())
+            head = register_calibration(
+                store, model.reference, labelled, actor=actor(), force_reason=force_because
+            )
             click.echo(f"Fitted head {head.version} on {labelled.samples} calibration cases.")
         click.echo(describe_serving(store, model.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))
+
+
+def _examined(store: "Store", task: str, calibration: Path, force_reason: str | None) -> "LabeledLogits":
+    """The calibration set of a model that is still to be added, after its report is printed.
+
+    Raises:
+        RefusedCalibrationError: the report refuses it, and no reason forces it.
+    """
+    from lifelong.commands.calibration_text import print_report
+    from lifelong.labelled_logits import read_labelled_logits
+    from lifelong_core.store import RefusedCalibrationError, examine_first
+
+    described = store.tasks.get(task)
+    labelled = read_labelled_logits(calibration, described.class_names)
+    report = examine_first(labelled, described)
+    print_report(report.to_document())
+    if report.refusals and force_reason is None:
+        raise RefusedCalibrationError(report)
+    return labelled
 
 
 def _read_preprocessing(file: Path) -> "Preprocessing":

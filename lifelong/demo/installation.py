@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from lifelong.api import Api
-from lifelong.calibration import calibrate_with_images, labelled_images
+from lifelong.calibration import logits_of_images
 from lifelong.demo.images import CLASS_NAMES, COSTS, Split, as_png, degrade
 from lifelong.demo.processes import free_ports
 from lifelong.demo.training import MEAN, STANDARD_DEVIATION
+from lifelong.labelled_images import labelled_images
 from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store
 from lifelong_core.store.preprocessing import Preprocessing
@@ -104,5 +105,5 @@ def write_calibration_images(directory: Path, split: Split, rng: np.random.Gener
 
 def calibrate(api: Api, folder: Path, on_images: Callable[[int], None]) -> None:
     """What `lifelong calibrate` does."""
-    files, labels = labelled_images(folder, list(CLASS_NAMES))
-    calibrate_with_images(api, MODEL, files, labels, on_images=on_images)
+    labelled = logits_of_images(api, MODEL, labelled_images(folder, CLASS_NAMES), on_images=on_images)
+    api.add_calibration_set(MODEL, labelled.to_bytes())

@@ -28,3 +28,12 @@ def stratified_folds(data: LabeledLogits, count: int) -> Integers:
     table = np.zeros((count, data.classes), dtype=np.int64)
     np.add.at(table, (folds, data.labels), 1)
     return np.zeros(data.samples, dtype=np.int64) if (table == data.counts).any() else folds
+
+
+def crossfitting_folds(data: LabeledLogits, count: int = 5) -> Integers:
+    """`stratified_folds` with the largest number of folds, at most `count`, that the groups allow; shape (N,)."""
+    for tried in range(count, 1, -1):
+        folds = stratified_folds(data, tried)
+        if folds.any():
+            return folds
+    return np.zeros(data.samples, dtype=np.int64)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.folds import stratified_folds
+from lifelong_core.deploy.folds import crossfitting_folds
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
 
@@ -27,7 +27,7 @@ def held_out_output(calibration: LabeledLogits, head: PostProcessingHead) -> Hea
 
 def crossfitted_output(calibration: LabeledLogits, costs: Floats, target_prevalence: Floats) -> HeadOutput:
     """The output on each calibration sample of a head fitted for the target prevalence without the sample's fold."""
-    folds = stratified_folds(calibration, FOLDS)
+    folds = crossfitting_folds(calibration, FOLDS)
     if not folds.any():
         return fit_head(calibration, costs, target_prevalence=target_prevalence).apply(calibration.logits)
     order, parts = list[np.ndarray](), list[HeadOutput]()

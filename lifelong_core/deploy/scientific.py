@@ -8,7 +8,7 @@ process only applies heads.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats
+from lifelong_core.arrays import Floats, Integers
 
 
 def cholesky(matrix: Floats) -> Floats:
@@ -79,3 +79,11 @@ def t_tail(degrees_of_freedom: float, value: float) -> float:
     from scipy import special
 
     return float(special.stdtr(degrees_of_freedom, -value))
+
+
+def best_assignment(scores: Floats) -> Integers:
+    """The permutation p of the columns with the largest sum of scores[k, p[k]], shape (C,)."""
+    from scipy import optimize
+
+    _, columns = optimize.linear_sum_assignment(scores, maximize=True)
+    return columns.astype(np.int64)

@@ -45,7 +45,14 @@ from lifelong_core.store.records import (
     check_name,
 )
 from lifelong_core.store.refitting import attach_and_refit
-from lifelong_core.store.registration import register_calibration
+from lifelong_core.store.registration import (
+    CalibrationCandidate,
+    RefusedCalibrationError,
+    examine_candidate,
+    examine_first,
+    publish_candidate,
+    register_calibration,
+)
 from lifelong_core.store.serving import Serving, describe_serving, serving_of
 from lifelong_core.store.store import Store
 
@@ -55,6 +62,7 @@ __all__ = [
     "Activation",
     "AttachedRecommendation",
     "AuditEntry",
+    "CalibrationCandidate",
     "CalibrationSet",
     "Cycle",
     "HeadPin",
@@ -77,6 +85,7 @@ __all__ = [
     "Prediction",
     "PublishedHead",
     "Refit",
+    "RefusedCalibrationError",
     "Registry",
     "RequestKey",
     "Scope",
@@ -92,11 +101,14 @@ __all__ = [
     "attach_and_refit",
     "check_name",
     "describe_serving",
+    "examine_candidate",
+    "examine_first",
     "group_hash",
     "load_group_key",
     "logged_at",
     "logged_on",
     "new_prediction_id",
+    "publish_candidate",
     "register_calibration",
     "serving_of",
 ]

@@ -1,5 +1,8 @@
 """Calibration sets: labelled logits of a model, immutable; the arrays are artifacts."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import sqlalchemy as sa
 
 from lifelong_core.deploy import LabeledLogits
@@ -69,9 +72,18 @@ class CalibrationSets:
 
 
 def insert_calibration_set(
-    connection: sa.Connection, model: Model, labelled: LabeledLogits, digest: str, *, actor: str
+    connection: sa.Connection,
+    model: Model,
+    labelled: LabeledLogits,
+    digest: str,
+    *,
+    actor: str,
+    details: Mapping[str, Any] | None = None,
 ) -> CalibrationSet:
-    """Add the set, whose arrays are the artifact `digest`, within a transaction that changes the registry."""
+    """Add the set, whose arrays are the artifact `digest`, within a transaction that changes the registry.
+
+    `details` go to the audit log, beside what identifies the set.
+    """
     check_classes(labelled, task_with_id(connection, model.task_id))
     sets = tables.calibration_sets
     known = sa.select(sets).where(sets.c.model_id == model.id, sets.c.digest == digest)
@@ -92,9 +104,13 @@ def insert_calibration_set(
     added = calibration_set_of(row)
     models = tables.models
     connection.execute(sa.update(models).where(models.c.id == model.id).values(calibration_set_id=added.id))
-    details = {"id": added.id, "digest": digest, "samples": added.samples}
+    identity = {"id": added.id, "digest": digest, "samples": added.samples}
     write_audit(
-        connection, actor=actor, action="calibration_sets.add", subject=model.reference, details=details
+        connection,
+        actor=actor,
+        action="calibration_sets.add",
+        subject=model.reference,
+        details=identity | dict(details or {}),
     )
     return added
 

@@ -40,7 +40,7 @@ def check_name(value: str, *, field: str) -> str:
     return value
 
 
-def check_reason(value: str, *, mend: str) -> str:
+def check_reason(value: str, *, mend: str, field: str = "reason") -> str:
     """A reason that a person gives for a decision, 1 to 200 printable characters.
 
     Raises:
@@ -48,7 +48,7 @@ def check_reason(value: str, *, mend: str) -> str:
     """
     if not value.strip() or len(value) > LONGEST_REASON or not value.isprintable():
         raise InvalidInputError(
-            f"expected 1 to {LONGEST_REASON} printable characters.", field="reason", mend=mend
+            f"expected 1 to {LONGEST_REASON} printable characters.", field=field, mend=mend
         )
     return value
 

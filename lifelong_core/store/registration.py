@@ -1,17 +1,59 @@
 """From a calibration set to a model that serves: set, first head and promotion in one transaction."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.deploy import LabeledLogits, fit_head
-from lifelong_core.errors import ConflictError, UnidentifiableError
+from lifelong_core.arrays import expect_logits
+from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
+from lifelong_core.deploy.acceptance import CalibrationReport, examine_calibration
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnidentifiableError
 from lifelong_core.store.calibration_sets import check_classes, insert_calibration_set
 from lifelong_core.store.heads import publish_head
-from lifelong_core.store.models import model_referenced, promote_model
-from lifelong_core.store.records import HeadRecord
+from lifelong_core.store.models import model_referenced, model_with_id, promote_model
+from lifelong_core.store.records import HeadRecord, Model, Task, check_reason
 from lifelong_core.store.registry import changing_registry
 from lifelong_core.store.store import Store
 from lifelong_core.store.tasks import task_with_id
+
+_FORCE = "If the set is right all the same, give the reason as `force_reason` (`--force-because`)."
+
+
+class RefusedCalibrationError(InvalidInputError):
+    """The calibration set gives no head that should serve; `details` holds the report as a JSON document."""
+
+    code = "calibration_refused"
+
+    def __init__(self, report: CalibrationReport) -> None:
+        refusals = report.refusals
+        hints = dict.fromkeys(finding.mend for finding in refusals if finding.mend)
+        super().__init__(
+            "; ".join(finding.text.rstrip(".") for finding in refusals) + ".",
+            field="labels" if any(finding.code != "sigmoid_outputs" for finding in refusals) else "logits",
+            mend=" ".join([*hints, _FORCE]),
+        )
+        self.report = report
+        self.details = report.to_document()
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationCandidate:
+    """A calibration set that was examined for a model; nothing is stored yet."""
+
+    model: Model
+    task: Task
+    labelled: LabeledLogits
+    head: PostProcessingHead
+    old_version: int | None
+    """the version of the model's default head, with which the new one is compared; None: it has none"""
+    report: CalibrationReport
+
+    @property
+    def takes_over(self) -> bool:
+        """Whether publishing makes the model the one that its task serves: it serves none yet."""
+        return self.task.promoted_model_id is None
 
 
 def register_calibration(
@@ -21,8 +63,11 @@ def register_calibration(
     *,
     actor: str,
     target_prevalence: ArrayLike | None = None,
+    force_reason: str | None = None,
 ) -> HeadRecord:
     """Give a model its calibration set and the default head fitted on it, and let the task serve it if it serves none.
+
+    `examine_candidate` and `publish_candidate` in one.
 
     Args:
         store: where.
@@ -30,28 +75,42 @@ def register_calibration(
         labelled: labelled logits of exactly this model, held back at its development.
         actor: who does it.
         target_prevalence: shape (C,), for which the head is made; None: that of the calibration set.
+        force_reason: why the set is taken although it may be refused; None: a refused set is not taken.
 
     Returns:
         The model's new default head.
 
     Raises:
         NotFoundError: there is no such model.
-        InvalidInputError: logits or prevalence do not fit the task.
+        InvalidInputError: logits or prevalence do not fit the task, or the reason says nothing.
         UnidentifiableError: a class has no sample.
-        ConflictError: the costs of the task changed meanwhile.
+        RefusedCalibrationError: the set gives no head that should serve, and no reason forces it.
+        ConflictError: the costs of the task, or the model's calibration set, changed meanwhile.
+    """
+    candidate = examine_candidate(store, reference, labelled, target_prevalence=target_prevalence)
+    return publish_candidate(store, candidate, actor=actor, force_reason=force_reason)
+
+
+def examine_candidate(
+    store: Store, reference: str, labelled: LabeledLogits, *, target_prevalence: ArrayLike | None = None
+) -> CalibrationCandidate:
+    """Fit the head of a calibration set and judge it, beside the model's present head and set; nothing is stored.
+
+    Args:
+        store: where the model is.
+        reference: the model.
+        labelled: labelled logits of exactly this model.
+        target_prevalence: shape (C,), for which the head is made; None: that of the calibration set.
+
+    Raises:
+        NotFoundError: there is no such model.
+        InvalidInputError: logits or prevalence do not fit the task, or the logits are probabilities.
+        UnidentifiableError: a class has no sample.
     """
     with store.database.read() as connection:
         model = model_referenced(connection, reference)
         task = task_with_id(connection, model.task_id)
-    check_classes(labelled, task)
-    if not labelled.counts.all():
-        missing = [name for name, count in zip(task.class_names, labelled.counts, strict=True) if count == 0]
-        raise UnidentifiableError(
-            f"there is no calibration case of {', '.join(missing)}.",
-            field="labels",
-            mend="Add labelled cases of every class, 50 or more of each.",
-        )
-    # Fitted before the transaction: nobody waits for it. Of what is used here, only the costs can change meanwhile.
+    _check_labelled(labelled, task)
     head = fit_head(
         labelled,
         task.costs,
@@ -59,7 +118,85 @@ def register_calibration(
         class_names=task.class_names,
         provenance={"origin": "calibration", "model": model.reference},
     )
+    registry = store.registry()
+    old = registry.heads.get((model.id, None)) if registry is not None else None
+    report = examine_calibration(
+        labelled,
+        task.costs,
+        task.class_names,
+        old_head=old.head if old is not None else None,
+        previous=_active_set(store, model),
+    )
+    return CalibrationCandidate(model, task, labelled, head, old.version if old is not None else None, report)
+
+
+def examine_first(labelled: LabeledLogits, task: Task) -> CalibrationReport:
+    """Judge the calibration set of a model that is not registered yet.
+
+    Raises:
+        InvalidInputError: the logits do not fit the task, or are probabilities.
+        UnidentifiableError: a class has no sample.
+    """
+    _check_labelled(labelled, task)
+    return examine_calibration(labelled, task.costs, task.class_names)
+
+
+def _active_set(store: Store, model: Model) -> LabeledLogits | None:
+    if model.calibration_set_id is None:
+        return None
+    try:
+        return store.calibration_sets.load(model.calibration_set_id)
+    except NotFoundError:  # its artifact is gone; a new set is the way out, so nothing may stand in its way
+        return None
+
+
+def _check_labelled(labelled: LabeledLogits, task: Task) -> None:
+    """Make sure that a calibration set is one of the task.
+
+    Raises:
+        InvalidInputError: it has another number of columns, or holds probabilities.
+        UnidentifiableError: a class has no sample.
+    """
+    check_classes(labelled, task)
+    expect_logits(labelled.logits)
+    if not labelled.counts.all():
+        missing = [name for name, count in zip(task.class_names, labelled.counts, strict=True) if count == 0]
+        raise UnidentifiableError(
+            f"there is no calibration case of {', '.join(missing)}.",
+            field="labels",
+            mend="Add labelled cases of every class, 50 or more of each.",
+        )
+
+
+def publish_candidate(
+    store: Store, candidate: CalibrationCandidate, *, actor: str, force_reason: str | None = None
+) -> HeadRecord:
+    """Store an examined calibration set with its head, in one transaction; the audit log keeps the report.
+
+    Args:
+        store: where the model is.
+        candidate: from `examine_candidate`.
+        actor: who publishes it.
+        force_reason: why it is taken although its report refuses it.
+
+    Returns:
+        The model's new default head.
+
+    Raises:
+        InvalidInputError: the reason says nothing.
+        RefusedCalibrationError: the report refuses the set, and no reason forces it.
+        ConflictError: the costs of the task, or the model's calibration set, changed since it was examined.
+    """
+    if force_reason is not None:
+        mend = "Say in a few words why the set is right all the same."
+        check_reason(force_reason, field="force_reason", mend=mend)
+    if candidate.report.refusals and force_reason is None:
+        raise RefusedCalibrationError(candidate.report)
+    model, task, labelled = candidate.model, candidate.task, candidate.labelled
     digest = store.artifacts.put(labelled.to_bytes())
+    details: dict[str, Any] = {"report": candidate.report.to_document()}
+    if candidate.report.refusals:
+        details["force_reason"] = force_reason
     with changing_registry(store.database) as connection:
         present = task_with_id(connection, task.id)
         if not np.array_equal(present.costs, task.costs):
@@ -68,8 +205,16 @@ def register_calibration(
                 field="costs",
                 mend="Try again.",
             )
-        insert_calibration_set(connection, model, labelled, digest, actor=actor)
-        record = publish_head(connection, model, head, environment=None, actor=actor, reason="publish")
+        if model_with_id(connection, model.id).calibration_set_id != model.calibration_set_id:
+            raise ConflictError(
+                f"{model.reference} was given another calibration set while this one was examined.",
+                field="calibration_set",
+                mend="Try again: the report will compare this set with that one.",
+            )
+        insert_calibration_set(connection, model, labelled, digest, actor=actor, details=details)
+        record = publish_head(
+            connection, model, candidate.head, environment=None, actor=actor, reason="publish"
+        )
         if present.promoted_model_id is None:
             promote_model(connection, model, actor=actor)
     return record

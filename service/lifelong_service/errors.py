@@ -1,6 +1,7 @@
-"""How errors become answers: every body is `{"error": {code, field, message, mend}}`."""
+"""How errors become answers: every body is `{"error": {code, field, message, mend}}`, some with `details`."""
 
 import logging
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -63,7 +64,9 @@ def error_response(error: LifelongError) -> Response:
         headers["Retry-After"] = str(MENDING_SECONDS)
     if isinstance(error, PayloadTooLargeError):
         headers["Connection"] = "close"  # the rest of the body is not read
-    return _response(status, error.code, error.message, error.field, error.mend, headers)
+    return _response(
+        status, error.code, error.message, error.field, error.mend, headers, details=error.details
+    )
 
 
 def sentence(text: str) -> str:
@@ -146,9 +149,13 @@ def _response(  # noqa: PLR0913, RUF100 - the parts of every error body
     field: str | None,
     mend: str | None,
     headers: dict[str, str] | None = None,
+    *,
+    details: Mapping[str, Any] | None = None,
 ) -> Response:
-    body = {"error": {"code": code, "field": field, "message": message, "mend": mend}}
-    return JSONResponse(body, status_code=status, headers=headers)
+    error: dict[str, Any] = {"code": code, "field": field, "message": message, "mend": mend}
+    if details is not None:
+        error["details"] = dict(details)
+    return JSONResponse({"error": error}, status_code=status, headers=headers)
 
 
 _Kind = Any

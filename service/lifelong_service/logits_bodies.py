@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import WithJsonSchema
 
-from lifelong_core.arrays import Logits, as_logits
+from lifelong_core.arrays import Logits, as_logits, expect_logits
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_service.bodies import parsed
 from lifelong_service.jobs import LogitsJob
@@ -76,6 +76,7 @@ def npy_job(body: bytes, parameters: dict[str, str], *, maximum_rows: int) -> Lo
 def _checked(values: Any, maximum_rows: int) -> Logits:
     try:
         logits = as_logits(values)
+        expect_logits(logits)
     except (OverflowError, RecursionError) as error:
         raise InvalidInputError("expected rows of finite numbers.", field="logits") from error
     if not 0 < len(logits) <= maximum_rows:

@@ -31,6 +31,10 @@ _ERROR: dict[str, Any] = {
                 "field": _TEXT_OR_NULL,
                 "message": {"type": "string"},
                 "mend": _TEXT_OR_NULL,
+                "details": {
+                    "type": "object",
+                    "description": "Figures behind the message; of some errors only.",
+                },
             },
         }
     },

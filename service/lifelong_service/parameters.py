@@ -1,6 +1,6 @@
 """The parameters of predictions, in the query or in headers, and their limits."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -28,13 +28,22 @@ def parameters_of(request: Request) -> dict[str, str]:
         InvalidInputError: a parameter has another name: a misspelt `environment` must not end in `default`; or a
             header is given twice, or is not ASCII.
     """
-    unknown = sorted(set(request.query_params) - set(HEADERS))
-    if unknown:
-        raise InvalidInputError(
-            "there is no such parameter.", field=unknown[0][:80], mend=f"Use {', '.join(HEADERS)}."
-        )
+    check_parameters(request.query_params, tuple(HEADERS))
     found = {name: _header(request, header) for name, header in HEADERS.items()} | dict(request.query_params)
     return {name: value for name, value in found.items() if value is not None}
+
+
+def check_parameters(given: Iterable[str], known: Sequence[str]) -> None:
+    """Whether all names in the query are known, where one that is ignored would do harm.
+
+    Raises:
+        InvalidInputError: a name is not.
+    """
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise InvalidInputError(
+            "there is no such parameter.", field=unknown[0][:80], mend=f"Use {', '.join(known)}."
+        )
 
 
 def _header(request: Request, header: str) -> str | None:

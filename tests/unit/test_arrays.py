@@ -10,7 +10,9 @@ from lifelong_core.arrays import (
     as_prevalence,
     as_probabilities,
     centred,
+    expect_logits,
     frozen,
+    look_like_probabilities,
 )
 from lifelong_core.errors import InvalidInputError
 
@@ -163,3 +165,25 @@ def test_frozen_arrays_cannot_be_written():
     array = frozen(np.zeros(2))
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 1
+
+
+def test_random_logits_are_never_taken_for_probabilities():
+    generator = np.random.default_rng(0)
+    for scale in (0.3, 1.0, 5.0):
+        rows = as_logits(generator.normal(0, scale, size=(200_000, 2)))
+        assert sum(look_like_probabilities(rows[k : k + 1]) for k in range(0, len(rows), 10)) == 0
+        assert not any(look_like_probabilities(rows[k : k + 5]) for k in range(0, len(rows), 5))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("classes", [2, 10, 1000])
+def test_a_softmax_is_recognised_in_any_precision(dtype, classes):
+    logits = np.random.default_rng(0).normal(0, 3, size=(20, classes)).astype(dtype)
+    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares = (exponentials / exponentials.sum(axis=1, keepdims=True)).astype(dtype)
+    assert look_like_probabilities(as_logits(shares))
+    assert not look_like_probabilities(as_logits(np.log(np.maximum(shares, 1e-7))))
+    if dtype != np.float16:
+        assert all(look_like_probabilities(as_logits(shares[k : k + 1])) for k in range(20))
+    with pytest.raises(InvalidInputError, match="got probabilities"):
+        expect_logits(as_logits(shares))

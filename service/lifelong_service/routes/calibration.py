@@ -1,17 +1,25 @@
 """`/v1/admin/models/{reference}/calibration-sets`: labelled logits, and the first head fitted on them."""
 
-from typing import Annotated
+from typing import Annotated, cast
 
 import numpy as np
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 from lifelong_core.arrays import as_labels, as_logits
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.errors import LifelongError, NotFoundError, UnidentifiableError
 from lifelong_core.graph_check import cannot_be_loaded
-from lifelong_core.store import Model, describe_serving, register_calibration
+from lifelong_core.store import (
+    CalibrationCandidate,
+    Model,
+    describe_serving,
+    examine_candidate,
+    publish_candidate,
+)
+from lifelong_core.store.privacy import numbered_groups
 from lifelong_core.store.records import Scope
 from lifelong_service.bodies import parsed
 from lifelong_service.documents import calibration_set_document
@@ -24,11 +32,13 @@ from lifelong_service.labelled_bodies import (
     read_labelled,
     unpacked,
 )
-from lifelong_service.schemas.registry import (
-    CalibrationSetAnswer,
-    CalibrationSetList,
+from lifelong_service.parameters import check_parameters
+from lifelong_service.schemas.calibration import (
+    CalibrationReportAnswer,
+    CalibrationTrialAnswer,
     NewCalibrationSetAnswer,
 )
+from lifelong_service.schemas.registry import CalibrationSetAnswer, CalibrationSetList
 from lifelong_service.worker import Worker
 
 router = APIRouter(route_class=GuardedRoute, tags=["calibration sets"])
@@ -71,19 +81,38 @@ def show_calibration_set(
     "/v1/admin/models/{reference}/calibration-sets",
     status_code=201,
     openapi_extra=labelled_request_body(NewCalibrationSet, "calibration_set"),
+    responses={
+        201: {"model": NewCalibrationSetAnswer},
+        200: {"model": CalibrationTrialAnswer, "description": "With `dry_run`: the report only."},
+    },
 )
 @access(Scope.OPERATE, media_types=LABELLED_TYPES, body_limit="maximum_model_bytes")
-async def add_calibration_set(request: Request, reference: str) -> NewCalibrationSetAnswer:
+async def add_calibration_set(  # noqa: PLR0913, RUF100 - the parts of a request
+    request: Request,
+    reference: str,
+    *,
+    dry_run: Annotated[bool, Query(description="Answer the report only; nothing is stored.")] = False,
+    force_reason: Annotated[
+        str | None,
+        Query(description="Why the set is right although its report refuses it; kept in the audit log."),
+    ] = None,
+) -> JSONResponse:
     """Store labelled logits (npz, or JSON), fit a head on them and publish it as the model's default head.
 
-    The model is promoted when its task serves none yet.
+    The answer's `report` says how good that head is, compared with the present one. A set that it refuses is answered
+    with 422, `calibration_refused` and the report as `details`. The model is promoted when its task serves none yet.
     """
+    check_parameters(request.query_params, ("dry_run", "force_reason"))
     worker = worker_of(request)
     body = await read_labelled(request, "calibration_set")
-    return await run_in_threadpool(_add, worker, reference, body, actor_of(request))
+    candidate = await run_in_threadpool(_examine, worker, reference, body)
+    if dry_run:
+        return JSONResponse(_trial_document(candidate))
+    document = await run_in_threadpool(_publish, worker, candidate, actor_of(request), force_reason)
+    return JSONResponse(document, 201)
 
 
-def _add(worker: Worker, reference: str, body: LabelledBody, actor: str) -> NewCalibrationSetAnswer:
+def _examine(worker: Worker, reference: str, body: LabelledBody) -> CalibrationCandidate:
     store, settings = worker.store, worker.settings
     if body.is_json:
         document = parsed(body.content, NewCalibrationSet)
@@ -97,16 +126,41 @@ def _add(worker: Worker, reference: str, body: LabelledBody, actor: str) -> NewC
             limit=settings.maximum_model_bytes,
             field="calibration_set",
         )
+    # Only which cases belong together is of use: the keys of patients are not kept.
+    labelled = LabeledLogits(labelled.logits, labelled.labels, numbered_groups(labelled.groups))
     model = store.models.get(reference)
+    candidate = examine_candidate(store, model.reference, labelled)
     _check_quantifiable(labelled, settings.quantifier)
     _check_loadable(worker, model)
-    head = register_calibration(store, model.reference, labelled, actor=actor)
-    model = store.models.get(model.reference)
+    return candidate
+
+
+def _report_document(candidate: CalibrationCandidate) -> CalibrationReportAnswer:
+    return cast("CalibrationReportAnswer", candidate.report.to_document())
+
+
+def _trial_document(candidate: CalibrationCandidate) -> CalibrationTrialAnswer:
+    return {
+        "model": candidate.model.reference,
+        "dry_run": True,
+        "old_head_version": candidate.old_version,
+        "report": _report_document(candidate),
+    }
+
+
+def _publish(
+    worker: Worker, candidate: CalibrationCandidate, actor: str, force_reason: str | None
+) -> NewCalibrationSetAnswer:
+    store, settings = worker.store, worker.settings
+    head = publish_candidate(store, candidate, actor=actor, force_reason=force_reason)
+    model = store.models.get(candidate.model.reference)
     record = store.calibration_sets.get(model.calibration_set_id or 0)
     return {
         **calibration_set_document(record),
         "model": model.reference,
         "head_version": head.version,
+        "old_head_version": candidate.old_version,
+        "report": _report_document(candidate),
         "serving": describe_serving(
             store, model.reference, patience_seconds=settings.request_timeout_seconds / 2
         ),
@@ -136,8 +190,6 @@ def _check_quantifiable(labelled: LabeledLogits, method: str) -> None:
     Raises:
         UnidentifiableError: classes look exactly alike.
     """
-    if not labelled.counts.all():
-        return  # the registration says by name which class lacks
     try:
         quantifier("PACC").fit(labelled)
     except UnidentifiableError:

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from lifelong_core.arrays import as_logits
+from lifelong_core.arrays import as_logits, expect_logits
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
@@ -192,8 +192,13 @@ def _labelled_set(body: LabelledBody, limit: int) -> LabelledSet:
 
 
 def _pseudonymous(data: LabelledSet) -> LabelledSet:
-    """With numbers in the place of group keys: only which samples belong together is of use, and that stays."""
+    """With numbers in the place of group keys: only which samples belong together is of use, and that stays.
+
+    Raises:
+        InvalidInputError: the logits are probabilities.
+    """
     labelled = data.labelled
+    expect_logits(labelled.logits)
     if labelled.groups is None:
         return data
     numbers = numbered_groups(labelled.groups)

@@ -3,6 +3,7 @@
     predictions   answers of /v1/predict, /v1/logits and /v1/feedback
     probes        answer of /readyz
     registry      tasks, models, calibration sets, heads, pins
+    calibration   the report of a calibration set
     history       environments, cycles, audit log, tokens, workers, groups
     design        interviews, recommendations, jobs
     references    schemas of the models of `lifelong_core.design`, which a worker does not import at its start

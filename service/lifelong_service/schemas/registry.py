@@ -84,14 +84,6 @@ class CalibrationSetAnswer(TypedDict):
     created_at: str
 
 
-class NewCalibrationSetAnswer(CalibrationSetAnswer):
-    """A calibration set that was added, the head that was fitted on it, and whether that is served."""
-
-    model: str
-    head_version: int
-    serving: Annotated[str, Field(description="What serves the model now, in words.")]
-
-
 class CalibrationSetList(TypedDict):
     """The calibration sets of a model; `active` is the one that heads and quantifiers are fitted on."""
 

@@ -444,3 +444,32 @@ def test_a_wrong_preprocessing_document_is_told_in_plain_words(run, tmp_path):
     told = r"reszie: there is no such field \(and 1 more problem\)\. Did you mean resize\?"
     with pytest.raises(LifelongError, match=told):
         run("models", "add", "net", "--task", "t", "--onnx", str(file), "--preprocessing", str(file))
+
+
+def test_a_refused_calibration_set_adds_no_model_unless_a_reason_forces_it(run, calibration, tmp_path):
+    run("init")
+    run("tasks", "add", "triage", "--classes", "a,b,c")
+    data = LabeledLogits.from_bytes(calibration.read_bytes())
+    swapped = tmp_path / "swapped.npz"
+    swapped.write_bytes(LabeledLogits(data.logits, np.array([1, 0, 2])[data.labels]).to_bytes())
+    add = ("models", "add", "net", "--task", "triage", "--external", "--calibration", str(swapped))
+    with pytest.raises(LifelongError, match="the labels of a and b look swapped"):
+        run(*add)
+    assert json.loads(run("models", "list", "--json")) == []
+    said = run(*add, "--force-because", "a test")
+    assert "Fitted head 1" in said
+    assert max(map(len, said.splitlines()[:14])) <= 80
+    with open_store() as store:
+        (entry,) = [one for one in store.audit.list() if one.action == "calibration_sets.add"]
+    assert entry.details["force_reason"] == "a test"
+
+
+def test_probabilities_are_no_logits(run, calibration, tmp_path):
+    data = LabeledLogits.from_bytes(calibration.read_bytes())
+    shares = np.exp(data.logits) / np.exp(data.logits).sum(axis=1, keepdims=True)
+    (tmp_path / "shares.npz").write_bytes(LabeledLogits(shares, data.labels).to_bytes())
+    np.save(tmp_path / "shares.npy", shares)
+    np.save(tmp_path / "window.npy", data.logits)
+    for files in (("shares.npz", "window.npy"), (str(calibration), "shares.npy")):
+        with pytest.raises(LifelongError, match=r"shares.*got probabilities"):
+            run("adapt", *files)

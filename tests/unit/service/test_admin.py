@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
+from lifelong_core.deploy import LabeledLogits
 from tests.unit.service import graphs
 from tests.unit.service.conftest import CLASS_NAMES, COSTS, GREY, Service, calibration, png
 
@@ -114,7 +115,10 @@ def test_classes_that_mean_probabilities_hide_but_their_spread_shows_are_taken(s
     spread = np.random.default_rng(3).normal(size=600) * np.array([1.0, 0.3, 2.0])[labels]
     logits = np.stack([np.full(600, 15.0), spread, -spread], axis=1)
     body = {"logits": logits.tolist(), "labels": labels.tolist()}
-    answer = service.client.post("/v1/admin/models/linear/calibration-sets", json=body)
+    path = "/v1/admin/models/linear/calibration-sets"
+    # no head makes anything of it, so the report refuses it; a quantifier that sees the spread does
+    assert service.client.post(path, json=body).json()["error"]["code"] == "calibration_refused"
+    answer = service.client.post(f"{path}?force_reason=the spread counts", json=body)
     assert answer.status_code == 201, answer.text
 
 
@@ -363,3 +367,67 @@ def test_lists(service: Service) -> None:
     ]
     revoked = client.request("DELETE", "/v1/admin/tokens/read-token").json()
     assert revoked["revoked_at"]
+
+
+def posted(service: Service, labelled: LabeledLogits, query: str = "") -> Any:
+    return service.client.post(
+        f"/v1/admin/models/linear/calibration-sets{query}",
+        content=labelled.to_bytes(),
+        headers={"Content-Type": "application/x-npz"},
+    )
+
+
+def test_a_new_set_is_answered_with_old_head_against_new(service: Service) -> None:
+    answer = posted(service, calibration(3)).json()
+    report = answer["report"]
+    assert (answer["old_head_version"], answer["head_version"]) == (1, 2)
+    assert report["verdict"] == "accepted"
+    assert report["change"]["accuracy"]["low"] < 0.05 < report["old"]["accuracy"]["low"]
+    assert "linear@1" in answer["serving"]
+
+
+def test_a_dry_run_stores_nothing(service: Service) -> None:
+    before = service.store.registry()
+    answer = posted(service, calibration(3), "?dry_run=true")
+    assert (answer.status_code, answer.json()["dry_run"]) == (200, True)
+    swapped = LabeledLogits(calibration(3).logits, 2 - calibration(3).labels)
+    assert posted(service, swapped, "?dry_run=true").json()["report"]["verdict"] == "refused"
+    assert service.store.registry() == before
+    misspelt = posted(service, calibration(3), "?dry-run=true")
+    assert (misspelt.status_code, misspelt.json()["error"]["field"]) == (422, "dry-run")
+    assert service.store.registry() == before
+
+
+def test_a_refused_set_is_answered_with_its_figures_and_taken_with_a_reason(service: Service) -> None:
+    swapped = LabeledLogits(calibration(3).logits, 2 - calibration(3).labels)
+    answer = posted(service, swapped)
+    assert answer.status_code == 422
+    error = answer.json()["error"]
+    assert (error["code"], error["field"]) == ("calibration_refused", "labels")
+    assert "benign and malignant look swapped" in error["message"]
+    assert "force_reason" in error["mend"]
+    assert error["details"]["new"]["accuracy"]["value"] < 0.6
+    forced = posted(service, swapped, "?force_reason=labels were read again")
+    assert forced.status_code == 201
+    audit = service.client.get("/v1/admin/audit?limit=20").json()["audit"]
+    (entry,) = [one for one in audit if one["details"].get("force_reason")]
+    assert (entry["actor"], entry["details"]["force_reason"]) == ("admin-token", "labels were read again")
+    assert entry["details"]["report"]["verdict"] == "refused"
+
+
+def test_probabilities_are_refused_wherever_logits_are_expected(service: Service) -> None:
+    rows = np.exp(calibration(3).logits)
+    rows /= rows.sum(axis=1, keepdims=True)
+    sent = {
+        "/v1/logits": {"model": "remote", "logits": rows[:1].tolist()},
+        "/v1/admin/models/linear/calibration-sets": {
+            "logits": rows.tolist(),
+            "labels": calibration(3).labels.tolist(),
+        },
+    }
+    for path, body in sent.items():
+        answer = service.client.post(path, json=body)
+        assert (answer.status_code, answer.json()["error"]["field"]) == (422, "logits")
+        assert "got probabilities" in answer.json()["error"]["message"]
+    logarithms = {"model": "remote", "logits": np.log(rows).tolist()}
+    assert service.client.post("/v1/logits", json=logarithms).status_code == 200

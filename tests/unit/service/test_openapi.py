@@ -64,7 +64,8 @@ def test_every_operation_describes_our_error_body(service: Service) -> None:
             assert operation["responses"]["default"] == {"$ref": "#/components/responses/Error"}, path
             assert "422" not in operation["responses"], path
     schema = document["components"]["schemas"]["Error"]["properties"]["error"]
-    assert set(schema["properties"]) == set(error_of(service.client.get("/nothing")))
+    assert set(schema["required"]) == set(error_of(service.client.get("/nothing")))
+    assert set(schema["properties"]) == {*schema["required"], "details"}
 
 
 def test_every_answer_has_a_type(service: Service) -> None:

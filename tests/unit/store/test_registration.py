@@ -3,7 +3,14 @@ import pytest
 
 from lifelong_core.deploy import LabeledLogits, fit_head
 from lifelong_core.errors import ConflictError, InvalidInputError, UnidentifiableError
-from lifelong_core.store import Store, heads, register_calibration
+from lifelong_core.store import (
+    RefusedCalibrationError,
+    Store,
+    examine_candidate,
+    heads,
+    publish_candidate,
+    register_calibration,
+)
 from tests.unit.store.samples import CLASSES, COSTS, add_model, calibration, head
 
 
@@ -74,3 +81,62 @@ def test_a_set_that_lacks_a_class_does_not_go_live(store: Store):
         register_calibration(store, model.reference, lacking, actor="tests")
     assert store.heads.list(model.reference) == []
     assert store.calibration_sets.list(model.reference) == []
+
+
+def test_the_audit_log_keeps_the_report(store: Store):
+    add_model(store)
+    register_calibration(store, "dermatology", calibration(), actor="ann")
+    (entry,) = [one for one in store.audit.list() if one.action == "calibration_sets.add"]
+    assert entry.details["report"]["verdict"] == "accepted"
+    assert entry.details["report"]["new"]["accuracy"]["value"] > 0.7
+    assert "force_reason" not in entry.details
+
+
+def test_a_refused_set_needs_a_reason(store: Store):
+    model = add_model(store)
+    good = calibration()
+    swapped = LabeledLogits(good.logits, np.array([1, 0, 2])[good.labels])
+    before = (store.registry(), store.audit.list())
+    with pytest.raises(RefusedCalibrationError, match="healthy and benign look swapped") as caught:
+        register_calibration(store, model.reference, swapped, actor="ann")
+    assert (caught.value.field, caught.value.details) == ("labels", caught.value.report.to_document())
+    with pytest.raises(InvalidInputError) as empty:
+        register_calibration(store, model.reference, swapped, actor="ann", force_reason="  ")
+    assert empty.value.field == "force_reason"
+    assert (store.registry(), store.audit.list()) == before
+    assert (
+        register_calibration(store, "dermatology", swapped, actor="ann", force_reason="a test").version == 1
+    )
+    (entry,) = [one for one in store.audit.list() if one.action == "calibration_sets.add"]
+    assert entry.details["force_reason"] == "a test"
+    assert entry.details["report"]["verdict"] == "refused"
+
+
+def test_probabilities_are_no_calibration_set_even_with_a_reason(store: Store):
+    model = add_model(store)
+    good = calibration()
+    exponentials = np.exp(good.logits)
+    shares = exponentials / exponentials.sum(axis=1, keepdims=True)
+    with pytest.raises(InvalidInputError, match="got probabilities"):
+        register_calibration(
+            store, model.reference, LabeledLogits(shares, good.labels), actor="ann", force_reason="a test"
+        )
+    logarithms = LabeledLogits(np.log(shares), good.labels)
+    assert register_calibration(store, model.reference, logarithms, actor="ann").version == 1
+
+
+def test_the_set_that_was_compared_with_must_still_be_the_active_one(store: Store):
+    model = add_model(store)
+    candidate = examine_candidate(store, model.reference, calibration(1))
+    register_calibration(store, model.reference, calibration(2), actor="ann")
+    with pytest.raises(ConflictError, match="another calibration set"):
+        publish_candidate(store, candidate, actor="bob")
+
+
+def test_a_set_whose_predecessor_is_lost_is_judged_alone(store: Store):
+    model = add_model(store)
+    register_calibration(store, model.reference, calibration(1), actor="ann")
+    (record,) = store.calibration_sets.list(model.reference)
+    assert examine_candidate(store, model.reference, calibration(2)).report.previous is not None
+    store.artifacts.remove(record.digest)
+    assert examine_candidate(store, model.reference, calibration(2)).report.previous is None

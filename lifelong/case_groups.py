@@ -1,0 +1,125 @@
+"""Which cases belong together (patient, study): from a CSV file, or from the names of the files."""
+
+import csv
+import re
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from lifelong_core.arrays import Integers
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.store.privacy import numbered_groups
+
+
+def groups_from_csv(table: Path, names: Sequence[str]) -> Integers:
+    """The group of each file by a table with the columns `file` and `group`; shape (N,).
+
+    Groups become numbers: only which files belong together is of use, and no patient's key leaves the machine.
+
+    Args:
+        table: the CSV file; `file` is `class/file`, or the file's name alone where that is unique.
+        names: `class/file` of each file.
+
+    Raises:
+        InvalidInputError: the table cannot be read, lacks a column or a file, or gives a file two groups.
+    """
+    group_of: dict[str, str] = {}
+    for row in read_csv(table, required=("file", "group"), field="--groups"):
+        file, group = row["file"].replace("\\", "/").removeprefix("./"), row["group"].strip()
+        if not group:
+            raise InvalidInputError(f"{table}: {file} has no group.", field="--groups")
+        if group_of.setdefault(file, group) != group:
+            raise InvalidInputError(
+                f"{table}: {file} has two groups.",
+                field="--groups",
+                mend="Name files of the same name by class/file.",
+            )
+    short = [PurePosixPath(name).name for name in names]
+    ambiguous = {name for name in short if name in group_of and short.count(name) > 1}
+    if ambiguous:
+        raise InvalidInputError(
+            f"{table}: several classes have a file {min(ambiguous)}.",
+            field="--groups",
+            mend="Name it by class/file.",
+        )
+    found = [group_of.get(name, group_of.get(own)) for name, own in zip(names, short, strict=True)]
+    missing = [name for name, group in zip(names, found, strict=True) if group is None]
+    if missing:
+        raise InvalidInputError(
+            f"{table} has no group for {len(missing)} of {len(names)} files, e.g. {missing[0]}.",
+            field="--groups",
+            mend="Add a row for every file; one without a group gets one of its own, such as its name.",
+        )
+    return _numbered([group for group in found if group is not None])
+
+
+def groups_from_pattern(pattern: str, names: Sequence[str]) -> Integers:
+    """The group of each file by a regular expression with a part `(?P<group>...)`; shape (N,), numbers.
+
+    Args:
+        pattern: must match the whole name of the file, without its folder.
+        names: `class/file` of each file.
+
+    Raises:
+        InvalidInputError: it is no such expression, or does not match a file.
+    """
+    try:
+        expression = re.compile(pattern)
+    except re.error as error:
+        raise InvalidInputError(
+            f"{pattern!r} is no regular expression: {error}.", field="--group-pattern"
+        ) from error
+    if "group" not in expression.groupindex:
+        raise InvalidInputError(
+            f"{pattern!r} has no part named group.",
+            field="--group-pattern",
+            mend="Write it like '(?P<group>[^_]+)_.*', where patient7_001.png gives patient7.",
+        )
+    matches = [expression.fullmatch(PurePosixPath(name).name) for name in names]
+    missing = [name for name, match in zip(names, matches, strict=True) if not (match and match["group"])]
+    if missing:
+        raise InvalidInputError(
+            f"{pattern!r} does not match {len(missing)} of {len(names)} files, e.g. {missing[0]}.",
+            field="--group-pattern",
+            mend="It must match the whole name of the file, its ending included.",
+        )
+    return _numbered([match["group"] for match in matches if match])
+
+
+def read_csv(path: Path, *, required: Sequence[str], field: str) -> list[dict[str, str]]:
+    """The rows of a CSV file with a header.
+
+    Raises:
+        InvalidInputError: it cannot be read, has no row, lacks a column, or a row has too many or too few values.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, strict=True)
+            columns = [name.strip() for name in reader.fieldnames or ()]
+            reader.fieldnames = columns
+            rows = list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidInputError(f"{path} cannot be read as CSV ({error}).", field=field) from error
+    lacking = [name for name in required if name not in columns]
+    if lacking:
+        raise InvalidInputError(
+            f"{path} lacks the column {lacking[0]!r}; it has {', '.join(columns) or 'none'}.",
+            field=field,
+            mend=f"The first line names the columns: {','.join(required)}.",
+        )
+    for number, row in enumerate(rows, start=2):
+        if None in row or None in row.values():
+            raise InvalidInputError(
+                f"{path}: row {number} has another number of values than the header.", field=field
+            )
+    if not rows:
+        raise InvalidInputError(f"{path} has no row.", field=field)
+    return rows
+
+
+def _numbered(groups: Sequence[str]) -> Integers:
+    numbers = numbered_groups(np.array(groups, dtype=np.str_))
+    if numbers is None:
+        raise TypeError("groups that are there have numbers")
+    return numbers

@@ -1,0 +1,234 @@
+"""What speaks against a calibration set: reasons to refuse it, and warnings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from lifelong_core.arrays import Floats, Integers, Logits
+from lifelong_core.deploy.acceptance.label_order import ExchangedLabels
+from lifelong_core.deploy.acceptance.means import ClassMixMean, Figure
+
+MINIMUM_CASES = 5
+"""Fewer cases of a class are refused: of so few, no figure says anything."""
+ADVISED_CASES = 50
+"""Fewer independent cases of a class are warned of."""
+USEFUL_SKILL = 0.05
+"""A set is refused as uninformative where its skill is not above 0 and surely below this."""
+MARGIN = 0.05
+"""How much worse than the previous set may be, in accuracy and in the share of the constant decision's cost."""
+CERTAINTY = 0.99
+"""Confidence of the intervals that must exclude 0 before a difference to the previous set, or to the constant
+decision, refuses a set."""
+
+_MOST_NAMES = 5
+_EXCHANGE = "Check the folders or labels of these classes, and the order of the model's outputs."
+
+Severity: TypeAlias = Literal["refusal", "warning"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that speaks against a calibration set."""
+
+    code: str
+    severity: Severity
+    text: str
+    mend: str | None = None
+
+
+def few_cases(counts: Integers, independent: Integers, names: Sequence[str]) -> list[Finding]:
+    """Classes with too few cases, and with fewer than advised.
+
+    Args:
+        counts: of cases, shape (C,).
+        independent: of cases, shape (C,), where those of one group count once.
+        names: of the classes.
+    """
+    found: list[Finding] = []
+    lacking = [
+        f"{name} ({count})"
+        for name, count in zip(names, counts.tolist(), strict=True)
+        if count < MINIMUM_CASES
+    ]
+    if lacking:
+        found.append(
+            Finding(
+                "too_few_cases",
+                "refusal",
+                f"too few cases to judge a head: fewer than {MINIMUM_CASES} of {listed(lacking)}.",
+                f"Add labelled cases: at least {MINIMUM_CASES} of each class, better {ADVISED_CASES} or more.",
+            )
+        )
+    few = [
+        f"{name} ({count})"
+        for name, cases, count in zip(names, counts.tolist(), independent.tolist(), strict=True)
+        if count < ADVISED_CASES and cases >= MINIMUM_CASES
+    ]
+    if few:
+        found.append(
+            Finding(
+                "few_cases",
+                "warning",
+                f"fewer than {ADVISED_CASES} independent cases of {listed(few)}: estimates will be uncertain.",
+            )
+        )
+    return found
+
+
+def sigmoid_outputs(logits: Logits) -> list[Finding]:
+    """Every value between 0 and 1: what a sigmoid gives, not what goes into it."""
+    if logits.min() < 0 or logits.max() > 1:
+        return []
+    return [
+        Finding(
+            "sigmoid_outputs",
+            "refusal",
+            "every value lies between 0 and 1: these look like outputs of a sigmoid, not like logits.",
+            "Send what goes into the sigmoid or softmax, e.g. log(p / (1 - p)); export the graph without its last "
+            "activation.",
+        )
+    ]
+
+
+def exchanged_classes(exchanges: Sequence[ExchangedLabels], names: Sequence[str]) -> list[Finding]:
+    """Labels that fit other classes better than their own."""
+    return [
+        Finding(
+            "exchanged_labels", "refusal", _exchange_text(item, [names[k] for k in item.classes]), _EXCHANGE
+        )
+        for item in exchanges
+    ]
+
+
+def not_crossfitted(*, grouped: bool) -> Finding:
+    """The head cannot be judged on cases that it has not seen."""
+    lacking = "a class has cases of too few groups" if grouped else "a class has one case"
+    return Finding(
+        "not_crossfitted",
+        "warning",
+        f"{lacking}: the head is judged on cases that it was fitted on, so its figures are too good.",
+        "Add cases of other groups (patients)." if grouped else "Add labelled cases.",
+    )
+
+
+def uninformative(skill: Figure, accuracy: Figure, majority: float) -> list[Finding]:
+    """Does the head know more than the prevalence?
+
+    The log loss tells best that it does not; of few cases of a good model it cannot tell that it does, because a few
+    confident errors outweigh the rest, but the accuracy can.
+
+    Args:
+        skill: share of the prevalence's log loss that the head saves.
+        accuracy: of the head.
+        majority: accuracy of always naming the most frequent class.
+    """
+    if skill.low > 0:
+        return []
+    figures = f"accuracy {_percent(accuracy)}; always naming the most frequent class: {100 * majority:.1f} %"
+    if skill.high < USEFUL_SKILL:
+        return [
+            Finding(
+                "no_better_than_prevalence",
+                "refusal",
+                f"the head is no better than deciding by prevalence alone ({figures}).",
+                "Check that labels and logits belong together, row by row, and that the logits are this model's.",
+            )
+        ]
+    if accuracy.low > majority:
+        return []
+    return [
+        Finding(
+            "unclear_benefit",
+            "warning",
+            f"too few cases to tell whether the head is better than deciding by prevalence alone ({figures}).",
+            "Add labelled cases.",
+        )
+    ]
+
+
+def dear_decisions(saving: ClassMixMean, decision: str) -> list[Finding]:
+    """Are the head's decisions cheaper than the cheapest constant one?
+
+    Args:
+        saving: cost of the constant decision less that of the head.
+        decision: name of the constant decision.
+    """
+    if saving.value + saving.reach(CERTAINTY) < 0:
+        return [
+            Finding(
+                "dearer_than_constant",
+                "refusal",
+                f"the head's decisions cost more than always deciding {decision}.",
+                "Check the labels, and the costs of the task.",
+            )
+        ]
+    if saving.value <= 0:
+        return [
+            Finding(
+                "no_cheaper_than_constant",
+                "warning",
+                f"at these costs and this class mix, the head's decisions are not cheaper than always deciding "
+                f"{decision}.",
+            )
+        ]
+    return []
+
+
+def worse_than_previous(
+    accuracy: tuple[ClassMixMean, ClassMixMean], cost: tuple[ClassMixMean, ClassMixMean], unit: float
+) -> list[Finding]:
+    """Is the model far worse on this set than on its previous one, under the same class mix?
+
+    Args:
+        accuracy: on the previous set, and on this one.
+        cost: the same.
+        unit: the cost of the cheapest constant decision, less the smallest possible one.
+    """
+    found: list[str] = []
+    loss = accuracy[0] - accuracy[1]
+    if loss.value >= MARGIN and loss.value > loss.reach(CERTAINTY):
+        found.append(f"accuracy {100 * accuracy[1].value:.1f} % instead of {100 * accuracy[0].value:.1f} %")
+    rise = cost[1] - cost[0]
+    if unit > 0 and rise.value >= MARGIN * unit and rise.value > rise.reach(CERTAINTY):
+        found.append(f"expected cost {cost[1].value:.4g} instead of {cost[0].value:.4g}")
+    if not found:
+        return []
+    return [
+        Finding(
+            "worse_than_previous",
+            "refusal",
+            f"the model does far worse on this set than on its previous one: {', '.join(found)}, under the same "
+            "class mix.",
+            "Check preprocessing and labels: both sets must come from the same model.",
+        )
+    ]
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def constant_costs(costs: Floats, class_mix: Floats) -> Floats:
+    """Expected cost of each constant decision, shape (D,)."""
+    return class_mix @ costs
+
+
+def _exchange_text(item: ExchangedLabels, names: Sequence[str]) -> str:
+    own, other = 100 * item.accuracy, 100 * item.exchanged_accuracy
+    if len(names) == 2:
+        return (
+            f"the labels of {names[0]} and {names[1]} look swapped: {other:.0f} % of these cases look like the other "
+            f"class, {own:.0f} % like their own."
+        )
+    pairs = zip(names, [*names[1:], names[0]], strict=True)
+    circle = listed([f"cases labelled {name} look like {following}" for name, following in pairs])
+    return (
+        f"the labels of {len(names)} classes look exchanged: {circle} ({other:.0f} % of the cases; {own:.0f} % look "
+        "like their own class)."
+    )
+
+
+def _percent(figure: Figure) -> str:
+    return f"{100 * figure.value:.1f} % ({100 * figure.low:.1f} to {100 * figure.high:.1f} %)"

@@ -1,0 +1,239 @@
+"""How good is the head that a calibration set gives, and may it be published?"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Integers, as_costs
+from lifelong_core.deploy.acceptance.findings import (
+    Finding,
+    constant_costs,
+    dear_decisions,
+    exchanged_classes,
+    few_cases,
+    not_crossfitted,
+    sigmoid_outputs,
+    uninformative,
+    worse_than_previous,
+)
+from lifelong_core.deploy.acceptance.label_order import exchanged_labels
+from lifelong_core.deploy.acceptance.means import ClassMixMean, Figure
+from lifelong_core.deploy.checks import as_class_names
+from lifelong_core.deploy.decision import ABSTAIN
+from lifelong_core.deploy.folds import crossfitting_folds
+from lifelong_core.deploy.grouping import independent_cases
+from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
+from lifelong_core.deploy.held_out import crossfitted_output, held_out_output
+from lifelong_core.deploy.labeled import LabeledLogits
+
+_SMALLEST = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class HeadFigures:
+    """What a head makes of the cases of a calibration set, or the difference of two heads."""
+
+    accuracy: Figure
+    """share of cases whose most probable class is the true one, in [0, 1]"""
+    expected_cost: Figure
+    """mean cost of the decisions, by the costs of the task"""
+    calibration_error: Figure
+    """mean probability of the most probable class less the accuracy, in [-1, 1]: above 0 is over-confident; with its
+    sign, because that of small sets is hidden by the noise of binned errors"""
+    brier_score: Figure
+    """mean squared distance of the probabilities from the truth, in [0, 2]"""
+
+
+@dataclass(frozen=True)
+class CalibrationReport:
+    """A calibration set, the head fitted on it, and what speaks against them; figures are of the set's class mix."""
+
+    class_names: tuple[str, ...]
+    counts: tuple[int, ...]
+    """cases of each class"""
+    groups: int | None
+    """number of groups; None: every case stands for itself"""
+    crossfitted: bool
+    """each case is judged by a head that was fitted without its fold; False where the groups allow no folds, so that
+    the figures are optimistic"""
+    new: HeadFigures
+    """the head that would be published"""
+    old: HeadFigures | None
+    """the model's present default head on the same cases; None: it has none"""
+    change: HeadFigures | None
+    """new less old, case by case"""
+    previous: HeadFigures | None
+    """a head fitted on the previous calibration set, on the cases of that set, under the class mix of this one; None:
+    there is none, or it is this set"""
+    skill: Figure
+    """share of the log loss of the bare prevalence that the head saves; 0: it knows nothing else"""
+    majority_accuracy: float
+    """accuracy of always naming the most frequent class"""
+    constant_cost: float
+    """expected cost of the cheapest decision by prevalence alone"""
+    constant_decision: str
+    """which one that is"""
+    findings: tuple[Finding, ...]
+
+    @property
+    def samples(self) -> int:
+        """Number of cases."""
+        return sum(self.counts)
+
+    @property
+    def refusals(self) -> tuple[Finding, ...]:
+        """The findings for which the head must not be published unless somebody answers for it."""
+        return tuple(finding for finding in self.findings if finding.severity == "refusal")
+
+    def to_document(self) -> dict[str, Any]:
+        """All fields as JSON values."""
+        return {
+            "schema_version": 1,
+            "verdict": "refused" if self.refusals else "accepted",
+            "samples": self.samples,
+            **asdict(self),
+        }
+
+
+def examine_calibration(
+    calibration: LabeledLogits,
+    costs: Floats,
+    class_names: Sequence[str],
+    *,
+    old_head: PostProcessingHead | None = None,
+    previous: LabeledLogits | None = None,
+) -> CalibrationReport:
+    """The figures of the head that is fitted on a calibration set, with what speaks against publishing it.
+
+    Args:
+        calibration: at least one case of each class.
+        costs: of the task, shape (C, D), D = C or C + 1 (abstain).
+        class_names: C names.
+        old_head: the model's present default head.
+        previous: the model's present calibration set.
+
+    Raises:
+        InvalidInputError: a shape does not fit.
+        UnidentifiableError: a class has no case.
+
+    Examples:
+        >>> rng = np.random.default_rng(0)
+        >>> labels = np.arange(200) % 2
+        >>> data = LabeledLogits(2 * np.eye(2)[labels] + rng.normal(size=(200, 2)), labels)
+        >>> costs = np.array([[0.0, 1.0], [1.0, 0.0]])
+        >>> report = examine_calibration(data, costs, ("benign", "malignant"))
+        >>> round(report.new.accuracy.value, 2), report.findings
+        (0.95, ())
+        >>> swapped = LabeledLogits(data.logits, 1 - labels)
+        >>> [finding.code for finding in examine_calibration(swapped, costs, ("benign", "malignant")).refusals]
+        ['exchanged_labels', 'no_better_than_prevalence', 'dearer_than_constant']
+    """
+    names, matrix = as_class_names(class_names), as_costs(costs, classes=calibration.classes)
+    mix = calibration.prevalence
+    folds = crossfitting_folds(calibration)
+    new = _Judged.of(calibration, crossfitted_output(calibration, matrix, mix), matrix, mix)
+    old = None
+    if old_head is not None and old_head.costs.shape == matrix.shape:
+        old = _Judged.of(calibration, held_out_output(calibration, old_head), matrix, mix)
+    before = None
+    if previous is not None and previous != calibration and previous.counts.all():
+        before = _Judged.of(previous, crossfitted_output(previous, matrix, mix), matrix, mix)
+    constant = constant_costs(matrix, mix)
+    cheapest = int(np.argmin(constant))
+    decision = (*names, ABSTAIN)[cheapest]
+    skill = _skill(calibration, new)
+    new_figures = new.figures()
+    findings = [
+        *few_cases(calibration.counts, independent_cases(calibration), names),
+        *sigmoid_outputs(calibration.logits),
+        *exchanged_classes(exchanged_labels(calibration), names),
+        *([] if folds.any() else [not_crossfitted(grouped=calibration.groups is not None)]),
+        *uninformative(skill, new_figures.accuracy, float(mix.max())),
+        *dear_decisions(new.mean(matrix[calibration.labels, cheapest] - new.cost), decision),
+    ]
+    if before is not None:
+        pairs = [
+            (before.mean(getattr(before, name)), new.mean(getattr(new, name))) for name in ("hit", "cost")
+        ]
+        unit = float(constant[cheapest] - mix @ matrix.min(axis=1))
+        findings += worse_than_previous(pairs[0], pairs[1], unit)
+    return CalibrationReport(
+        class_names=names,
+        counts=tuple(calibration.counts.tolist()),
+        groups=None if calibration.groups is None else int(np.unique(calibration.groups).size),
+        crossfitted=bool(folds.any()),
+        new=new_figures,
+        old=None if old is None else old.figures(),
+        change=None if old is None else new.figures(old),
+        previous=None if before is None else before.figures(),
+        skill=skill,
+        majority_accuracy=float(mix.max()),
+        constant_cost=float(constant[cheapest]),
+        constant_decision=decision,
+        findings=tuple(findings),
+    )
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What one head makes of each case."""
+
+    data: LabeledLogits
+    costs: Floats
+    class_mix: Floats
+    hit: Floats
+    """shape (N,), 1 where the most probable class is the true one"""
+    cost: Floats
+    gap: Floats
+    """shape (N,), probability of the most probable class less `hit`"""
+    brier: Floats
+    surprise: Floats
+    """shape (N,), log loss"""
+
+    @classmethod
+    def of(cls, data: LabeledLogits, output: HeadOutput, costs: Floats, class_mix: Floats) -> "_Judged":
+        labels, probabilities = data.labels, output.probabilities
+        top: Integers = probabilities.argmax(axis=1)
+        hit = (top == labels).astype(np.float64)
+        rows = np.arange(data.samples)
+        own = probabilities[rows, labels]
+        brier = (probabilities**2).sum(axis=1) - 2 * own + 1
+        surprise = -np.log(np.maximum(own, _SMALLEST))
+        confidence = probabilities.max(axis=1)
+        return cls(
+            data, costs, class_mix, hit, costs[labels, output.decisions], confidence - hit, brier, surprise
+        )
+
+    def mean(self, values: Floats) -> ClassMixMean:
+        """Of one number per case, under the class mix."""
+        return ClassMixMean.of(values, self.data, self.class_mix)
+
+    def figures(self, less: "_Judged | None" = None) -> HeadFigures:
+        """Of this head; or by how much it differs from another one on the same cases."""
+        low, high = float(self.costs.min()), float(self.costs.max())
+        if less is None:
+            return HeadFigures(
+                self.mean(self.hit).share_figure(),
+                self.mean(self.cost).figure(low, high),
+                self.mean(self.gap).figure(-1.0, 1.0),
+                self.mean(self.brier).figure(0.0, 2.0),
+            )
+        return HeadFigures(
+            self.mean(self.hit - less.hit).figure(-1.0, 1.0),
+            self.mean(self.cost - less.cost).figure(low - high, high - low),
+            self.mean(self.gap - less.gap).figure(-2.0, 2.0),
+            self.mean(self.brier - less.brier).figure(-2.0, 2.0),
+        )
+
+
+def _skill(data: LabeledLogits, judged: _Judged) -> Figure:
+    """Share of the log loss of the bare prevalence that the head saves."""
+    prior = -np.log(data.prevalence)
+    unit = float(data.prevalence @ prior)
+    if unit <= 0:
+        return Figure(0.0, 0.0, 0.0)
+    saved = judged.mean((prior[data.labels] - judged.surprise) / unit)
+    reach = saved.reach()
+    return Figure(saved.value, saved.value - reach, saved.value + reach)

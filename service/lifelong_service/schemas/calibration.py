@@ -1,0 +1,76 @@
+"""Answers about the report of a calibration set."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from lifelong_service.schemas.registry import CalibrationSetAnswer
+
+Comparison = Annotated["HeadFigures | None", Field(description="null: there is nothing to compare with.")]
+
+
+class Figure(TypedDict):
+    """A value with the ends of its 95 % confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class HeadFigures(TypedDict):
+    """What a head makes of labelled cases, or the difference of two heads on the same cases."""
+
+    accuracy: Figure
+    expected_cost: Figure
+    calibration_error: Figure
+    brier_score: Figure
+
+
+class CalibrationFinding(TypedDict):
+    """Something that speaks against a calibration set."""
+
+    code: str
+    severity: Literal["refusal", "warning"]
+    text: str
+    mend: str | None
+
+
+class CalibrationReportAnswer(TypedDict):
+    """How good the head of a calibration set is (docs/calibration.md); figures are of the class mix of the set."""
+
+    schema_version: int
+    verdict: Literal["accepted", "refused"]
+    samples: int
+    class_names: list[str]
+    counts: list[int]
+    groups: int | None
+    crossfitted: bool
+    new: HeadFigures
+    old: Comparison
+    change: Comparison
+    previous: Comparison
+    skill: Figure
+    majority_accuracy: float
+    constant_cost: float
+    constant_decision: str
+    findings: list[CalibrationFinding]
+
+
+class CalibrationTrialAnswer(TypedDict):
+    """The report of a calibration set that was only tried; `old_head_version` is that of the present default head."""
+
+    model: str
+    dry_run: bool
+    old_head_version: int | None
+    report: CalibrationReportAnswer
+
+
+class NewCalibrationSetAnswer(CalibrationSetAnswer):
+    """A calibration set that was added, the head that was fitted on it, its report, and whether it is served."""
+
+    model: str
+    head_version: int
+    old_head_version: int | None
+    report: CalibrationReportAnswer
+    serving: Annotated[str, Field(description="What serves the model now, in words.")]

@@ -1,0 +1,142 @@
+"""Folders of labelled images, tables of groups and files of logits: what is read, and what is named instead."""
+
+import numpy as np
+import pytest
+
+from lifelong.case_groups import groups_from_csv, groups_from_pattern
+from lifelong.labelled_images import labelled_images
+from lifelong.labelled_logits import read_labelled_logits
+from lifelong_core.deploy import LabeledLogits
+from lifelong_core.errors import InvalidInputError
+
+CLASSES = ("basal cell", "malignant")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in CLASSES:
+        (tmp_path / name).mkdir()
+        for number in range(2):
+            (tmp_path / name / f"p{number}_{name[0]}.png").write_bytes(b"")
+    return tmp_path
+
+
+def test_images_are_read_with_their_classes_and_hidden_files_passed_over(folder):
+    (folder / ".DS_Store").write_bytes(b"")
+    (folder / "malignant" / "Thumbs.db").write_bytes(b"")
+    (folder / "groups.csv").write_bytes(b"")
+    images = labelled_images(folder, CLASSES)
+    assert images.names == (
+        "basal cell/p0_b.png",
+        "basal cell/p1_b.png",
+        "malignant/p0_m.png",
+        "malignant/p1_m.png",
+    )
+    assert images.labels == (0, 0, 1, 1)
+
+
+@pytest.mark.parametrize("name", ["Basal-Cell", "basal_cell", "BASAL CELL", "basal cells"])
+def test_a_near_match_of_a_folder_is_offered(folder, name):
+    (folder / "basal cell").rename(folder / name)
+    with pytest.raises(InvalidInputError, match="no sub-folder for the class basal cell") as caught:
+        labelled_images(folder, CLASSES)
+    assert caught.value.mend == f"Did you mean {name}? Rename {name} to basal cell."
+
+
+def test_a_folder_of_nothing_alike_is_not_offered(folder):
+    (folder / "basal cell").rename(folder / "x-rays")
+    with pytest.raises(InvalidInputError, match="it has malignant, x-rays") as caught:
+        labelled_images(folder, CLASSES)
+    assert caught.value.mend is not None
+    assert "Did you mean" not in caught.value.mend
+
+
+def test_what_would_be_ignored_is_named(folder):
+    (folder / "unsure").mkdir()
+    with pytest.raises(InvalidInputError, match="no class of the task: unsure") as caught:
+        labelled_images(folder, CLASSES)
+    assert "--leave-out 'unsure'" in str(caught.value.mend)
+    assert len(labelled_images(folder, CLASSES, leave_out=["unsure"]).files) == 4
+    (folder / "unsure").rmdir()
+    (folder / "stray.jpg").write_bytes(b"")
+    with pytest.raises(InvalidInputError, match=r"in no class folder: stray\.jpg"):
+        labelled_images(folder, CLASSES)
+    (folder / "stray.jpg").rename(folder / "malignant" / "scan.dcm")
+    with pytest.raises(InvalidInputError, match=r"no images: scan\.dcm"):
+        labelled_images(folder, CLASSES)
+    (folder / "malignant" / "scan.dcm").unlink()
+    (folder / "malignant" / "patient 7").mkdir()
+    with pytest.raises(InvalidInputError, match="sub-folders: patient 7"):
+        labelled_images(folder, CLASSES)
+
+
+def test_groups_come_from_a_table(folder):
+    names = labelled_images(folder, CLASSES).names
+    table = folder / "groups.csv"
+    table.write_text(
+        "file,group\np0_b.png,ann\nbasal cell/p1_b.png,bob\np0_m.png,ann\np1_m.png,cid\nother.png,x\n"
+    )
+    assert groups_from_csv(table, names).tolist() == [0, 1, 0, 2]
+    table.write_text("file,group\np0_b.png,ann\n")
+    with pytest.raises(InvalidInputError, match=r"no group for 3 of 4 files, e.g. basal cell/p1_b.png"):
+        groups_from_csv(table, names)
+    table.write_text("image,patient\na,b\n")
+    with pytest.raises(InvalidInputError, match="lacks the column 'file'; it has image, patient"):
+        groups_from_csv(table, names)
+    table.write_text("file,group\np0_b.png,ann\np0_b.png,bob\n")
+    with pytest.raises(InvalidInputError, match="two groups"):
+        groups_from_csv(table, names)
+    table.write_text("file,group\na.png,ann\n")
+    with pytest.raises(InvalidInputError, match=r"several classes have a file a\.png"):
+        groups_from_csv(table, ["x/a.png", "y/a.png"])
+
+
+def test_groups_come_from_names(folder):
+    names = labelled_images(folder, CLASSES).names
+    assert groups_from_pattern(r"(?P<group>[^_]+)_.*", names).tolist() == [0, 1, 0, 1]
+    for pattern, problem in (
+        ("(", "no regular expression"),
+        ("p.*", "no part named group"),
+        ("(?P<group>q.)_.*", "does not match 4 of 4 files"),
+    ):
+        with pytest.raises(InvalidInputError, match=problem) as caught:
+            groups_from_pattern(pattern, names)
+        assert caught.value.field == "--group-pattern"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "label,logit_0,logit_1,group",
+        "label,logit_basal cell,logit_malignant,group",
+        "group,label,basal cell,malignant",
+    ],
+)
+def test_a_table_of_logits_is_read(tmp_path, header):
+    row = {"label": "malignant", "group": "ann", "a": "1.5", "b": "-2"}
+    values = [
+        row.get(name, "-2" if name.endswith(("1", "malignant")) else "1.5") for name in header.split(",")
+    ]
+    path = tmp_path / "logits.csv"
+    path.write_text("\n".join([header, ",".join(values), ",".join(values).replace("ann", "bob")]))
+    assert read_labelled_logits(path, CLASSES) == LabeledLogits([[1.5, -2.0]] * 2, [1, 1], np.array([0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("label,logit_0\n0,1\n", "expected a column for each class"),
+        ("label,logit_0,logit_1,logit_2\n0,1,2,3\n", "no class for the column 'logit_2'"),
+        ("label,logit_0,logit_1\nbenign,1,2\n", "row 2: 'benign' is no class"),
+        ("label,logit_0,logit_1\n0,1,x\n", "row 2: 'x' is no number"),
+        ("label,logit_0,logit_1\n0,1\n", "row 2 has another number of values"),
+        ("label,logit_0,logit_1\n", "no row"),
+        ("logit_0,logit_1\n1,2\n", "lacks the column 'label'"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_named(tmp_path, content, problem):
+    path = tmp_path / "logits.csv"
+    path.write_text(content)
+    with pytest.raises(InvalidInputError, match=problem) as caught:
+        read_labelled_logits(path, CLASSES)
+    assert str(path) in caught.value.message
