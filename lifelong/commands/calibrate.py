@@ -120,7 +120,7 @@ def _labelled(api: "Api", model: str, source: Path, options: dict[str, Any]) -> 
         raise InvalidInputError(
             f"{description['model']} is external: the service cannot compute logits of images.",
             field="SOURCE",
-            mend=f"Give its logits: lifelong calibrate {model} calibration.npz",
+            mend=f"Give labelled logits: `lifelong calibrate {model} calibration.npz`.",
         )
     if table is not None and pattern is not None:
         raise InvalidInputError("give either --groups or --group-pattern.", field="--groups")

@@ -32,7 +32,7 @@ def models(installation: Installation) -> Iterator[Finding]:
         served = f"although {promoted[model.id]} serves it" if model.id in promoted else "so it cannot decide"
         yield found(
             f"{model.reference} has no calibration set, {served}.",
-            f"Calibrate it: `lifelong calibrate {model.reference}`.",
+            f"Calibrate it: `{model.calibration_command}`.",
         )
     yield ok(f"{len(known)}, all calibrated.")
 

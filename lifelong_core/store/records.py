@@ -94,13 +94,19 @@ class Model:
         """`name@version`, by which every call can name exactly this model."""
         return f"{self.name}@{self.version}"
 
+    @property
+    def calibration_command(self) -> str:
+        """The command that calibrates it; the service computes no logits of an external model."""
+        source = "calibration.npz" if self.kind == "external" else "held_out/"
+        return f"lifelong calibrate {self.reference} {source}"
+
 
 def without_head(model: Model) -> ConflictError:
     """The refusal to decide with a model that was never calibrated; trying again does not help."""
     return ConflictError(
         f"the model {model.reference} has no calibration set, so it has no head and cannot decide.",
         field="model",
-        mend=f"Calibrate it: `lifelong calibrate {model.reference}`.",
+        mend=f"Calibrate it: `{model.calibration_command}`.",
     )
 
 

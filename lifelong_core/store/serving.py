@@ -51,7 +51,9 @@ class Serving:
         if self.damage is not None:
             return f"{name} is not served: its head cannot be used: {self.damage.rstrip('.')}."
         if self.head_version is None:
-            return f"{name} is not served: it has no head yet. Calibrate it: `lifelong calibrate {name}`."
+            return (
+                f"{name} is not served: it has no head yet. Calibrate it: `{self.model.calibration_command}`."
+            )
         if self.is_promoted:
             return self._loads(f"{name} is served now: it is promoted and run by")
         stays = f"{self.promoted} stays promoted" if self.promoted else "no model is promoted"
