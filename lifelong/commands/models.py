@@ -186,3 +186,23 @@ def promote(model: str) -> None:
         check_servable(store, Settings.load(), model, patience_seconds=WORKERS_PATIENCE_SECONDS)
         promoted = store.models.promote(model, actor=actor())
         click.echo(describe_serving(store, promoted.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))
+
+
+@models.command()
+@click.argument("model")
+def remove(model: str) -> None:
+    """Remove MODEL (name@version), which nothing may use, with its calibration sets, heads and graph.
+
+    A model that is promoted, has logged predictions or has a head in an environment stays.
+    """
+    from lifelong_core.errors import InvalidInputError
+
+    if "@" not in model:
+        raise InvalidInputError(
+            f"{model!r} names no version.",
+            field="MODEL",
+            mend=f"Name one, as {model}@1: `lifelong models list`.",
+        )
+    with open_store() as store:
+        removed = store.remove_model(model, actor=actor())
+    click.echo(f"Removed {removed.reference}. Its version is not used again.")

@@ -51,7 +51,8 @@ class Exports:
             .limit(1)
             .scalar_subquery()
         )
-        query = sa.select(model).where(newest.is_not(None)).order_by(model)
+        present = tables.models.c.removed_at.is_(None)
+        query = sa.select(model).where(newest.is_not(None), present).order_by(model)
         with self._database.read() as connection:
             return list(connection.execute(query).scalars())
 

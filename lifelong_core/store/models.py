@@ -1,5 +1,7 @@
 """Models: versions of a classifier for one task, served here (onnx) or elsewhere (external)."""
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
@@ -53,7 +55,8 @@ class Models:
         with changing_registry(self._database) as connection:
             task_id = task_named(connection, task).id
             versions = _versions(connection, name)
-            if versions and versions[-1].task_id != task_id:
+            present = [row for row in versions if row.removed_at is None]
+            if present and present[-1].task_id != task_id:
                 raise ConflictError(
                     f"the model {name!r} belongs to another task.", field="name", mend="Choose another name."
                 )
@@ -73,6 +76,8 @@ class Models:
             write_audit(
                 connection, actor=actor, action="models.add", subject=model.reference, details=details
             )
+        if onnx is not None:
+            self._artifacts.put(onnx)  # again: another model with the same graph may just have been removed
         return model
 
     def get(self, reference: str) -> Model:
@@ -106,9 +111,13 @@ class Models:
         """All models, oldest first."""
         with self._database.read() as connection:
             return [
-                model_of(row)
-                for row in connection.execute(sa.select(tables.models).order_by(tables.models.c.id))
+                model_of(row) for row in connection.execute(present_models().order_by(tables.models.c.id))
             ]
+
+
+def present_models() -> sa.Select[Any]:
+    """The rows of the models that were not removed."""
+    return sa.select(tables.models).where(tables.models.c.removed_at.is_(None))
 
 
 def model_referenced(connection: sa.Connection, reference: str) -> Model:
@@ -118,7 +127,7 @@ def model_referenced(connection: sa.Connection, reference: str) -> Model:
         NotFoundError: there is none.
     """
     name, _, version = reference.partition("@")
-    versions = _versions(connection, name)
+    versions = [row for row in _versions(connection, name) if row.removed_at is None]
     promoted = tables.tasks.c.promoted_model_id
     if version:
         chosen = [row for row in versions if str(row.version) == version]
@@ -138,7 +147,7 @@ def model_with_id(connection: sa.Connection, model_id: int) -> Model:
     Raises:
         NotFoundError: there is none.
     """
-    row = connection.execute(sa.select(tables.models).where(tables.models.c.id == model_id)).one_or_none()
+    row = connection.execute(present_models().where(tables.models.c.id == model_id)).one_or_none()
     if row is None:
         raise NotFoundError(f"there is no model with the id {model_id}.", field="model")
     return model_of(row)
@@ -152,6 +161,7 @@ def promote_model(connection: sa.Connection, model: Model, *, actor: str) -> Non
 
 
 def _versions(connection: sa.Connection, name: str) -> list[Row]:
+    """All versions, oldest first, those that were removed as well."""
     query = sa.select(tables.models).where(tables.models.c.name == name).order_by(tables.models.c.version)
     return list(connection.execute(query))
 

@@ -220,6 +220,8 @@ class Predictions:
         query = sa.select(models, environments).select_from(
             tables.models.join(tables.environments, sa.true())
         )
+        # What a worker logged in the moment in which its model was removed belongs to no population.
+        query = query.where(tables.models.c.removed_at.is_(None))
         with self._database.read() as connection:
             return sorted((row[0], row[1]) for row in connection.execute(query.where(newest.is_not(None))))
 

@@ -50,7 +50,8 @@ def load_registry(database: Database, known_revision: int | None) -> Registry | 
         if revision == known_revision:
             return None
         tasks = {row.id: task_of(row) for row in connection.execute(sa.select(tables.tasks))}
-        models = {row.id: model_of(row) for row in connection.execute(sa.select(tables.models))}
+        present = sa.select(tables.models).where(tables.models.c.removed_at.is_(None))
+        models = {row.id: model_of(row) for row in connection.execute(present)}
         versions = active_versions(connection)
         heads, damaged = served_and_damaged(
             versions,

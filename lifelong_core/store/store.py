@@ -24,12 +24,13 @@ from lifelong_core.store.interviews import Interviews
 from lifelong_core.store.jobs import Jobs
 from lifelong_core.store.labels import Labels
 from lifelong_core.store.leases import Leases
+from lifelong_core.store.model_removal import remove_model
 from lifelong_core.store.models import Models
 from lifelong_core.store.monitors import Monitors
 from lifelong_core.store.partitions import ensure_partitions
 from lifelong_core.store.predictions import Predictions
 from lifelong_core.store.recommendations import Recommendations
-from lifelong_core.store.records import Registry
+from lifelong_core.store.records import Model, Registry
 from lifelong_core.store.registry import load_registry, read_revision
 from lifelong_core.store.retention import Retention
 from lifelong_core.store.schema import check_schema
@@ -108,6 +109,16 @@ class Store:
             database.close()
             raise
         return cls(database, artifacts)
+
+    def remove_model(self, reference: str, *, actor: str) -> Model:
+        """Remove a model that nothing uses, with its calibration sets, heads and artifacts.
+
+        Raises:
+            NotFoundError: there is no such model.
+            ConflictError: something uses it; the message says what.
+            UnavailableError: the database or the artifacts do not answer.
+        """
+        return remove_model(self.database, self.artifacts, reference, actor=actor)
 
     @staticmethod
     def migrate(database_url: str) -> "Migration":

@@ -25,6 +25,7 @@ from lifelong_service.schemas.registry import (
     ModelDetails,
     ModelList,
     PromotedAnswer,
+    RemovedAnswer,
 )
 from lifelong_service.schemas.requests import RequestDocument
 from lifelong_service.worker import Worker
@@ -135,6 +136,20 @@ def promote(request: Request, reference: str) -> PromotedAnswer:
         **model_document(model, _task(store, model.task_id)),
         "serving": describe_serving(store, model.reference, patience_seconds=patience),
     }
+
+
+@router.delete("/v1/admin/models/{reference}")
+@access(Scope.ADMIN)
+def remove_model(request: Request, reference: str) -> RemovedAnswer:
+    """Remove a model that nothing uses, named as name@version, with its calibration sets, heads and graph.
+
+    409 names what uses it: it is promoted, predictions are logged, a head is in force in an environment, a job waits.
+    """
+    if "@" not in reference:
+        raise InvalidInputError(
+            f"{reference[:80]!r} names no version.", field="reference", mend="Name one, as name@1."
+        )
+    return {"removed": worker_of(request).store.remove_model(reference, actor=actor_of(request)).reference}
 
 
 @router.post(

@@ -55,6 +55,12 @@ class PromotedAnswer(ModelAnswer):
     serving: str
 
 
+class RemovedAnswer(TypedDict):
+    """The model that is gone."""
+
+    removed: Annotated[str, Field(description="name@version; neither its id nor its version is used again.")]
+
+
 class ModelDetails(ModelAnswer):
     """A model, with the version of the head that is in force in each place; `*` is the default head."""
 

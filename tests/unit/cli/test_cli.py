@@ -168,6 +168,16 @@ def test_a_graph_that_cannot_be_served_is_refused_at_once(run, graph):
     assert json.loads(run("models", "list", "--json")) == []
 
 
+def test_a_model_that_nothing_uses_is_removed(run, served):
+    run("models", "add", "spare", "--task", "triage", "--external")
+    with pytest.raises(LifelongError, match="names no version"):
+        run("models", "remove", "spare")
+    assert run("models", "remove", "spare@1") == "Removed spare@1. Its version is not used again.\n"
+    with pytest.raises(LifelongError, match="the task triage serves it"):
+        run("models", "remove", "net@1")
+    assert [model["model"] for model in json.loads(run("models", "list", "--json"))] == ["net@1"]
+
+
 def test_publish_and_roll_back(run, served, tmp_path):
     (tmp_path / "head.json").write_text(run("heads", "show", "net", "1"))
     assert "head 2" in run("heads", "publish", "net", str(tmp_path / "head.json"))

@@ -43,6 +43,7 @@ SCOPES = {
     ("POST", "/v1/admin/groups/erase"): "admin",
     ("POST", "/v1/admin/tokens"): "admin",
     ("DELETE", "/v1/admin/tokens/{name}"): "admin",
+    ("DELETE", "/v1/admin/models/{reference}"): "admin",
 }
 GRANTS = {
     "predict": {"predict", "admin"},

@@ -124,3 +124,22 @@ def test_a_promoted_model_that_cannot_be_loaded_leaves_the_old_one_in_place(serv
     eventually(lambda: "broken@1" in service.client.get("/readyz").json()["failed_models"])
     assert service.client.post("/v1/predict", content=png()).json()["model"] == "linear"
     assert service.client.post("/v1/predict?model=broken", content=png()).status_code == 503
+
+
+def test_a_removed_model_goes_from_every_worker_and_one_in_use_stays(service: Service) -> None:
+    client = service.client
+    refused = client.request("DELETE", "/v1/admin/models/linear@1")
+    assert (refused.status_code, error_of(refused)["field"]) == (409, "model")
+    assert "the task skin serves it" in error_of(refused)["message"]
+    assert client.request("DELETE", "/v1/admin/models/table").status_code == 422
+    assert client.request("DELETE", "/v1/admin/models/table@7").status_code == 404
+    denied = client.request("DELETE", "/v1/admin/models/table@1", headers=service.header("operate"))
+    assert denied.status_code == 403
+    assert "table@1" in client.get("/readyz").json()["execution_providers"]
+    answer = client.request("DELETE", "/v1/admin/models/table@1")
+    assert (answer.status_code, answer.json()) == (200, {"removed": "table@1"})
+    eventually(lambda: "table@1" not in client.get("/readyz").json()["execution_providers"])
+    assert client.post("/v1/predict?model=table", content=png()).status_code == 404
+    assert client.get("/v1/admin/audit?limit=1").json()["audit"][0]["action"] == "models.remove"
+    provider = 'lifelong_execution_provider{model="table@1",provider="CPUExecutionProvider"} 0.0'
+    assert provider in client.get("/metrics").text

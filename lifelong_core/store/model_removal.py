@@ -1,0 +1,100 @@
+"""Removing a model that nothing uses.
+
+Its calibration sets, its default heads and the artifacts that nothing else names go with it. Its row stays, so that
+neither its id nor its version is ever used again.
+"""
+
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+
+from lifelong_core.errors import ConflictError
+from lifelong_core.store import tables
+from lifelong_core.store.artifacts import Artifacts
+from lifelong_core.store.audit import write_audit
+from lifelong_core.store.engine import Database
+from lifelong_core.store.job_rows import is_needed
+from lifelong_core.store.models import model_referenced
+from lifelong_core.store.records import Model
+from lifelong_core.store.registry import active_versions, changing_registry
+from lifelong_core.store.rows import now
+
+_OF_MODEL = (
+    tables.summary_cursors,
+    tables.window_summaries,
+    tables.head_pins,
+    tables.head_activations,
+    tables.heads,
+    tables.calibration_sets,
+)
+"""What goes with a model; what refers to another table comes before it."""
+
+
+def remove_model(database: Database, artifacts: Artifacts, reference: str, *, actor: str) -> Model:
+    """Remove a model for good.
+
+    Args:
+        database: where it is.
+        artifacts: where its graph and calibration sets are.
+        reference: `name@version`; a name alone means the promoted or the newest version.
+        actor: who removes it.
+
+    Raises:
+        NotFoundError: there is no such model.
+        ConflictError: something uses it; the message says what.
+        UnavailableError: database or artifacts do not answer; nothing was removed from the database then.
+    """
+    with changing_registry(database) as connection:
+        model = model_referenced(connection, reference)
+        uses = list(_uses(connection, model))
+        if uses:
+            raise ConflictError(
+                f"the model {model.reference} is in use: {'; '.join(uses)}.",
+                field="model",
+                mend="A model that has answered or serves stays, so that its decisions can be explained.",
+            )
+        sets = tables.calibration_sets
+        digests = set(
+            connection.execute(sa.select(sets.c.digest).where(sets.c.model_id == model.id)).scalars()
+        )
+        digests |= {model.artifact} - {None}
+        for table in _OF_MODEL:
+            connection.execute(sa.delete(table).where(table.c.model_id == model.id))
+        moment, models = now(), tables.models
+        gone = {"removed_at": moment, "artifact": None, "calibration_set_id": None}
+        connection.execute(sa.update(models).where(models.c.id == model.id).values(gone))
+        unneeded = sorted(digest for digest in digests if not is_needed(connection, digest, moment))
+        details = {"kind": model.kind, "artifact": model.artifact, "artifacts_removed": unneeded}
+        write_audit(connection, actor=actor, action="models.remove", subject=model.reference, details=details)
+        # Within the transaction: who adds the same bytes meanwhile waits for it, and puts them once more.
+        for digest in unneeded:
+            artifacts.remove(digest)
+    return model
+
+
+def _uses(connection: sa.Connection, model: Model) -> Iterator[str]:
+    """What keeps the model from being removed."""
+    tasks = tables.tasks
+    promoted = sa.select(tasks.c.name).where(tasks.c.promoted_model_id == model.id)
+    for task in connection.execute(promoted).scalars():
+        yield f"the task {task} serves it"
+    for table, what in (
+        (tables.predictions, "predictions of it are logged"),
+        (tables.cycles, "cycles of it are recorded"),
+    ):
+        found = sa.select(sa.literal(1)).where(table.c.model_id == model.id).limit(1)
+        if connection.execute(found).first() is not None:
+            yield what
+    environments = sorted(
+        environment
+        for model_id, environment in active_versions(connection)
+        if model_id == model.id and environment is not None
+    )
+    if environments:
+        yield f"heads of it are in force in {', '.join(environments)}"
+    jobs = tables.jobs
+    waiting = sa.select(jobs.c.id).where(
+        jobs.c.state.in_(("queued", "running")), jobs.c.payload.contains(f'"{model.reference}"')
+    )
+    for job in connection.execute(waiting.order_by(jobs.c.id)).scalars():
+        yield f"the job {job} needs it"
