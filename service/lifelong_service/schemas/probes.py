@@ -27,3 +27,6 @@ class Readiness(TypedDict):
     revision: Annotated[int | None, Field(description="Of the registry that this worker has taken over.")]
     damaged_heads: list[str]
     failed_models: Annotated[dict[str, str], Field(description="Model -> why it cannot be loaded.")]
+    execution_providers: Annotated[
+        dict[str, str], Field(description="Loaded model -> the ONNX Runtime execution provider that runs it.")
+    ]
