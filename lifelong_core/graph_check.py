@@ -20,9 +20,9 @@ from lifelong_core.errors import (
     LifelongError,
     PayloadTooLargeError,
 )
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Serving, Store, serving_of
-from lifelong_core.store.preprocessing import Preprocessing
 
 CHECK_SECONDS = 300.0
 """Time limit of a check that a command makes; a request to the service has less."""

@@ -11,8 +11,8 @@ from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
     from lifelong_core.deploy import LabeledLogits
+    from lifelong_core.preprocessing import Preprocessing
     from lifelong_core.store import Store
-    from lifelong_core.store.preprocessing import Preprocessing
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -64,8 +64,8 @@ def add(
     order. torchvision's ImageFolder numbers classes by the alphabet of their folders.
     """
     from lifelong_core.errors import InvalidInputError
+    from lifelong_core.preprocessing import Preprocessing
     from lifelong_core.store import describe_serving, register_calibration
-    from lifelong_core.store.preprocessing import Preprocessing
     from lifelong_core.store.serving import WORKERS_PATIENCE_SECONDS
 
     if onnx is None and not external:
@@ -127,7 +127,7 @@ def _examined(store: "Store", task: str, calibration: Path, force_reason: str | 
 
 def _read_preprocessing(file: Path) -> "Preprocessing":
     from lifelong_core.errors import InvalidInputError
-    from lifelong_core.store.preprocessing import Preprocessing
+    from lifelong_core.preprocessing import Preprocessing
     from lifelong_core.validation_errors import read_json
 
     try:

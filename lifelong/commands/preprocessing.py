@@ -32,7 +32,7 @@ def preprocessing(source: str, size: int | None, output: Path | None, *, test_si
     evaluated with that transform. docs/preprocessing.md explains all fields.
     """
     from lifelong_core.errors import InvalidInputError
-    from lifelong_core.store.preprocessing import Preprocessing
+    from lifelong_core.preprocessing import Preprocessing
 
     library, _, name = source.partition("/")
     if (size is not None or test_size) and library != "timm":

@@ -12,9 +12,9 @@ from lifelong.demo.images import CLASS_NAMES, COSTS, Split, as_png, degrade
 from lifelong.demo.processes import free_ports
 from lifelong.demo.training import MEAN, STANDARD_DEVIATION
 from lifelong.labelled_images import labelled_images
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store
-from lifelong_core.store.preprocessing import Preprocessing
 
 TASK, MODEL = "triage", "digits-cnn"
 WINDOW_SAMPLES = 1500

@@ -5,12 +5,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import tables
 from lifelong_core.store.activations import serving_version
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.audit import write_audit
 from lifelong_core.store.engine import Database
-from lifelong_core.store.preprocessing import Preprocessing
 from lifelong_core.store.records import Model, ModelKind, check_name
 from lifelong_core.store.registry import changing_registry
 from lifelong_core.store.rows import Row, model_of, now

@@ -15,7 +15,7 @@ from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
-from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.preprocessing import Preprocessing
 
 NAME_PATTERN = r"[a-z0-9][a-z0-9._-]{0,63}"
 DEFAULT_ENVIRONMENT = "default"

@@ -10,7 +10,7 @@ import numpy as np
 from lifelong_core.arrays import frozen
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store.records import HeadPin, HeadRecord, Model, Registry, Scope, Task, Token
 
 Place = tuple[int, str | None]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Floats, frozen
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import InvalidInputError, UnavailableError
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store.columns import unpack_logits
-from lifelong_core.store.preprocessing import Preprocessing
 from lifelong_core.store.records import (
     Activation,
     AuditEntry,

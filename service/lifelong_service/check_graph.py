@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lifelong_core.errors import LifelongError
-from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.inference import Classifier, load_classifier
 from lifelong_service.self_contained import self_contained
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError, UnavailableError
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
 from lifelong_core.store.identifiers import new_prediction_id
-from lifelong_core.store.preprocessing import Preprocessing
 from lifelong_core.store.privacy import group_hash
 from lifelong_core.store.records import (
     HeadRecord,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.store.preprocessing import CentreCrop, Preprocessing, Resize
+from lifelong_core.preprocessing import CentreCrop, Preprocessing, Resize
 
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP")
 FULL_PIXELS = 4_000_000

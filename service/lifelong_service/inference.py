@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lifelong_core.arrays import Logits
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.providers import CPU, check_providers, chosen_providers
 
 _INPUT_TYPES: dict[str, type[np.generic]] = {

@@ -8,9 +8,9 @@ import numpy as np
 from PIL import Image
 
 from lifelong_core.deploy import LabeledLogits
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store, register_calibration
-from lifelong_core.store.preprocessing import Preprocessing
 from tests.unit.service import graphs
 
 CLASS_NAMES = ("benign", "unclear", "malignant")

@@ -17,7 +17,7 @@ import sys
 from typing import Any, BinaryIO, Final
 
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
-from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding import frames
 from lifelong_service.decoding.header import read_header
 from lifelong_service.decoding.limits import check_header

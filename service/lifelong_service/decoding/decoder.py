@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.errors import LifelongError, UnavailableError
-from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding.header import ImageHeader, read_header
 from lifelong_service.decoding.limits import check_header, is_cheap
 from lifelong_service.decoding.process import DecodingProcess

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
-from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding import frames
 from lifelong_service.decoding.child import ERRORS
 

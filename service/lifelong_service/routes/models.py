@@ -12,8 +12,8 @@ from starlette.requests import Request
 
 from lifelong_core.errors import InvalidInputError, LifelongError
 from lifelong_core.graph_check import check_graph, check_servable
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import Store, describe_serving
-from lifelong_core.store.preprocessing import Preprocessing
 from lifelong_core.store.records import ModelKind, Scope, Task
 from lifelong_service.bodies import media_type, parsed
 from lifelong_service.documents import active_heads_document, model_document

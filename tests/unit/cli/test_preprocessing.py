@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lifelong_core.errors import LifelongError
-from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.preprocessing import Preprocessing
 
 Run = Callable[..., str]
 COMMAND = ("models", "preprocessing")

@@ -153,7 +153,7 @@ def test_artifacts_that_this_host_cannot_reach_are_named(
 ) -> None:
     with open_store() as store:
         store.tasks.add("lesions", CLASSES, COSTS, actor="test")
-        from lifelong_core.store.preprocessing import Preprocessing
+        from lifelong_core.preprocessing import Preprocessing
 
         store.models.add(
             "lesions", "net", kind="onnx", onnx=b"graph", preprocessing=Preprocessing(), actor="test"

@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from lifelong_core.deploy import LabeledLogits
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store, register_calibration
-from lifelong_core.store.preprocessing import Preprocessing
 from lifelong_service.application import create_application
 from tests.unit.service import graphs
 from tests.unit.service.in_process import InProcess

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.images import decode, preprocess
 
 LIMIT = 10_000

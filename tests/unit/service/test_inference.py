@@ -5,7 +5,7 @@ import pytest
 from onnx import TensorProto
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.inference import load_classifier
 from tests.unit.service import graphs
 

@@ -4,7 +4,7 @@ import onnxruntime
 import pytest
 
 from lifelong_core.errors import ConfigurationError
-from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.inference import load_classifier
 from lifelong_service.providers import CPU, check_providers, chosen_providers
 from tests.unit.service import graphs

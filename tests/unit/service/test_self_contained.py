@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.inference import load_classifier
 from lifelong_service.self_contained import self_contained
 from tests.unit.service import graphs

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from lifelong_core.errors import ConflictError, NotFoundError
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import Model, Store, register_calibration
-from lifelong_core.store.preprocessing import Preprocessing
 from tests.unit.store.samples import CLASSES, COSTS, calibration, cycle, entry, head
 
 

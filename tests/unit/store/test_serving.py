@@ -3,8 +3,8 @@
 import threading
 from datetime import UTC, datetime
 
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import ModelLoad, Store, describe_serving, register_calibration, serving_of
-from lifelong_core.store.preprocessing import Preprocessing
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration
 
 LOADED = ModelLoad("CPUExecutionProvider", None)

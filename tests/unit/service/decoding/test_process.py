@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
-from lifelong_core.store.preprocessing import Preprocessing
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding import process as module
 from lifelong_service.decoding.process import DecodingProcess
 from lifelong_service.images import FULL_PIXELS, decode, preprocess
