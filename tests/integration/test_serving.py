@@ -278,7 +278,7 @@ def maps_of(process: int) -> str:
     return Path(f"/proc/{process}/maps").read_text()
 
 
-def test_workers_have_neither_torch_nor_sklearn_in_memory(service: Service) -> None:
+def test_workers_have_neither_torch_nor_sklearn_nor_onnx_in_memory(service: Service) -> None:
     assert service.send("POST", "/v1/predict", image()).status == 200
     workers = service.workers()
     assert len(workers) == 2
@@ -287,6 +287,7 @@ def test_workers_have_neither_torch_nor_sklearn_in_memory(service: Service) -> N
         assert "onnxruntime" in mapped
         assert "/torch/" not in mapped
         assert "/sklearn/" not in mapped
+        assert "/onnx/" not in mapped
 
 
 def test_the_search_in_memory_would_find_sklearn() -> None:
