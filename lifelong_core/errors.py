@@ -100,6 +100,27 @@ class UnavailableError(LifelongError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class TooManyRequestsError(LifelongError):
+    """The token has used up what it may ask for at the moment.
+
+    Attributes:
+        retry_after_seconds: when to try again.
+    """
+
+    code = "too_many_requests"
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        field: str | None = None,
+        mend: str | None = None,
+        retry_after_seconds: int = 1,
+    ) -> None:
+        super().__init__(message, field=field, mend=mend)
+        self.retry_after_seconds = retry_after_seconds
+
+
 class ConfigurationError(LifelongError):
     """A setting, a file or the database does not allow the process to start."""
 

@@ -105,6 +105,22 @@ class PolicySettings(BaseModel):
     )
 
 
+class TokenLimits(BaseModel):
+    """What one token may ask of one worker with predictions, logits and feedback; None: no limit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    requests_per_second: float | None = Field(
+        default=None, gt=0, description="Requests per second and worker; one second's worth may come at once."
+    )
+    concurrent_requests: Positive | None = Field(
+        default=None, description="Requests of the token that one worker works on at once."
+    )
+    rows_per_minute: Positive | None = Field(
+        default=None, description="Images and rows of logits per minute and worker; a minute's worth at once."
+    )
+
+
 class Settings(BaseSettings):
     """Everything that can be configured, with defaults that are safe and good on one machine."""
 
@@ -181,6 +197,26 @@ class Settings(BaseSettings):
     queue_capacity: Positive = Field(
         default=512,
         description="Requests waiting in one worker; beyond it the answer is 503 with Retry-After.",
+    )
+    maximum_wait_seconds: float = Field(
+        default=1,
+        gt=0,
+        le=60,
+        description="A prediction that would wait longer than this in a worker, by the rate that is measured, gets 503"
+        " with Retry-After at once. One token may fill half of this time.",
+    )
+    maximum_held_body_bytes: Positive = Field(
+        default=200_000_000,
+        description="Bytes of the bodies of predictions and feedback that one worker holds at once; beyond it the"
+        " answer is 503. One token may fill half of it.",
+    )
+    token_limits: TokenLimits = Field(
+        default_factory=TokenLimits, description="What every token may ask of one worker; more gets 429."
+    )
+    named_token_limits: dict[str, TokenLimits] = Field(
+        default_factory=dict[str, TokenLimits],
+        description="Tokens, by name, with limits of their own, each with the values in which they differ from"
+        ' `token_limits`: [named_token_limits."gateway"] in the file, or as JSON.',
     )
     maximum_body_bytes: Positive = Field(default=20_000_000, description="Larger request bodies get 413.")
     maximum_model_bytes: Positive = Field(default=1_000_000_000, description="Larger ONNX uploads get 413.")
@@ -346,6 +382,15 @@ class Settings(BaseSettings):
         if own is None:
             return self.policy
         return self.policy.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+
+    def limits_for(self, token: str) -> TokenLimits:
+        """The limits of a token: the common ones with its own values on top."""
+        own = self.named_token_limits.get(token)
+        if own is None:
+            return self.token_limits
+        return self.token_limits.model_copy(
+            update={name: getattr(own, name) for name in own.model_fields_set}
+        )
 
     @property
     def environment_modes(self) -> dict[str, str]:

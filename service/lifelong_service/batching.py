@@ -2,14 +2,18 @@
 
 import asyncio
 import logging
+import math
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from lifelong_core.errors import UnavailableError
+from lifelong_service import metrics
+from lifelong_service.limits.service_rate import ServiceRate
+from lifelong_service.limits.sharing import has_room
 
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
@@ -22,6 +26,7 @@ logger = logging.getLogger(__name__)
 class _Waiting(Generic[Job, Answer]):
     job: Job
     samples: int
+    owner: str
     future: "asyncio.Future[Answer]"
     loop: asyncio.AbstractEventLoop
 
@@ -29,10 +34,16 @@ class _Waiting(Generic[Job, Answer]):
 class MicroBatcher(Generic[Job, Answer]):
     """A bounded queue before one worker thread. There is no artificial delay: a lone job is worked on at once.
 
+    Overload is refused at the entrance: a job is turned away when those before it take longer than
+    `maximum_wait_seconds`, by the measured rate. So every job in the queue is worth its work, and the queue needs no
+    other order than that of arrival. Owners share the wait by `sharing.has_room`: a greedy one fills half of it.
+
     Args:
         process: what is done with a batch, in the thread; it gives one answer or exception per job, in order.
         capacity: jobs that may wait; one more is turned away.
         maximum_samples: a batch is closed before it would hold more samples than this; one large job is a batch.
+        maximum_wait_seconds: expected time in the queue from which on jobs are turned away. A batch is closed before
+            it would take a quarter of it.
         watch: told the length of the queue whenever it changes.
     """
 
@@ -42,12 +53,19 @@ class MicroBatcher(Generic[Job, Answer]):
         *,
         capacity: int,
         maximum_samples: int,
+        maximum_wait_seconds: float = math.inf,
         watch: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._process = process
         self._capacity = capacity
         self._maximum_samples = maximum_samples
+        self._maximum_wait = maximum_wait_seconds
         self._watch = watch
+        self._rate = ServiceRate()
+        self._samples: Counter[str] = Counter()
+        """Samples that wait, by owner."""
+        self._working = 0
+        """Samples of the present batch."""
         self._waiting: deque[_Waiting[Job, Answer]] = deque()
         self._changed = threading.Condition()
         self._closing = False
@@ -82,32 +100,66 @@ class MicroBatcher(Generic[Job, Answer]):
         """Jobs that wait, without those being worked on."""
         return len(self._waiting)
 
-    async def submit(self, job: Job, *, samples: int = 1) -> Answer:
-        """Wait in the queue for the answer.
+    @property
+    def expected_wait_seconds(self) -> float:
+        """How long a job that is submitted now waits before it is worked on, by the measured rate."""
+        rate = self._rate.seconds_per_sample
+        present = max(0.0, self._working * rate - self.busy_seconds)
+        return self._samples.total() * rate + present
+
+    def check_room(self, owner: str) -> None:
+        """Look whether a job of this owner would be taken now; any thread may ask.
 
         Raises:
-            UnavailableError: the queue is full or the worker stops.
+            UnavailableError: too much waits already, or the worker stops.
+        """
+        if self._closing:
+            raise UnavailableError("this worker is stopping.", mend="Try again: another worker answers.")
+        if len(self._waiting) >= self._capacity:
+            metrics.REFUSED_REQUESTS.labels("queue", owner).inc()
+            raise UnavailableError(
+                f"{self._capacity} requests are waiting already.", mend="Try again later, or add workers."
+            )
+        if not self._waiting:
+            return
+        total = self.expected_wait_seconds
+        own = self._samples[owner] * self._rate.seconds_per_sample
+        if not has_room(own=own, total=total, limit=self._maximum_wait):
+            metrics.REFUSED_REQUESTS.labels("wait", owner).inc()
+            raise UnavailableError(
+                f"the requests that wait already take {total:.1f} s.",
+                mend="Try again later, or add workers.",
+                retry_after_seconds=max(1, math.ceil(total)),
+            )
+
+    async def submit(self, job: Job, *, samples: int = 1, owner: str = "") -> Answer:
+        """Wait in the queue for the answer.
+
+        Args:
+            job: what is to be done.
+            samples: as how many it counts.
+            owner: whose job it is; owners share the queue.
+
+        Raises:
+            UnavailableError: as `check_room`.
             Exception: what `process` gave for this job.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answer] = loop.create_future()
         with self._changed:
-            if self._closing:
-                raise UnavailableError("this worker is stopping.", mend="Try again: another worker answers.")
-            if len(self._waiting) >= self._capacity:
-                raise UnavailableError(
-                    f"{self._capacity} requests are waiting already.", mend="Try again later, or add workers."
-                )
-            self._waiting.append(_Waiting(job, samples, future, loop))
+            self.check_room(owner)
+            self._waiting.append(_Waiting(job, samples, owner, future, loop))
+            self._samples[owner] += samples
             self._watch(len(self._waiting))
             self._changed.notify()
         return await future
 
     def _work(self) -> None:
         while batch := self._take():
-            self._began = time.monotonic()
+            began = self._began = time.monotonic()
             answers = self._answers(batch)
-            self._began = None
+            self._rate.note(time.monotonic() - began, self._working)
+            self._working, self._began = 0, None
             _deliver(batch, answers)
 
     def _take(self) -> list[_Waiting[Job, Answer]]:
@@ -121,19 +173,28 @@ class MicroBatcher(Generic[Job, Answer]):
 
     def _gather(self) -> list[_Waiting[Job, Answer]]:
         batch: list[_Waiting[Job, Answer]] = []
-        samples = 0
+        samples, most = 0, self._largest_batch()
         while self._waiting:
             first = self._waiting[0]
-            if batch and samples + first.samples > self._maximum_samples:
+            if batch and samples + first.samples > most:
                 break
             self._waiting.popleft()
+            self._samples[first.owner] -= first.samples
             if first.future.cancelled():  # the client has given up: do not work for nobody
                 continue
             batch.append(first)
             samples += first.samples
         if batch:
+            self._working = samples
             self._watch(len(self._waiting))
         return batch
+
+    def _largest_batch(self) -> int:
+        """Samples of a batch that takes at most a quarter of the wait: what arrives meanwhile waits for all of it."""
+        rate = self._rate.seconds_per_sample
+        if not rate or math.isinf(self._maximum_wait):
+            return self._maximum_samples
+        return min(self._maximum_samples, int(self._maximum_wait / 4 / rate))
 
     def _answers(self, batch: Sequence[_Waiting[Job, Answer]]) -> Sequence[Answer | Exception]:
         try:

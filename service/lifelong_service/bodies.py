@@ -8,8 +8,9 @@ from pydantic_core import from_json
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive
 
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
 from lifelong_core.validation_errors import read_json
+from lifelong_service.limits.body_budget import BodyShare
 
 Document = TypeVar("Document", bound=BaseModel)
 
@@ -30,10 +31,15 @@ class LimitedReceive:
         self._maximum = maximum_bytes
         self._setting = setting
         self._received = 0
-        self.error: PayloadTooLargeError | None = None
+        self.error: LifelongError | None = None
+        self.share: BodyShare | None = None
+        """What it holds of a budget that other bodies share; None: it is not counted."""
 
-    def check_declared(self) -> None:
+    def check_declared(self) -> int:
         """Look at Content-Length before a byte is read.
+
+        Returns:
+            Its value; 0 where there is none.
 
         Raises:
             PayloadTooLargeError: it is above the limit.
@@ -41,33 +47,42 @@ class LimitedReceive:
         """
         declared = self._headers.get("content-length")
         if declared is None:
-            return
+            return 0
         if not declared.isdecimal():
             raise InvalidInputError(
                 "expected a number.", field="Content-Length", mend="Send the size in bytes."
             )
         if int(declared) > self._maximum:
             raise self._too_large()
+        return int(declared)
 
     async def __call__(self) -> Message:
         """The next message.
 
         Raises:
             PayloadTooLargeError: the body has grown above the limit.
+            UnavailableError: there is no room for it beside the bodies of other requests.
         """
         message = await self._receive()
-        self._received += len(message.get("body", b""))
+        count = len(message.get("body", b""))
+        self._received += count
         if self._received > self._maximum:
             raise self._too_large()
+        if self.share is not None:
+            try:
+                self.share.add(count)
+            except UnavailableError as error:
+                self.error = error
+                raise
         return message
 
     def _too_large(self) -> PayloadTooLargeError:
-        self.error = PayloadTooLargeError(
+        error = self.error = PayloadTooLargeError(
             f"the body is larger than {self._maximum} bytes.",
             field="body",
             mend=f"Send less, or raise LIFELONG_{self._setting.upper()}.",
         )
-        return self.error
+        return error
 
 
 def media_type(headers: Headers) -> str:

@@ -21,6 +21,7 @@ from lifelong_core.errors import (
     LifelongError,
     NotFoundError,
     PayloadTooLargeError,
+    TooManyRequestsError,
     UnauthenticatedError,
     UnavailableError,
     UnsupportedMediaTypeError,
@@ -42,6 +43,7 @@ _STATUS: tuple[tuple[type[LifelongError], int], ...] = (
     (ConflictError, 409),
     (UnauthenticatedError, 401),
     (ForbiddenError, 403),
+    (TooManyRequestsError, 429),
     (UnavailableError, 503),
     # At run time a file of the database has become unreadable or read-only: operators can mend it without a restart.
     (ConfigurationError, 503),
@@ -57,7 +59,7 @@ def error_response(error: LifelongError) -> Response:
     headers: dict[str, str] = {}
     if isinstance(error, UnauthenticatedError):
         headers["WWW-Authenticate"] = 'Bearer realm="lifelong"'
-    if isinstance(error, UnavailableError):
+    if isinstance(error, UnavailableError | TooManyRequestsError):
         headers["Retry-After"] = str(error.retry_after_seconds)
     if isinstance(error, ConfigurationError):
         logger.error("the configuration keeps a request from being answered", exc_info=error)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -23,6 +24,7 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _REPLACEMENT = "\ufffd"
 """What stands for bytes that are not UTF-8, whichever they were."""
 BodyLimit: TypeAlias = Literal["maximum_body_bytes", "maximum_model_bytes"]
+Limits: TypeAlias = Literal["token", "queue"] | None
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,15 @@ class Access:
         opens: the setting `open_access` lifts the need for a token.
         media_types: the content types that the body may declare; a name that ends in "/" stands for all of its kind.
         body_limit: the setting that bounds the body.
+        limits: `token`: calls count towards the limits of their token; `queue`: and they need room in the queue of the
+            micro-batcher; None: neither.
     """
 
     scope: TokenScope | None
     opens: bool = False
     media_types: tuple[str, ...] = ("application/json",)
     body_limit: BodyLimit = "maximum_body_bytes"
+    limits: Limits = None
 
     def accepts(self, media_type: str) -> bool:
         """Whether a body may have this content type; none declared is left to the endpoint."""
@@ -55,11 +60,12 @@ def access(
     opens: bool = False,
     media_types: tuple[str, ...] = ("application/json",),
     body_limit: BodyLimit = "maximum_body_bytes",
+    limits: Limits = None,
 ) -> Callable[[Endpoint], Endpoint]:
     """Decorates an endpoint with its `Access`; a guarded route without it cannot be made."""
 
     def mark(endpoint: Endpoint) -> Endpoint:
-        endpoint.__access__ = Access(scope, opens, media_types, body_limit)  # pyright: ignore[reportFunctionMemberAccess]
+        endpoint.__access__ = Access(scope, opens, media_types, body_limit, limits)  # pyright: ignore[reportFunctionMemberAccess]
         return endpoint
 
     return mark
@@ -139,13 +145,20 @@ class GuardedRoute(APIRoute):
             body = LimitedReceive(
                 request.receive, request.headers, maximum_bytes=maximum, setting=wanted.body_limit
             )
-            body.check_declared()
-            try:
-                return await inner(StrictRequest(request.scope, body))
-            except Exception:
-                if body.error is not None:  # the framework turned it into another error while parsing
-                    raise body.error from None
-                raise
+            declared = body.check_declared()
+            with ExitStack() as held:
+                if wanted.limits is not None:
+                    name = actor_of(request)
+                    held.enter_context(worker.token_limiter.request(name))
+                    if wanted.limits == "queue":
+                        worker.batcher.check_room(name)
+                    body.share = held.enter_context(worker.body_budget.body(name, declared))
+                try:
+                    return await inner(StrictRequest(request.scope, body))
+                except Exception:
+                    if body.error is not None:  # the framework turned it into another error while parsing
+                        raise body.error from None
+                    raise
 
         return guarded
 
@@ -160,7 +173,7 @@ def worker_of(request: Request) -> Worker:
 
 
 def actor_of(request: Request) -> str:
-    """Name of the token that calls, for the audit log."""
+    """Name of the token that calls, for the audit log and for limits."""
     token: Token | None = request.state.token
     return token.name if token is not None else "anonymous"
 

@@ -41,6 +41,13 @@ QUEUE_LENGTH = Gauge(
     multiprocess_mode="livesum",
     registry=REGISTRY,
 )
+REFUSED_REQUESTS = Counter(
+    "lifelong_refused_requests_total",
+    "Requests that were refused because of a limit: concurrent_requests, requests_per_second and rows_per_minute of"
+    " their token (429), expected wait, queue and body_bytes of the worker (503). By the name of the token.",
+    ["limit", "token"],
+    registry=REGISTRY,
+)
 LOG_COMMIT_SECONDS = Histogram(
     "lifelong_log_commit_seconds",
     "Time to write one micro-batch to the prediction log.",
@@ -107,7 +114,22 @@ CLIENT_CLOSED_REQUEST = 499
 """Status of a request whose client closed the connection before the request was read."""
 NO_ANSWER = "none"
 """Status of a request that ended without an answer, e.g. because its worker was stopped."""
-EXPECTED_STATUSES = (200, 400, 401, 403, 404, 409, 413, 415, 422, CLIENT_CLOSED_REQUEST, 500, 503, NO_ANSWER)
+EXPECTED_STATUSES = (
+    200,
+    400,
+    401,
+    403,
+    404,
+    409,
+    413,
+    415,
+    422,
+    429,
+    CLIENT_CLOSED_REQUEST,
+    500,
+    503,
+    NO_ANSWER,
+)
 """What a prediction or a label can get."""
 
 

@@ -23,6 +23,8 @@ from lifelong_service.decoding.decoder import ImageDecoder
 from lifelong_service.group_key import GroupKeyring
 from lifelong_service.inference import Classifier, load_classifier
 from lifelong_service.launch import parent_process
+from lifelong_service.limits.body_budget import BodyBudget
+from lifelong_service.limits.token_limits import TokenLimiter
 from lifelong_service.poller import RegistryPoller, describe_damage
 from lifelong_service.prediction_log import PredictionLog
 from lifelong_service.snapshot import Snapshot
@@ -80,8 +82,11 @@ class Worker:
             ),
             capacity=settings.queue_capacity,
             maximum_samples=settings.maximum_batch_size,
+            maximum_wait_seconds=settings.maximum_wait_seconds,
             watch=metrics.QUEUE_LENGTH.set,
         )
+        self.token_limiter = TokenLimiter(settings.limits_for)
+        self.body_budget = BodyBudget(maximum_bytes=settings.maximum_held_body_bytes)
         self.decoder = ImageDecoder(maximum_pixels=settings.maximum_image_pixels)
         self.authenticator = Authenticator(self._known_tokens, self._verify)
         self._acknowledgement = Acknowledgement(lambda: self.store, self._is_current, self._loads)

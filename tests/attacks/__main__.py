@@ -14,9 +14,16 @@ from pathlib import Path
 from benchmarks.machine import describe
 from tests.attacks.attack import FULL, QUICK
 from tests.attacks.image_stall import image_stall
+from tests.attacks.overload import overload
 from tests.attacks.target import running_target
 
-ATTACKS = {attack.__name__: attack for attack in (image_stall,)}
+ATTACKS = {
+    attack.__name__: attack
+    for attack in (
+        image_stall,
+        overload,
+    )
+}
 
 
 def main() -> int:

@@ -65,7 +65,7 @@ class Labels(RequestDocument):
         }
     },
 )
-@access(Scope.FEEDBACK, opens=True)
+@access(Scope.FEEDBACK, opens=True, limits="token")
 async def feedback(request: Request) -> LabelAnswer | LabelAnswers:
     """Tell true classes: one object, or `{"labels": [...]}`. Sending it again changes nothing; another class corrects.
 

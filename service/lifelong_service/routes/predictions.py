@@ -1,19 +1,21 @@
 """`/v1/predict` and `/v1/logits`: decisions about images and about logits."""
 
+import asyncio
+from collections.abc import Coroutine
 from typing import Any
 
 import anyio.to_thread
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from starlette.datastructures import UploadFile
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.records import Scope
 from lifelong_service.bodies import media_type
 from lifelong_service.decisions import Job
-from lifelong_service.guard import GuardedRoute, access, worker_of
+from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.jobs import ImageJob
 from lifelong_service.logits_bodies import json_job, npy_job
 from lifelong_service.parameters import HEADERS, address, check_fields, parameters_of
@@ -21,6 +23,8 @@ from lifelong_service.schemas.predictions import LogitsAnswer, PredictAnswer
 
 SMALL_BODY = 65536
 """Bytes up to which logits are parsed in the event loop; larger ones would hold up the other requests."""
+WATCHED_SECONDS = 0.1
+"""Expected wait from which on a request is given up when its client closes the connection; watching costs time."""
 IMAGE_TYPES = ("image/", "application/octet-stream", "multipart/form-data")
 LOGITS_TYPES = ("application/json", "application/x-npy", "application/octet-stream")
 IMAGE_PARTS = ("image", "file")
@@ -76,7 +80,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["predictions"])
         },
     },
 )
-@access(Scope.PREDICT, opens=True, media_types=IMAGE_TYPES)
+@access(Scope.PREDICT, opens=True, media_types=IMAGE_TYPES, limits="queue")
 async def predict(request: Request) -> Response:
     """Decide about one image: raw bytes, or a multipart part named `image` or `file`; logged before the answer."""
     where = address(parameters_of(request))
@@ -101,7 +105,7 @@ async def predict(request: Request) -> Response:
         },
     },
 )
-@access(Scope.PREDICT, opens=True, media_types=LOGITS_TYPES)
+@access(Scope.PREDICT, opens=True, media_types=LOGITS_TYPES, limits="queue")
 async def logits(request: Request) -> Response:
     """Decide about logits (N, C) of a model that runs elsewhere (or here): JSON, or the bytes of an npy file."""
     given = parameters_of(request)
@@ -115,8 +119,35 @@ async def logits(request: Request) -> Response:
 
 
 async def _answer(request: Request, job: Job) -> Response:
-    body = await worker_of(request).batcher.submit(job, samples=job.weight)
-    return Response(body, media_type="application/json")
+    worker, name = worker_of(request), actor_of(request)
+    worker.token_limiter.take_rows(name, job.samples)
+    answer = worker.batcher.submit(job, samples=job.weight, owner=name)
+    if worker.batcher.expected_wait_seconds < WATCHED_SECONDS:
+        return Response(await answer, media_type="application/json")
+    return Response(await _unless_closed(request, answer), media_type="application/json")
+
+
+async def _unless_closed(request: Request, answer: Coroutine[Any, Any, bytes]) -> bytes:
+    """The answer; what waits in a long queue for a client that has gone leaves it.
+
+    Raises:
+        ClientDisconnect: the client has closed the connection.
+    """
+    waiting = asyncio.ensure_future(answer)
+    closed = asyncio.ensure_future(_closed(request))
+    try:
+        await asyncio.wait((waiting, closed), return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            raise ClientDisconnect
+        return waiting.result()
+    finally:
+        for task in (waiting, closed):
+            task.cancel()
+
+
+async def _closed(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _image(request: Request) -> bytes:

@@ -116,6 +116,20 @@ def sums_to_one_for_grey() -> bytes:
     return _graph(nodes, [weights, offset], ["weights", "offset"], ["N", 1, EDGE, EDGE])
 
 
+def slow(repetitions: int = 100, width: int = 20_000) -> bytes:
+    """Logits of a long chain of sines: the time grows with the number of images, and some 20 ms go into each."""
+    chain = [helper.make_node("Sin", [f"x{i}"], [f"x{i + 1}"]) for i in range(repetitions)]
+    nodes = [
+        helper.make_node("Flatten", ["image"], ["pixels"]),
+        helper.make_node("MatMul", ["pixels", "spread"], ["x0"]),
+        *chain,
+        helper.make_node("MatMul", [f"x{repetitions}", "weights"], ["logits"]),
+    ]
+    spread = np.linspace(-1, 1, EDGE * EDGE * width, dtype=np.float32).reshape(EDGE * EDGE, width)
+    weights = np.linspace(-1, 1, width * CLASSES, dtype=np.float32).reshape(width, CLASSES) / width
+    return _graph(nodes, [spread, weights], ["spread", "weights"], ["N", 1, EDGE, EDGE])
+
+
 def flat_input() -> bytes:
     """An input of rank 2, which no image has."""
     node = helper.make_node("MatMul", ["image", "weights"], ["logits"])

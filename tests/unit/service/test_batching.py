@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -173,6 +174,102 @@ def test_jobs_that_were_given_up_are_not_worked_on() -> None:
         process.gate.set()
         assert await asyncio.gather(first, kept) == [0, 4]
         assert process.batches == [[0], [2]]
+        made.close()
+
+    asyncio.run(scenario())
+
+
+class Slow:
+    """Takes a fixed time for every job."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.sizes: list[int] = []
+
+    def __call__(self, jobs: Sequence[int]) -> list[int | Exception]:
+        self.sizes.append(len(jobs))
+        time.sleep(self.seconds * len(jobs))
+        return list(jobs)
+
+
+async def outcomes(made: MicroBatcher[int, int], owner: str, count: int) -> list[str]:
+    """What became of so many jobs that are submitted at once."""
+    tasks = [made.submit(job, owner=owner) for job in range(count)]
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    return ["refused" if isinstance(result, UnavailableError) else "answered" for result in results]
+
+
+def test_what_would_wait_too_long_is_refused_at_once() -> None:
+    async def scenario() -> None:
+        process = Slow(0.01)
+        made: MicroBatcher[int, int] = MicroBatcher(
+            process, capacity=1000, maximum_samples=64, maximum_wait_seconds=0.4
+        )
+        made.start()
+        for job in range(3):  # the rate is measured
+            await made.submit(job)
+        process.sizes.clear()
+        began = time.monotonic()
+        found = await outcomes(made, "greedy", 200)
+        lasted = time.monotonic() - began
+        answered = found.count("answered")
+        assert 10 <= answered <= 21, "half of 0.4 s, at 10 ms or a little more for each"
+        assert found[:answered] == ["answered"] * answered
+        assert lasted < 2
+        assert max(process.sizes) <= 10, "a batch takes at most a quarter of the wait"
+        made.close()
+
+    asyncio.run(scenario())
+
+
+def test_another_owner_finds_room_beside_a_greedy_one() -> None:
+    async def scenario() -> None:
+        made: MicroBatcher[int, int] = MicroBatcher(
+            Slow(0.01), capacity=1000, maximum_samples=64, maximum_wait_seconds=0.4
+        )
+        made.start()
+        for job in range(3):
+            await made.submit(job)
+        greedy = asyncio.create_task(outcomes(made, "greedy", 200))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert await outcomes(made, "modest", 2) == ["answered", "answered"]
+        assert "refused" in await greedy
+        made.close()
+
+    asyncio.run(scenario())
+
+
+def test_one_slow_batch_refuses_nothing() -> None:
+    """As when the database is waited for, or the first one of a process."""
+
+    async def scenario() -> None:
+        process = Slow(0.3)
+        made: MicroBatcher[int, int] = MicroBatcher(
+            process, capacity=1000, maximum_samples=64, maximum_wait_seconds=0.5
+        )
+        made.start()
+        await made.submit(0)
+        process.seconds = 0.0001
+        assert set(await outcomes(made, "a", 100)) == {"answered"}
+        made.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_is_given_up_leaves_the_queue_and_takes_no_room() -> None:
+    async def scenario() -> None:
+        process = Recorder()
+        made = batcher(process)
+        first = await held_up(made, process)
+        waiting = [asyncio.create_task(made.submit(job, owner="a")) for job in (1, 2)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        await asyncio.sleep(0)
+        process.gate.set()
+        assert [await first, await waiting[1]] == [0, 4]
+        assert process.batches == [[0], [2]]
+        assert made._samples.total() == 0
         made.close()
 
     asyncio.run(scenario())

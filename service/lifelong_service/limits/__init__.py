@@ -1,0 +1,8 @@
+"""How much of the service one client, and all of them together, may use.
+
+- `sharing`: the rule by which a bounded resource is shared.
+- `token_bucket`: a rate with a burst.
+- `token_limits`: requests, rows and simultaneous requests of each token.
+- `body_budget`: bytes of request bodies that are held at once.
+- `service_rate`: how fast micro-batches are worked on.
+"""

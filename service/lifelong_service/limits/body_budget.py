@@ -1,0 +1,86 @@
+"""How many bytes of request bodies a worker holds at once, from their first byte to their answer."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lifelong_core.errors import UnavailableError
+from lifelong_service import metrics
+from lifelong_service.limits.sharing import has_room
+
+
+class BodyBudget:
+    """Bytes that have arrived; what was only announced takes no room from others. Used in the event loop only.
+
+    Args:
+        maximum_bytes: of all bodies together; one body alone may be larger.
+    """
+
+    def __init__(self, *, maximum_bytes: int) -> None:
+        self._maximum = maximum_bytes
+        self._held: Counter[str] = Counter()
+        self._total = 0
+
+    @contextmanager
+    def body(self, token: str, declared: int) -> "Iterator[BodyShare]":
+        """The body of one request, until the block ends.
+
+        Args:
+            token: name of the token that sends it.
+            declared: its Content-Length; 0 where there is none.
+
+        Raises:
+            UnavailableError: there is no room for it now.
+        """
+        if self._total and self._total + self._held[token] + declared > self._maximum:
+            raise self._full(token)
+        share = BodyShare(self, token)
+        try:
+            yield share
+        finally:
+            self._held[token] -= share.bytes
+            self._total -= share.bytes
+
+    def take(self, token: str, count: int) -> None:
+        """More bytes of a body have arrived.
+
+        Raises:
+            UnavailableError: there is no room for them.
+        """
+        is_alone = self._held[token] == self._total == 0
+        if not is_alone and not has_room(own=self._held[token], total=self._total, limit=self._maximum):
+            raise self._full(token)
+        self._held[token] += count
+        self._total += count
+
+    @property
+    def held_bytes(self) -> int:
+        """Of all bodies together."""
+        return self._total
+
+    def _full(self, token: str) -> UnavailableError:
+        metrics.REFUSED_REQUESTS.labels("body_bytes", token).inc()
+        return UnavailableError(
+            f"the bodies of other requests hold {self._total} bytes already.",
+            field="body",
+            mend="Try again later, or raise LIFELONG_MAXIMUM_HELD_BODY_BYTES.",
+        )
+
+
+class BodyShare:
+    """What one body holds of the budget."""
+
+    def __init__(self, budget: BodyBudget, token: str) -> None:
+        self._budget = budget
+        self._token = token
+        self.bytes = 0
+
+    def add(self, count: int) -> None:
+        """More bytes have arrived.
+
+        Raises:
+            UnavailableError: there is no room for them.
+        """
+        if count:
+            self._budget.take(self._token, count)
+            self.bytes += count

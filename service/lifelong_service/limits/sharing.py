@@ -1,0 +1,21 @@
+"""Sharing a bounded resource without knowing how many want it."""
+
+
+def has_room(*, own: float, total: float, limit: float) -> bool:
+    """Whether one of several users of a resource may take more of it.
+
+    Each may hold as much as is free: a single one at most half of the limit, two greedy ones a third each, and a
+    newcomer always finds room. These are the dynamic thresholds of Choudhury and Hahne (1998).
+
+    Args:
+        own: what this user holds.
+        total: what all users hold together.
+        limit: what there is.
+
+    Examples:
+        >>> has_room(own=49, total=49, limit=100), has_room(own=50, total=50, limit=100)
+        (True, False)
+        >>> has_room(own=0, total=50, limit=100)
+        True
+    """
+    return own + total < limit

@@ -1,0 +1,36 @@
+"""A rate limit that allows bursts."""
+
+
+class TokenBucket:
+    """Holds up to `burst` units and gains `rate` of them per second; what takes more has to wait.
+
+    Args:
+        rate: units per second.
+        burst: units that may be taken at once after a pause.
+        now: seconds of a monotonic clock; the bucket is full then.
+
+    Examples:
+        >>> bucket = TokenBucket(rate=2, burst=3, now=0)
+        >>> bucket.take(3, now=0), bucket.take(1, now=0), bucket.take(1, now=0.5)
+        (0.0, 0.5, 0.0)
+    """
+
+    def __init__(self, *, rate: float, burst: float, now: float) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._level = burst
+        self._filled_at = now
+
+    def take(self, units: float, *, now: float) -> float:
+        """Take the units if they are there.
+
+        Returns:
+            0: they are taken. Else nothing is taken, and the seconds after which they are there; infinite where the
+            bucket never holds as many.
+        """
+        self._level = min(self._burst, self._level + self._rate * max(0.0, now - self._filled_at))
+        self._filled_at = max(now, self._filled_at)
+        if units <= self._level:
+            self._level -= units
+            return 0.0
+        return (units - self._level) / self._rate if units <= self._burst else float("inf")

@@ -1,0 +1,103 @@
+"""What each token may ask of one worker: a rate of requests, a rate of rows, and simultaneous requests."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lifelong_core.errors import TooManyRequestsError
+from lifelong_core.settings import TokenLimits
+from lifelong_service import metrics
+from lifelong_service.limits.token_bucket import TokenBucket
+
+LATER_SECONDS = 1
+"""When to try again where simultaneous requests are limited: nobody knows how long they take."""
+
+
+@dataclass
+class _Usage:
+    """What one token has left."""
+
+    limits: TokenLimits
+    requests: TokenBucket | None
+    rows: TokenBucket | None
+    active: int = 0
+
+
+class TokenLimiter:
+    """Counts by the names of tokens, so it grows no further than their number. Used in the event loop only.
+
+    Args:
+        limits: those of the token with a name.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self, limits: Callable[[str], TokenLimits], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._usages: dict[str, _Usage] = {}
+
+    @contextmanager
+    def request(self, token: str) -> Iterator[None]:
+        """One request of this token, from its head to its answer.
+
+        Raises:
+            TooManyRequestsError: its rate or its number of simultaneous requests is above the limit.
+        """
+        usage = self._usage(token)
+        most = usage.limits.concurrent_requests
+        if most is not None and usage.active >= most:
+            raise _exceeded(
+                token, "concurrent_requests", f"{most} simultaneous requests per worker", LATER_SECONDS
+            )
+        rate = usage.limits.requests_per_second
+        if usage.requests is not None and (wait := usage.requests.take(1, now=self._clock())):
+            raise _exceeded(token, "requests_per_second", f"{rate:g} requests per second and worker", wait)
+        usage.active += 1
+        try:
+            yield
+        finally:
+            usage.active -= 1
+
+    def take_rows(self, token: str, rows: int) -> None:
+        """Count the rows (images, or rows of logits) of one request.
+
+        Raises:
+            TooManyRequestsError: they are more than the token has left.
+        """
+        usage = self._usage(token)
+        if usage.rows is not None and (wait := usage.rows.take(rows, now=self._clock())):
+            most = usage.limits.rows_per_minute
+            raise _exceeded(token, "rows_per_minute", f"{most} rows per minute and worker", wait)
+
+    def _usage(self, token: str) -> _Usage:
+        usage = self._usages.get(token)
+        if usage is None:
+            limits, now = self._limits(token), self._clock()
+            requests, rows = limits.requests_per_second, limits.rows_per_minute
+            usage = self._usages[token] = _Usage(
+                limits,
+                requests=requests and TokenBucket(rate=requests, burst=max(1.0, requests), now=now),
+                rows=rows and TokenBucket(rate=rows / 60, burst=rows, now=now),
+            )
+        return usage
+
+
+def _exceeded(token: str, limit: str, allowed: str, wait: float) -> TooManyRequestsError:
+    metrics.REFUSED_REQUESTS.labels(limit, token).inc()
+    if math.isinf(wait):
+        mend = "Send fewer rows in one request: these are more than a whole minute allows."
+        wait = 60
+    else:
+        mend = (
+            "Try again after the seconds in Retry-After, or have the operators raise the limit of this token."
+        )
+    return TooManyRequestsError(
+        f"the token {token!r} may send {allowed} ({limit}).",
+        field="Authorization",
+        mend=mend,
+        retry_after_seconds=max(1, math.ceil(wait)),
+    )

@@ -1,0 +1,107 @@
+"""Requests at a fixed rate, whatever the service makes of them: what arrives does not wait for what was answered."""
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+BROKEN = 0
+"""Status of a request whose connection broke before there was an answer."""
+PATIENCE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One request: its status, and the seconds from sending to the last byte of the answer."""
+
+    status: int
+    seconds: float
+
+
+def statuses(sent: Sequence[Sent]) -> dict[int, int]:
+    """How many requests got which status."""
+    return {status: sum(one.status == status for one in sent) for status in {one.status for one in sent}}
+
+
+def send_at_rate(port: int, request: bytes, *, rate: float, seconds: float) -> list[Sent]:
+    """Send the same request at a fixed rate and wait for all answers.
+
+    Args:
+        port: of the loopback address.
+        request: head and body.
+        rate: requests per second.
+        seconds: for which requests are sent.
+    """
+
+    async def all_of_them() -> list[Sent]:
+        connections = _Connections(port)
+        began = asyncio.get_running_loop().time()
+        tasks: list[asyncio.Task[Sent]] = []
+        for index in range(int(rate * seconds)):
+            await asyncio.sleep(began + index / rate - asyncio.get_running_loop().time())
+            tasks.append(asyncio.create_task(connections.send(request)))
+        sent = list(await asyncio.gather(*tasks))
+        connections.close()
+        return sent
+
+    return asyncio.run(all_of_them())
+
+
+def send_in_turn(port: int, request: bytes, *, clients: int, seconds: float) -> list[Sent]:
+    """Send the same request again and again, each client when it has its answer: what the service can do at most."""
+
+    async def client(connections: "_Connections", end: float) -> list[Sent]:
+        found: list[Sent] = []
+        while time.monotonic() < end:
+            found.append(await connections.send(request))
+        return found
+
+    async def all_of_them() -> list[Sent]:
+        connections = _Connections(port)
+        end = time.monotonic() + seconds
+        several = await asyncio.gather(*(client(connections, end) for _ in range(clients)))
+        connections.close()
+        return [one for some in several for one in some]
+
+    return asyncio.run(all_of_them())
+
+
+class _Connections:
+    """Keep-alive connections to one port: one that is idle is used before another is opened."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._idle: deque[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = deque()
+
+    async def send(self, request: bytes) -> Sent:
+        """Send one request and read its answer."""
+        began = time.monotonic()
+        status = BROKEN
+        with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                status = await self._exchange(request)
+        return Sent(status, time.monotonic() - began)
+
+    async def _exchange(self, request: bytes) -> int:
+        # The one that was idle longest, so that all of them, and so both workers, are used.
+        idle = self._idle.popleft() if self._idle else None
+        reader, writer = idle or await asyncio.open_connection("127.0.0.1", self._port)
+        try:
+            writer.write(request)
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            await reader.readexactly(int(head.partition(b"content-length:")[2].split()[0]))
+        except BaseException:
+            writer.close()
+            raise
+        if b"connection: close" in head:
+            writer.close()
+        else:
+            self._idle.append((reader, writer))
+        return int(head.split(None, 2)[1])
+
+    def close(self) -> None:
+        """Close what is idle."""
+        for _, writer in self._idle:
+            writer.close()
