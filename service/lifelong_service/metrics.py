@@ -12,7 +12,7 @@ REGISTRY = CollectorRegistry()
 REQUESTS = Counter(
     "lifelong_requests_total",
     "Requests by route and HTTP status, probes and scrapes included. 499: the client closed the connection before its"
-    " request was read. none: the request ended without an answer.",
+    " request was read, or while it waited in a long queue. none: the request ended without an answer.",
     ["route", "status"],
     registry=REGISTRY,
 )
@@ -111,7 +111,7 @@ DAMAGED_HEADS = Gauge(
 
 
 CLIENT_CLOSED_REQUEST = 499
-"""Status of a request whose client closed the connection before the request was read."""
+"""Status of a request whose client closed the connection before it was read, or while it waited in a long queue."""
 NO_ANSWER = "none"
 """Status of a request that ended without an answer, e.g. because its worker was stopped."""
 EXPECTED_STATUSES = (
