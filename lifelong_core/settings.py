@@ -232,8 +232,17 @@ class Settings(BaseSettings):
     maximum_logits_rows: Positive = Field(
         default=10_000, description="Rows that one call of /v1/logits may send."
     )
+    environment_creation: Literal["open", "listed"] = Field(
+        default="open",
+        description="open: the first prediction of a new name adds an environment; listed: only"
+        " `lifelong environments add` does.",
+    )
     maximum_environments: Positive = Field(
-        default=100, description="Environments that are created on first use."
+        default=100, description="From this number of environments on, predictions add no further ones."
+    )
+    maximum_new_environments_per_hour: Positive = Field(
+        default=10,
+        description="Environments that the predictions of one token may add within an hour; then 429.",
     )
     intra_op_threads: int = Field(
         default=1, ge=0, description="ONNX Runtime threads per worker; 0: one per core."

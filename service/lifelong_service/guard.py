@@ -18,6 +18,7 @@ from lifelong_core.errors import InvalidInputError, UnsupportedMediaTypeError
 from lifelong_core.store.records import Scope as TokenScope
 from lifelong_core.store.records import Token
 from lifelong_service.bodies import NUL, LimitedReceive, field_with_nul, media_type
+from lifelong_service.jobs import ANONYMOUS
 from lifelong_service.worker import Worker
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -175,7 +176,7 @@ def worker_of(request: Request) -> Worker:
 def actor_of(request: Request) -> str:
     """Name of the token that calls, for the audit log and for limits."""
     token: Token | None = request.state.token
-    return token.name if token is not None else "anonymous"
+    return token.name if token is not None else ANONYMOUS
 
 
 def _check_media_type(request: Request, wanted: Access) -> None:
