@@ -219,6 +219,15 @@ class Settings(BaseSettings):
         ' `token_limits`: [named_token_limits."gateway"] in the file, or as JSON.',
     )
     maximum_body_bytes: Positive = Field(default=20_000_000, description="Larger request bodies get 413.")
+    maximum_json_bytes: Positive = Field(
+        default=4_000_000,
+        description="Larger JSON bodies and forms get 413; arrays as npy or npz may be larger.",
+    )
+    maximum_labelled_bytes: Positive = Field(
+        default=32_000_000,
+        description="Larger calibration and validation sets get 413, and npz files whose arrays take more memory,"
+        " 8 bytes for each number.",
+    )
     maximum_model_bytes: Positive = Field(default=1_000_000_000, description="Larger ONNX uploads get 413.")
     request_timeout_seconds: float = Field(
         default=8,

@@ -14,6 +14,7 @@ from pathlib import Path
 from benchmarks.machine import describe
 from tests.attacks.attack import FULL, QUICK
 from tests.attacks.image_stall import image_stall
+from tests.attacks.json_bombs import json_bombs
 from tests.attacks.overload import overload
 from tests.attacks.target import running_target
 
@@ -21,6 +22,7 @@ ATTACKS = {
     attack.__name__: attack
     for attack in (
         image_stall,
+        json_bombs,
         overload,
     )
 }

@@ -1,6 +1,5 @@
 """`/v1/feedback`: the true classes, when they become known."""
 
-import json
 from uuid import UUID
 
 from fastapi import APIRouter
@@ -13,6 +12,7 @@ from lifelong_core.errors import (
     ForbiddenError,
     InvalidInputError,
     NotFoundError,
+    PayloadTooLargeError,
     UnavailableError,
 )
 from lifelong_core.store import Store
@@ -26,10 +26,10 @@ from lifelong_core.store.records import (
     Token,
 )
 from lifelong_service.authentication import check_binding
-from lifelong_service.bodies import parsed
+from lifelong_service.bodies import parse_in_turn, parsed, read_values
 from lifelong_service.guard import GuardedRoute, access, worker_of
 from lifelong_service.schemas.predictions import LabelAnswer, LabelAnswers
-from lifelong_service.schemas.requests import ListOf, RequestDocument
+from lifelong_service.schemas.requests import RequestDocument
 
 MAXIMUM_LABELS = 1000
 _NAMED = 20
@@ -64,7 +64,7 @@ class Label(RequestDocument):
 class Labels(RequestDocument):
     """Several at once."""
 
-    labels: ListOf[Label] = Field(min_length=1, max_length=MAXIMUM_LABELS)
+    labels: list[Label] = Field(min_length=1, max_length=MAXIMUM_LABELS)
 
 
 @router.post(
@@ -93,8 +93,7 @@ async def feedback(request: Request) -> LabelAnswer | LabelAnswers:
     worker = worker_of(request)
     token: Token | None = request.state.token
     body = await request.body()
-    several = _has_labels(body)
-    labels = parsed(body, Labels).labels if several else [parsed(body, Label)]
+    labels, several = await parse_in_turn(lambda: _labels(body), len(body))
     if token is not None:
         _check_bindings(token, labels, several=several)
     if worker.log.outage is not None:
@@ -123,13 +122,17 @@ async def feedback(request: Request) -> LabelAnswer | LabelAnswers:
     return {"labels": outcomes} if several else outcomes[0]
 
 
-def _has_labels(body: bytes) -> bool:
-    """Which of the two forms the body has; what is neither is reported as a wrong single one."""
+def _labels(body: bytes) -> tuple[list[Label], bool]:
+    """The labels, and whether they came as a list; what is neither form is reported as a wrong single label."""
     try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and "labels" in document
+        document = read_values(body)
+    except PayloadTooLargeError:
+        raise
+    except ValueError:
+        document = None
+    if isinstance(document, dict) and "labels" in document:
+        return parsed(body, Labels).labels, True
+    return [parsed(body, Label)], False
 
 
 def _check_bindings(token: Token, labels: list[Label], *, several: bool) -> None:

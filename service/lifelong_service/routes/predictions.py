@@ -5,7 +5,6 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
-import anyio.to_thread
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from starlette.datastructures import UploadFile
@@ -15,7 +14,7 @@ from starlette.responses import Response
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.records import Scope, Token
 from lifelong_service.authentication import check_binding
-from lifelong_service.bodies import media_type
+from lifelong_service.bodies import media_type, parse_in_turn
 from lifelong_service.decisions import Job
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.jobs import Address, ImageJob
@@ -23,8 +22,6 @@ from lifelong_service.logits_bodies import json_job, npy_job
 from lifelong_service.parameters import HEADERS, address, check_fields, parameters_of
 from lifelong_service.schemas.predictions import LogitsAnswer, PredictAnswer
 
-SMALL_BODY = 65536
-"""Bytes up to which logits are parsed in the event loop; larger ones would hold up the other requests."""
 WATCHED_SECONDS = 0.1
 """Expected wait from which on a request is given up when its client closes the connection; watching costs time."""
 IMAGE_TYPES = ("image/", "application/octet-stream", "multipart/form-data")
@@ -114,10 +111,7 @@ async def logits(request: Request) -> Response:
     parse = npy_job if media_type(request.headers) in LOGITS_TYPES[1:] else json_job
     rows = worker_of(request).settings.maximum_logits_rows
     body = await request.body()
-    if len(body) <= SMALL_BODY:
-        job = parse(body, given, maximum_rows=rows)
-    else:
-        job = await anyio.to_thread.run_sync(lambda: parse(body, given, maximum_rows=rows))
+    job = await parse_in_turn(lambda: parse(body, given, maximum_rows=rows), len(body))
     return await _answer(request, replace(job, address=_permitted(request, job.address)))
 
 
