@@ -11,7 +11,7 @@ from lifelong_core.store.tokens import LONGEST_OVERLAP
 from lifelong_service.documents import token_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.history import TokenAnswer, TokenList, TokenWithSecret
-from lifelong_service.schemas.requests import ListOf, RequestDocument
+from lifelong_service.schemas.requests import RequestDocument
 
 router = APIRouter(route_class=GuardedRoute, tags=["tokens"])
 
@@ -26,7 +26,7 @@ class NewToken(RequestDocument):
     name: str
     scopes: set[Scope]
     expires_at: AwareDatetime | None = None
-    environments: ListOf[str] | None = Field(None, min_length=1, max_length=1000)
+    environments: list[str] | None = Field(None, min_length=1, max_length=1000)
 
 
 class Rotation(RequestDocument):
