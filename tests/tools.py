@@ -76,6 +76,7 @@ CHROMIUM = Tool(
     "chromium", "Debian: apt-get install chromium", ("chromium", "chromium-browser", "google-chrome")
 )
 CURL = Tool("curl", "Debian: apt-get install curl", ("curl",))
+STRACE = Tool("strace", "Debian: apt-get install strace", ("strace",))
 GIT = Tool("git", "a clone of the repository, and git", ("git",))
 SMALL_DISKS = Tool(
     "small disks", "run as root, or in `unshare -Urm`, where tmpfs may be mounted", problem=mount_problem

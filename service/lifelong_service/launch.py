@@ -111,7 +111,6 @@ def environment(settings: Settings) -> dict[str, str]:
         ) from error
     found = {
         "BENTOML_HOME": str(home),
-        "BENTOML_DO_NOT_TRACK": "True",
         # Workers need not start in the caller's folder.
         "LIFELONG_DATA_DIRECTORY": str(settings.data_directory.resolve()),
         # glibc gives large decode buffers back and fetches them anew at each image otherwise: three times slower.

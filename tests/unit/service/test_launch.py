@@ -202,7 +202,6 @@ def test_the_environment_holds_absolute_paths(tmp_path: Path, monkeypatch: pytes
     assert found["LIFELONG_CONFIG"] == str(tmp_path / "lifelong.toml")
     assert Path(found["BENTOML_HOME"]) == tmp_path / "data" / "bentoml" / "4321"
     assert Path(found["BENTOML_HOME"]).is_dir()
-    assert found["BENTOML_DO_NOT_TRACK"] == "True"
 
 
 def test_the_starter_names_itself_as_the_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,102 @@
+"""No process of the product looks anything up or keeps an id for a vendor, whatever its libraries would do."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tests import tools
+from tests.integration.installation import image, install
+from tests.integration.processes import eventually, running_service
+from tests.unit.service import graphs
+
+SWITCHES = ("ORT_DISABLE_TELEMETRY", "BENTOML_DO_NOT_TRACK")
+_ADDRESS = re.compile(r'sin6?_port=htons\((\d+)\).*?(?:inet_addr\(|inet_pton\(AF_INET6, )"([^"]+)"')
+
+
+def traced(log: Path, *command: str) -> tuple[str, ...]:
+    """The command line that writes every attempt to reach another process by network to a file."""
+    calls = "trace=connect,sendto,sendmsg,sendmmsg"
+    return (tools.program(tools.STRACE), "-f", "--seccomp-bpf", "-qq", "-o", str(log), "-e", calls, *command)
+
+
+def reached(log: Path) -> set[str]:
+    """Addresses other than those of this machine itself that were tried."""
+    text = log.read_text(errors="replace")
+    found = {f"{address}:{port}" for port, address in _ADDRESS.findall(text)}
+    return {one for one in found if not one.startswith(("127.", "::1:"))}
+
+
+def surroundings(folder: Path) -> dict[str, str]:
+    """The environment of a user with a home of their own who has switched nothing off."""
+    folder.mkdir()
+    kept = {name: value for name, value in os.environ.items() if name not in SWITCHES}
+    return kept | {"HOME": str(folder), "XDG_CACHE_HOME": str(folder / ".cache")}
+
+
+def kept_files(folder: Path) -> list[str]:
+    """What a vendor keeps in a home."""
+    return [str(path) for path in folder.rglob("*") if "Microsoft" in path.parts or "bentoml" in path.parts]
+
+
+@contextmanager
+def loading(imports: str, folder: Path) -> Iterator[tuple[Path, Path]]:
+    """A process that imports these and loads a model; the file of its calls, and its home."""
+    folder.mkdir()
+    log, home = folder / "calls", folder / "home"
+    code = (
+        f"import {imports}, time; session = onnxruntime.InferenceSession(bytes.fromhex({graphs.linear().hex()!r}));"
+        " time.sleep(600)"
+    )
+    process = subprocess.Popen(
+        traced(log, sys.executable, "-c", code), env=surroundings(home), start_new_session=True
+    )
+    try:
+        yield log, home
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def wait_for_a_report(folder: Path) -> None:
+    """Until ONNX Runtime in a process without our packages has looked its host up, and kept an id.
+
+    So whatever loaded a model before would have done so by now. This shows that the trace works, too.
+    """
+    with loading("onnxruntime", folder) as (log, home):
+        eventually(lambda: log.exists() and reached(log), "ONNX Runtime to look up a host")
+        assert kept_files(home)
+        time.sleep(1)
+
+
+def test_processes_that_load_models_are_silent(tmp_path: Path) -> None:
+    modules = ("lifelong.cli", "lifelong_service.check_graph", "lifelong_service.inference")
+    with ExitStack() as stack:
+        started = {
+            module: stack.enter_context(loading(f"{module}, onnxruntime", tmp_path / module))
+            for module in modules
+        }
+        wait_for_a_report(tmp_path / "control")
+        for module, (log, home) in started.items():
+            assert reached(log) == set(), module
+            assert kept_files(home) == [], module
+
+
+def test_a_service_that_predicts_is_silent(tmp_path: Path) -> None:
+    installation = install(tmp_path)
+    log, home = tmp_path / "calls", tmp_path / "home"
+    command = ("env", *(f"--unset={name}" for name in SWITCHES), sys.executable, "-m", "lifelong_service")
+    with running_service(
+        tmp_path, installation.token, command=traced(log, *command), environment=surroundings(home)
+    ) as service:
+        service.wait_for_workers()
+        assert service.send("POST", "/v1/predict", image()).status == 200
+        wait_for_a_report(tmp_path / "control")
+    assert log.stat().st_size > 0
+    assert reached(log) == set()
+    assert kept_files(home) == []
