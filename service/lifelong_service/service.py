@@ -39,6 +39,9 @@ class Lifelong:
         stopping.insist()
         if status := await_checker():
             sys.exit(status)
+        from lifelong_service.supervision import close_control_sockets  # workers need no supervisor
+
+        close_control_sockets()
         gc.enable()
 
 

@@ -211,6 +211,17 @@ def running_service(
         process.wait()
 
 
+def sockets_of(service: Service) -> set[str]:
+    """Where another process could reach it: listening TCP ports, UDP ports and named Unix sockets."""
+    found: set[str] = set()
+    for process in service.processes():
+        for one in process.net_connections("inet"):
+            if one.status == psutil.CONN_LISTEN or one.type == socket.SOCK_DGRAM:
+                found.add(f"{one.laddr.ip}:{one.laddr.port}")  # pyright: ignore[reportAttributeAccessIssue]
+        found.update(str(one.laddr) for one in process.net_connections("unix") if one.laddr)
+    return found
+
+
 class Load:
     """Threads that send requests until they are stopped, on connections that they renew, so that both workers get some.
 

@@ -12,7 +12,7 @@ import yaml
 
 from tests import tools
 from tests.integration.installation import Installation, image, install
-from tests.integration.processes import PATIENCE_SECONDS, eventually, free_port, running_service
+from tests.integration.processes import PATIENCE_SECONDS, eventually, free_port, running_service, sockets_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -132,6 +132,7 @@ def test_the_bento_builds_and_serves(tmp_path: Path) -> None:
         assert service.send("POST", "/v1/predict", image()).status == 200
         sources = next((tmp_path / "home" / "bentos").glob("lifelong/*/src"))
         assert {worker.cwd() for worker in service.workers()} == {str(sources)}
+        assert sockets_of(service) == {f"127.0.0.1:{service.port}"}
         check_command_line(sources, installation, elsewhere)
         assert service.terminate() == 0
     assert (sources / "lifelong_core" / "store" / "migrations" / "env.py").is_file()

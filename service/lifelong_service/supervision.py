@@ -1,0 +1,37 @@
+"""The supervisor of the workers takes no orders from outside its process.
+
+BentoML watches its workers with circus, which listens for commands on two TCP ports of 127.0.0.1, without
+authentication: every local user could start programs as the user of the service. Nothing in production sends commands.
+"""
+
+import functools
+from typing import Any
+
+from circus.arbiter import Arbiter
+
+from lifelong_core.errors import ConfigurationError
+
+
+def close_control_sockets() -> None:
+    """Give every supervisor that this process creates from now on control sockets inside this process.
+
+    `inproc` is ZeroMQ's transport between threads: there is no port and no socket file to connect to.
+    """
+    initialise = Arbiter.__init__
+    if getattr(initialise, "__wrapped__", None) is not None:
+        return
+
+    @functools.wraps(initialise)
+    def initialise_inside(
+        arbiter: Arbiter, watchers: list[Any], endpoint: str, pubsub_endpoint: str, **options: Any
+    ) -> None:
+        del endpoint, pubsub_endpoint
+        if options.get("plugins"):
+            raise ConfigurationError(
+                "the supervisor cannot run plugins: they need its control socket, which is closed.",
+                mend="Start the service without `--reload`.",
+            )
+        name = f"inproc://{id(arbiter)}"
+        initialise(arbiter, watchers, f"{name}-control", f"{name}-events", **options)
+
+    Arbiter.__init__ = initialise_inside  # pyright: ignore[reportAttributeAccessIssue] - BentoML names its arguments
