@@ -5,12 +5,10 @@ The service executes it (`lifelong_service.images`), once; nothing else does.
 
 from typing import Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
-
-from lifelong_core.fail_fast import FailFastModel
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
-class Resize(FailFastModel):
+class Resize(BaseModel):
     """Scale the image before the crop.
 
     `exact` gives (height, width) and may distort. `shortest_edge` keeps the aspect ratio and brings the shorter edge to
@@ -39,7 +37,7 @@ class Resize(FailFastModel):
         return height <= self.height and width <= self.width
 
 
-class CentreCrop(FailFastModel):
+class CentreCrop(BaseModel):
     """Cut the central (height, width) out of the resized image."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -48,7 +46,7 @@ class CentreCrop(FailFastModel):
     width: int = Field(gt=0, le=8192)
 
 
-class Preprocessing(FailFastModel):
+class Preprocessing(BaseModel):
     """Decode -> orient by EXIF -> convert to `colour` -> resize -> crop -> scale to 0..1 -> normalise -> `layout`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -13,7 +13,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -25,7 +33,16 @@ from pydantic_settings import (
 from lifelong_core.errors import ConfigurationError
 from lifelong_core.validation_errors import as_input_error, suggest
 
+
+def _check_network(value: str) -> str:
+    try:
+        return str(ipaddress.ip_network(value, strict=False))
+    except ValueError as error:
+        raise ValueError("expected an IP address or a network, such as 10.0.0.0/24") from error
+
+
 Positive = Annotated[int, Field(gt=0)]
+Network = Annotated[str, AfterValidator(_check_network)]
 EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 
 OTHER_VARIABLES = frozenset({"LIFELONG_CONFIG", "LIFELONG_TOKEN", "LIFELONG_SHARED_DATA"})
@@ -219,15 +236,6 @@ class Settings(BaseSettings):
         ' `token_limits`: [named_token_limits."gateway"] in the file, or as JSON.',
     )
     maximum_body_bytes: Positive = Field(default=20_000_000, description="Larger request bodies get 413.")
-    maximum_json_bytes: Positive = Field(
-        default=4_000_000,
-        description="Larger JSON bodies and forms get 413; arrays as npy or npz may be larger.",
-    )
-    maximum_labelled_bytes: Positive = Field(
-        default=32_000_000,
-        description="Larger calibration and validation sets get 413, and npz files whose arrays take more memory,"
-        " 8 bytes for each number.",
-    )
     maximum_model_bytes: Positive = Field(default=1_000_000_000, description="Larger ONNX uploads get 413.")
     request_timeout_seconds: float = Field(
         default=8,
@@ -235,23 +243,41 @@ class Settings(BaseSettings):
         le=60,
         description="A request that is not answered by then gets 503 with Retry-After.",
     )
+    header_timeout_seconds: float = Field(
+        default=10,
+        gt=0,
+        le=300,
+        description="A connection whose next request head is not complete by then is closed with 408.",
+    )
+    keep_alive_seconds: float = Field(
+        default=5,
+        gt=0,
+        le=600,
+        description="An idle connection is closed after this time; a reverse proxy that reuses connections must close"
+        " them earlier.",
+    )
+    maximum_connections: Positive = Field(
+        default=1000,
+        description="Open connections of one worker; beyond it the one that has waited longest for a request is"
+        " closed, or the new one gets 503 when all carry requests.",
+    )
+    maximum_connections_per_address: Positive = Field(
+        default=500,
+        description="The same for the connections of one worker to one client address, except trusted_proxies.",
+    )
+    trusted_proxies: tuple[Network, ...] = Field(
+        default=(),
+        description="Addresses or networks of reverse proxies, such as 10.0.0.7 or 10.0.0.0/24: as many connections as"
+        " a worker takes.",
+    )
     maximum_image_pixels: Positive = Field(
         default=16_777_216, description="Images that would decode to more get 413; 4096 x 4096."
     )
     maximum_logits_rows: Positive = Field(
         default=10_000, description="Rows that one call of /v1/logits may send."
     )
-    environment_creation: Literal["open", "listed"] = Field(
-        default="open",
-        description="open: the first prediction of a new name adds an environment; listed: only"
-        " `lifelong environments add` does.",
-    )
     maximum_environments: Positive = Field(
-        default=100, description="From this number of environments on, predictions add no further ones."
-    )
-    maximum_new_environments_per_hour: Positive = Field(
-        default=10,
-        description="Environments that the predictions of one token may add within an hour; then 429.",
+        default=100, description="Environments that are created on first use."
     )
     intra_op_threads: int = Field(
         default=1, ge=0, description="ONNX Runtime threads per worker; 0: one per core."

@@ -2,13 +2,12 @@
 
 from typing import Any, Self
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from lifelong_core.fail_fast import FailFastModel
 from lifelong_core.validation_errors import as_input_error, read_json
 
 
-class Frozen(FailFastModel):
+class Frozen(BaseModel):
     """A value that never changes and has no unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

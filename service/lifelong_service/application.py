@@ -22,7 +22,6 @@ from lifelong_service.middleware import RequestMiddleware
 from lifelong_service.openapi import openapi
 from lifelong_service.routes import (
     calibration,
-    environments,
     feedback,
     groups,
     heads,
@@ -56,7 +55,6 @@ _ROUTERS = (
     recommendations,
     validations,
     history,
-    environments,
     groups,
     tokens,
     workers,

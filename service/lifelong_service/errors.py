@@ -87,6 +87,18 @@ def internal_error_response() -> Response:
     )
 
 
+def framing_response() -> Response:
+    """400 for a request of which two servers could see different ends; the connection is closed."""
+    return _response(
+        400,
+        "bad_request",
+        "the request declares the length of its body in two ways, or in one that its HTTP version lacks.",
+        "Transfer-Encoding",
+        "Send either Content-Length or, with HTTP/1.1, Transfer-Encoding.",
+        {"Connection": "close"},
+    )
+
+
 async def on_lifelong_error(_: Request, error: Exception) -> Response:
     """Answers the errors that the product raises on purpose."""
     return error_response(_as(error, LifelongError))

@@ -108,7 +108,15 @@ DAMAGED_HEADS = Gauge(
     multiprocess_mode="livemax",
     registry=REGISTRY,
 )
-
+CLOSED_CONNECTIONS = Counter(
+    "lifelong_closed_connections_total",
+    "Connections that a limit closed. header_timeout: the head of a request did not arrive in time. evicted: too many"
+    " connections, and this one waited longest for a request. refused: too many, and all others carried requests.",
+    ["reason"],
+    registry=REGISTRY,
+)
+for _reason in ("header_timeout", "evicted", "refused"):
+    CLOSED_CONNECTIONS.labels(_reason)
 
 CLIENT_CLOSED_REQUEST = 499
 """Status of a request whose client closed the connection before it was read, or while it waited in a long queue."""

@@ -9,18 +9,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lifelong_core.errors import UnavailableError
 from lifelong_service import metrics
 from lifelong_service.draining import Draining
-from lifelong_service.errors import error_response, internal_error_response
+from lifelong_service.errors import error_response, framing_response, internal_error_response
 
 logger = logging.getLogger(__name__)
 
 
-_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
-
-
 class RequestMiddleware:
     """Answers 503 when a request takes too long and 500 when it fails, counts it, and names the worker.
-
-    Every answer forbids browsers to guess its content type.
 
     Nothing is ever raised to the server: BentoML would let the client hang until its own timeout.
 
@@ -50,11 +45,7 @@ class RequestMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [
-                    *message["headers"],
-                    (b"x-lifelong-worker", self._worker),
-                    _NO_SNIFFING,
-                ]
+                message["headers"] = [*message["headers"], (b"x-lifelong-worker", self._worker)]
                 if self._draining.has_begun:
                     message["headers"].append((b"connection", b"close"))
             await send(message)
@@ -62,7 +53,8 @@ class RequestMiddleware:
         try:
             async with self._draining.limit(self._timeout) as limit:
                 try:
-                    await self._app(scope, receive, send_named)
+                    answer = framing_response() if _has_ambiguous_length(scope) else self._app
+                    await answer(scope, receive, send_named)
                 finally:
                     self._draining.forget(limit)
         except TimeoutError:
@@ -91,6 +83,12 @@ class RequestMiddleware:
         reason = "this worker stops" if self._draining.has_begun else f"no answer within {self._timeout:g} s"
         error = UnavailableError(f"{reason}.", mend=mend)
         await error_response(error)(scope, receive, send)
+
+
+def _has_ambiguous_length(scope: Scope) -> bool:
+    """Whether a proxy in front may see another end of the body, and so another next request (RFC 9112, 6.1)."""
+    names = {name for name, _ in scope["headers"]}
+    return b"transfer-encoding" in names and (b"content-length" in names or scope["http_version"] == "1.0")
 
 
 class OnlyOurRoutes:

@@ -8,18 +8,10 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
-from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
+from lifelong_core.errors import ConfigurationError, ConflictError, LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
-from lifelong_core.store.environments import too_fast, too_many
-from lifelong_core.store.records import (
-    HeadRecord,
-    LogEntry,
-    RequestKey,
-    StoredRequest,
-    check_name,
-    unlisted,
-)
+from lifelong_core.store.records import HeadRecord, LogEntry, RequestKey, StoredRequest, check_name
 from lifelong_core.store.spool import Spool, SpoolState
 from lifelong_service import metrics
 from lifelong_service.deadline import DeadlineThread
@@ -34,8 +26,6 @@ LAST_ONES_SECONDS = 0.1
 that, steady load would put one batch after the other into the spool, and it would never be empty."""
 YIELDING_SECONDS = 0.02
 """While more than those wait, a micro-batch waits this long: the delivery must be faster than what comes."""
-CREATED_SECONDS = 1.0
-"""By then the registry tells of an environment that was created, unless it was deleted since."""
 _LOOK_SECONDS = 0.001
 
 _ROOM = 0.98
@@ -65,8 +55,6 @@ class PredictionLog:
     ) -> None:
         self._patience = settings.log_patience_seconds
         self._maximum_environments = settings.maximum_environments
-        self._hourly_environments = settings.maximum_new_environments_per_hour
-        self._may_create = settings.environment_creation == "open"
         self._store = store
         self._environments = environments
         self._folder = settings.resolved_spool_directory
@@ -80,9 +68,9 @@ class PredictionLog:
         self._delivery = DeliveryThread(self._spool, store, self._outage, has_backlog=self._has_backlog)
         self._left = 0.0
         self.spool_problem: str | None = None
-        self._created: dict[str, float] = {}
-        # Environments that exist once the spool is delivered, with who promised them when.
-        self._promised: dict[str, tuple[str, float]] = {}
+        self._created: set[str] = set()
+        # Environments that exist once the spool is delivered.
+        self._promised: set[str] = set()
 
     def start(self) -> None:
         """Begin to take predictions, and to deliver what an earlier process left."""
@@ -181,39 +169,25 @@ class PredictionLog:
             )
         return self._ask(lambda: self._store().heads.get(model, version))
 
-    def ensure_environment(self, name: str, *, creator: str) -> None:
+    def ensure_environment(self, name: str) -> None:
         """Create the environment unless it exists; in an outage, see to it that the delivery creates it.
-
-        Args:
-            name: of the environment.
-            creator: name of the token that predicts.
 
         Raises:
             InvalidInputError: the name is not legal.
-            NotFoundError: predictions do not create environments here.
             ConflictError: there are as many environments as there may be.
-            TooManyRequestsError: the creator has created as many within an hour as it may.
         """
-        created = self._created.get(name)
-        is_new = created is not None and time.monotonic() - created < CREATED_SECONDS
-        if is_new or name in self._environments():
+        if name in self._created or name in self._environments():
             return
-        if not self._may_create:
-            raise unlisted(name)
-        limit, hourly = self._maximum_environments, self._hourly_environments
+        limit = self._maximum_environments
         if self._outage.reason is None:
             try:
-                self._ask(
-                    lambda: self._store().environments.ensure(
-                        name, limit=limit, creator=creator, hourly=hourly
-                    )
-                )
+                self._ask(lambda: self._store().environments.ensure(name, limit=limit))
             except _AWAY as error:
                 self._lose(error)
             else:
-                self._created[name] = time.monotonic()
+                self._created.add(name)
                 return
-        self._promise(name, creator)
+        self._promise(name, limit)
 
     def append(self, entries: Sequence[LogEntry]) -> tuple[bool, ...]:
         """Keep the predictions of these requests; their answers may leave when this returns.
@@ -303,18 +277,16 @@ class PredictionLog:
         )
         return written
 
-    def _promise(self, name: str, creator: str) -> None:
+    def _promise(self, name: str, limit: int) -> None:
         check_name(name, field="environment")
-        there = self._environments() | self._created.keys() | self._promised.keys()
-        if name in there:
-            return
-        if len(there) >= self._maximum_environments:
-            raise too_many(name, len(there))
-        since = time.monotonic() - 3600
-        recent = [one for one, moment in self._promised.values() if one == creator and moment > since]
-        if len(recent) >= self._hourly_environments:
-            raise too_fast(name, self._hourly_environments)
-        self._promised[name] = creator, time.monotonic()
+        there = self._environments() | self._created | self._promised
+        if name not in there and len(there) >= limit:
+            raise ConflictError(
+                f"there are {len(there)} environments already, so {name!r} is not created.",
+                field="environment",
+                mend="Use one of those, or raise LIFELONG_MAXIMUM_ENVIRONMENTS.",
+            )
+        self._promised.add(name)
 
     def _lose(self, error: LifelongError) -> None:
         """Ask the database nothing more until the delivery has heard from it."""

@@ -57,7 +57,9 @@ def mount(service: Any, worker_index: int) -> None:
     gc.disable()
     from lifelong_service.application import create_application
     from lifelong_service.middleware import OnlyOurRoutes
+    from lifelong_service.protocol import limit_connections
 
+    limit_connections(settings)
     application = create_application(settings, worker_name=str(worker_index))
     service.mount_asgi_app(application, path="/")
     service.add_asgi_middleware(OnlyOurRoutes, ours=application)

@@ -1,6 +1,7 @@
 """A real service under attack: what innocent clients see meanwhile, and how much memory its processes take."""
 
 import http.client
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from tests.integration.processes import Connection, Service, running_service
 
 MEGABYTE = 1e6
 PROBE_SECONDS = 0.05
+OPEN_FILES = 1024
 
 
 @dataclass
@@ -113,9 +115,13 @@ class Target:
 
 @contextmanager
 def running_target(folder: Path, **settings: object) -> Iterator[Target]:
-    """A fresh installation with a service on a free port, both workers warm."""
+    """A fresh installation with a service on a free port, both workers warm.
+
+    The service starts with the limit of open files that most systems give to a process.
+    """
     installation = install(folder)
-    with running_service(folder, installation.token, **settings) as service:
+    command = ("prlimit", f"--nofile={OPEN_FILES}:", sys.executable, "-m", "lifelong_service")
+    with running_service(folder, installation.token, command=command, **settings) as service:
         service.wait_for_workers()
         for _ in range(20):
             service.send("POST", "/v1/predict", image("JPEG", 224), Content_Type="image/jpeg")

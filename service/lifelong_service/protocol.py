@@ -1,0 +1,228 @@
+"""HTTP connections of a worker: limits that the server (uvicorn) lacks, and refusal of ambiguous line ends.
+
+Everything here happens before a request reaches the application, whose own limits are in `guard` and `middleware`.
+"""
+
+import asyncio
+import functools
+import ipaddress
+import json
+import logging
+import resource
+import socket
+from contextlib import suppress
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import h11
+from h11._receivebuffer import ReceiveBuffer
+from uvicorn import config
+from uvicorn.config import HTTP_PROTOCOLS
+
+from lifelong_core.settings import Settings
+from lifelong_service import metrics
+from lifelong_service.connections import Connections
+
+if TYPE_CHECKING:  # which of the two it is, is found at run time; we use what they share
+    from uvicorn.protocols.http.h11_impl import H11Protocol as AutoHTTPProtocol
+else:
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+logger = logging.getLogger(__name__)
+
+UNREAD_SECONDS = 30
+"""An answer of which the client acknowledges nothing for so long is given up."""
+OTHER_FILES = 256
+"""Files that a worker may open beside its connections: database, spool, models, libraries."""
+
+
+def _refusal(status: HTTPStatus, message: str, mend: str, headers: str = "") -> bytes:
+    """A whole answer, for a connection that is then closed."""
+    code = status.phrase.lower().replace(" ", "_")
+    body = json.dumps({"error": {"code": code, "field": None, "message": message, "mend": mend}})
+    return (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n{headers}Connection: close\r\n\r\n{body}"
+    ).encode()
+
+
+_MALFORMED = _refusal(
+    HTTPStatus.BAD_REQUEST,
+    "this is not a request of HTTP/1.1.",
+    "End every line of its head with CR LF, and declare the length of its body once.",
+)
+_TIMED_OUT = _refusal(
+    HTTPStatus.REQUEST_TIMEOUT,
+    "the head of the request did not arrive in time.",
+    "Send all headers at once (LIFELONG_HEADER_TIMEOUT_SECONDS).",
+)
+_NO_ROOM = _refusal(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    "too many connections.",
+    "Use fewer connections, or try again later.",
+    "Retry-After: 1\r\n",
+)
+
+
+def limit_connections(settings: Settings) -> None:
+    """Let the server of this process, which is created later, keep to the limits of the settings."""
+    maximum = _reserve_files(settings.maximum_connections)
+    connections = Connections(
+        maximum=maximum,
+        per_address=settings.maximum_connections_per_address,
+        proxies=[ipaddress.ip_network(network) for network in settings.trusted_proxies],
+    )
+    protocol: Any = functools.partial(LimitedProtocol, connections=connections, settings=settings)
+    HTTP_PROTOCOLS["auto"] = protocol
+
+
+def _reserve_files(connections: int) -> int:
+    """Raise this process' limit of open files for that many connections; how many there may be.
+
+    The server accepts as many connections as its backlog holds before it looks at the first of them.
+    """
+    backlog = config.Config("").backlog
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = connections + backlog + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return connections
+    possible = max(1, min(connections, (soft - OTHER_FILES) // 2))
+    logger.warning(
+        "this process may open %d files only: at most %d connections instead of LIFELONG_MAXIMUM_CONNECTIONS=%d."
+        " Raise the limit (`ulimit -Hn`, LimitNOFILE= of systemd) to %d.",
+        soft,
+        possible,
+        connections,
+        needed,
+    )
+    return possible
+
+
+class LimitedProtocol(AutoHTTPProtocol):
+    """One connection: whichever HTTP protocol the server would use, with limits.
+
+    - The head of the first request has to arrive in time after the connection was opened, that of each further one in
+      time after its first byte. Bytes that follow an early answer count as the next head.
+    - An idle connection is closed after `keep_alive_seconds`.
+    - A client that does not read its answer is cut off by the kernel.
+    - There are no WebSockets.
+
+    Args:
+        connections: all those of this worker.
+        settings: with the limits.
+        options: what the server gives.
+    """
+
+    def __init__(self, *, connections: Connections, settings: Settings, **options: Any) -> None:
+        super().__init__(**options)
+        self.address = ""
+        self.timeout_keep_alive = settings.keep_alive_seconds
+        self.ws_protocol_class = None
+        self._all = connections
+        self._head_seconds = settings.header_timeout_seconds
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._is_silent = True
+        if isinstance(parser := getattr(self, "conn", None), h11.Connection):
+            parser._receive_buffer = StrictReceiveBuffer()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """A client has connected."""
+        super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if isinstance(peer, tuple) else ""
+        _give_up_unread_answers(transport.get_extra_info("socket"))
+        if self._all.admit(self):
+            self._start_timer()
+        else:
+            self._close("refused", _NO_ROOM)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have arrived."""
+        if self.transport.is_closing():
+            return
+        self._is_silent = False
+        super().data_received(data)
+        if self._carries_request:
+            self._all.carry(self)
+            self._stop_timer()
+        elif self._head_timer is None:
+            self._start_timer()
+
+    def send_400_response(self, msg: str) -> None:
+        """The bytes are no request."""
+        del msg
+        self.transport.write(_MALFORMED)
+        self.transport.close()
+
+    def on_response_complete(self) -> None:
+        """A request has been answered; the next one may already be there."""
+        super().on_response_complete()
+        if not self._carries_request:
+            self._is_silent = True
+            self._all.wait(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is closed."""
+        super().connection_lost(exc)
+        self._stop_timer()
+        self._all.remove(self)
+
+    def evict(self) -> None:
+        """Make room for another connection."""
+        self._close("evicted")
+
+    @property
+    def _carries_request(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _start_timer(self) -> None:
+        self._head_timer = self.loop.call_later(self._head_seconds, self._time_out)
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _time_out(self) -> None:
+        if not self._carries_request:
+            self._close("header_timeout", b"" if self._is_silent else _TIMED_OUT)
+
+    def _close(self, reason: str, last_words: bytes = b"") -> None:
+        if self.transport.is_closing():
+            return
+        metrics.CLOSED_CONNECTIONS.labels(reason).inc()
+        if last_words:
+            self.transport.write(last_words)
+        self._stop_timer()
+        self.transport.close()
+
+
+def _give_up_unread_answers(connection: socket.socket | None) -> None:
+    option = getattr(socket, "TCP_USER_TIMEOUT", None)  # Linux only
+    if connection is not None and option is not None:
+        with suppress(OSError):  # a Unix socket
+            connection.setsockopt(socket.IPPROTO_TCP, option, UNREAD_SECONDS * 1000)
+
+
+class StrictReceiveBuffer(ReceiveBuffer):
+    r"""Refuses a head whose lines do not end with CR LF.
+
+    h11 takes LF alone as well. A proxy in front of the service may see other lines then, and another request.
+    """
+
+    def maybe_extract_lines(self) -> list[bytearray] | None:
+        """The lines of a whole head; None: it is not whole.
+
+        Raises:
+            h11.RemoteProtocolError: a line ends with LF alone.
+        """
+        before = bytes(self)
+        lines = super().maybe_extract_lines()
+        if lines is not None:
+            head = before[: len(before) - len(self)]
+            if head.count(b"\n") != head.count(b"\r\n"):
+                raise h11.RemoteProtocolError("a line of the head ends with LF alone")
+        return lines

@@ -1,0 +1,281 @@
+"""Connections that are not used as they should be, on raw sockets: they are closed in time and keep nobody out."""
+
+import json
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.integration.installation import Installation, install
+from tests.integration.processes import Service, running_service
+
+HEADER_SECONDS = 1.0
+KEEP_ALIVE_SECONDS = 2.0
+REQUEST_SECONDS = 2.0
+PER_ADDRESS = 20
+PATIENCE_SECONDS = 20.0
+SERVICE = (sys.executable, "-m", "lifelong_service")
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    return install(tmp_path_factory.mktemp("connections"))
+
+
+@pytest.fixture(scope="module")
+def service(installation: Installation) -> Iterator[Service]:
+    """One worker, so that every connection is at the same one."""
+    with running_service(
+        installation.settings.data_directory.parent,
+        installation.token,
+        workers=1,
+        header_timeout_seconds=HEADER_SECONDS,
+        keep_alive_seconds=KEEP_ALIVE_SECONDS,
+        request_timeout_seconds=REQUEST_SECONDS,
+        maximum_connections=2 * PER_ADDRESS - 5,
+        maximum_connections_per_address=PER_ADDRESS,
+        trusted_proxies='["127.0.0.9"]',
+    ) as started:
+        started.wait_until_ready()
+        yield started
+
+
+def opened(service: Service, data: bytes = b"", address: str = "127.0.0.1") -> socket.socket:
+    """A connection from that address on which the data was sent."""
+    connection = socket.create_connection(
+        ("127.0.0.1", service.port), timeout=PATIENCE_SECONDS, source_address=(address, 0)
+    )
+    connection.sendall(data)
+    return connection
+
+
+def read_to_end(connection: socket.socket, drip: bytes = b"") -> bytes:
+    """All that the service sends until it closes; meanwhile `drip` is sent again and again."""
+    connection.settimeout(0.2)
+    received, end = b"", time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < end:
+        with suppress(TimeoutError):
+            try:
+                if drip:
+                    connection.sendall(drip)
+                if not (data := connection.recv(65536)):
+                    return received
+                received += data
+            except (ConnectionResetError, BrokenPipeError):
+                return received
+    raise AssertionError(f"still open after {PATIENCE_SECONDS} s, got {received!r}")
+
+
+def answer(service: Service, data: bytes) -> bytes:
+    """What the service says until it closes the connection."""
+    with opened(service, data) as connection:
+        return read_to_end(connection)
+
+
+def read_answer(connection: socket.socket) -> bytes:
+    """One answer of /livez."""
+    received = b""
+    while not received.endswith(b"alive\n"):
+        data = connection.recv(65536)
+        assert data, f"closed after {received!r}"
+        received += data
+    return received
+
+
+def status(received: bytes) -> int:
+    return int(received.split(b" ", 2)[1])
+
+
+def is_open(connection: socket.socket) -> bool:
+    """Whether the service has neither sent anything nor closed it."""
+    connection.setblocking(False)
+    try:
+        connection.recv(1)
+    except BlockingIOError:
+        return True
+    except ConnectionResetError:
+        return False
+    return False
+
+
+def closed(service: Service, reason: str) -> float:
+    """How many connections the service says to have closed for this reason."""
+    text = service.send("GET", "/metrics").content.decode()
+    (line,) = [
+        line
+        for line in text.splitlines()
+        if line.startswith(f'lifelong_closed_connections_total{{reason="{reason}"}}')
+    ]
+    return float(line.split()[-1])
+
+
+HEAD = b"GET /livez HTTP/1.1\r\nHost: service\r\n"
+FINISHED = HEAD + b"\r\n"
+
+
+def test_a_head_that_never_ends_is_cut_off(service: Service) -> None:
+    before = closed(service, "header_timeout")
+    with opened(service, HEAD + b"X: ") as connection:
+        received = read_to_end(connection, drip=b"a")
+    assert status(received) == 408
+    assert b"LIFELONG_HEADER_TIMEOUT_SECONDS" in received
+    assert closed(service, "header_timeout") == before + 1
+
+
+def test_a_connection_that_says_nothing_is_closed_without_a_word(service: Service) -> None:
+    assert answer(service, b"") == b""
+
+
+def test_a_second_head_that_never_ends_is_cut_off(service: Service) -> None:
+    with opened(service, FINISHED) as connection:
+        assert status(read_answer(connection)) == 200
+        connection.sendall(HEAD)
+        received = read_to_end(connection, drip=b"X-Y: a\r\n")
+    assert status(received) == 408
+
+
+def test_an_idle_connection_is_closed(service: Service) -> None:
+    with opened(service, FINISHED) as connection:
+        assert status(read_answer(connection)) == 200
+        assert read_to_end(connection) == b""
+
+
+def test_a_connection_in_use_outlives_all_limits(service: Service) -> None:
+    with opened(service) as connection:
+        end = time.monotonic() + 2 * (HEADER_SECONDS + KEEP_ALIVE_SECONDS)
+        while time.monotonic() < end:
+            connection.sendall(FINISHED)
+            assert status(read_answer(connection)) == 200
+            time.sleep(0.2)
+        connection.sendall(FINISHED * 3)  # pipelined
+        received = b""
+        while received.count(b"HTTP/1.1 200") < 3:
+            received += connection.recv(65536)
+
+
+def test_a_body_that_never_ends_is_cut_off(service: Service) -> None:
+    head = (
+        f"POST /v1/predict HTTP/1.1\r\nHost: service\r\nAuthorization: Bearer {service.token}\r\n"
+        "Content-Length: 1000000\r\n\r\n"
+    )
+    with opened(service, head.encode()) as connection:
+        received = read_to_end(connection, drip=b"a")
+    assert status(received) == 503
+
+
+def test_a_body_that_goes_on_after_its_refusal_is_cut_off(service: Service) -> None:
+    head = b"POST /v1/predict HTTP/1.1\r\nHost: service\r\nContent-Length: 1000000\r\n\r\n"
+    with opened(service, head) as connection:
+        received = read_to_end(connection, drip=b"a")
+    assert status(received) == 401
+
+
+@pytest.mark.parametrize("address", ["127.0.0.2", "127.0.0.9"])
+def test_waiting_connections_give_way_to_new_ones(service: Service, address: str) -> None:
+    """Of their own address where it has too many (not for a proxy), else of all."""
+    before = closed(service, "evicted")
+    with ExitStack() as stack:
+        for _ in range(3 * PER_ADDRESS):
+            stack.enter_context(opened(service, HEAD, address))
+        with opened(service, FINISHED, address) as connection:
+            assert status(read_answer(connection)) == 200
+        for _ in range(5):
+            assert service.send("GET", "/livez").status == 200
+    assert closed(service, "evicted") > before
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"), [("127.0.0.2", PER_ADDRESS), ("127.0.0.9", PER_ADDRESS + 5)]
+)
+def test_only_a_proxy_may_open_more_than_an_address(service: Service, address: str, expected: int) -> None:
+    with ExitStack() as stack:
+        waiting = [stack.enter_context(opened(service, b"", address)) for _ in range(PER_ADDRESS + 5)]
+        for _ in range(3):  # by then it has looked at all of them
+            assert service.send("GET", "/livez").status == 200
+        assert sum(map(is_open, waiting)) == expected
+
+
+def test_one_address_cannot_close_the_connections_of_another(service: Service) -> None:
+    with opened(service, FINISHED, "127.0.0.3") as innocent, ExitStack() as stack:
+        assert status(read_answer(innocent)) == 200
+        for _ in range(3 * PER_ADDRESS):
+            stack.enter_context(opened(service, HEAD, "127.0.0.4"))
+        assert service.send("GET", "/livez").status == 200
+        assert is_open(innocent)
+
+
+def test_when_all_carry_requests_the_next_gets_503(service: Service) -> None:
+    slow = (
+        f"POST /v1/predict HTTP/1.1\r\nHost: service\r\nAuthorization: Bearer {service.token}\r\n"
+        "Content-Length: 1000\r\n\r\n"
+    ).encode()
+    before = closed(service, "refused")
+    with ExitStack() as stack:
+        for _ in range(PER_ADDRESS):
+            stack.enter_context(opened(service, slow, "127.0.0.5"))
+        for _ in range(3):  # by then it has read all these heads
+            assert service.send("GET", "/livez").status == 200
+        with opened(service, b"", "127.0.0.5") as refused:
+            received = read_to_end(refused)
+        assert service.send("GET", "/livez").status == 200  # from another address
+    assert status(received) == 503
+    assert b"Retry-After" in received
+    assert closed(service, "refused") > before
+
+
+CHUNKED = b"POST /v1/logits HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+AMBIGUOUS = {
+    "both lengths": CHUNKED + b"Content-Length: 5\r\n\r\n0\r\n\r\n",
+    "chunks in HTTP/1.0": b"POST /v1/logits HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "two lengths": b"POST /v1/logits HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+    "LF alone": b"GET /livez HTTP/1.1\nHost: a\n\n",
+    "LF alone after one header": b"GET /livez HTTP/1.1\r\nHost: a\r\nX: b\nY: c\r\n\r\n",
+    "LF alone at the end": b"GET /livez HTTP/1.1\r\nHost: a\r\n\n",
+    "space before the colon": b"GET /livez HTTP/1.1\r\nHost: a\r\nContent-Length : 5\r\n\r\nhello",
+    "LF alone after a chunk": CHUNKED + b"\r\n1\na\r\n0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("request_bytes", AMBIGUOUS.values(), ids=AMBIGUOUS)
+def test_a_request_that_a_proxy_may_read_otherwise_is_refused(service: Service, request_bytes: bytes) -> None:
+    """And the connection closed: what follows must not be taken for a request."""
+    received = answer(service, request_bytes + FINISHED)
+    assert received.count(b"HTTP/1.1 ") == 1
+    assert status(received) in (400, 401)  # 401: nothing of the body was read
+    assert b"200 OK" not in received
+    assert json.loads(received.partition(b"\r\n\r\n")[2])["error"]["mend"]
+
+
+def test_a_request_in_pieces_is_read(service: Service) -> None:
+    with opened(service) as connection:
+        for byte in FINISHED:
+            connection.sendall(bytes([byte]))
+        assert status(read_answer(connection)) == 200
+
+
+def test_the_worker_raises_its_limit_of_open_files(tmp_path: Path) -> None:
+    installation = install(tmp_path)
+    command = ("prlimit", "--nofile=300:", *SERVICE)
+    with running_service(tmp_path, installation.token, command=command, workers=1) as service:
+        service.wait_until_ready()
+        (worker,) = service.workers()
+        soft, hard = worker.rlimit(psutil.RLIMIT_NOFILE)
+        assert soft >= min(3000, hard)
+        assert "LIFELONG_MAXIMUM_CONNECTIONS" not in service.last_words()
+
+
+def test_with_few_files_there_are_fewer_connections(tmp_path: Path) -> None:
+    installation = install(tmp_path)
+    command = ("prlimit", "--nofile=400:400", *SERVICE)
+    with running_service(tmp_path, installation.token, command=command, workers=1) as service:
+        service.wait_until_ready()
+        assert "at most 72 connections" in service.log.read_text()
+        with ExitStack() as stack:
+            for _ in range(100):
+                stack.enter_context(opened(service, HEAD))
+            assert service.send("GET", "/livez").status == 200
