@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.tables import print_rows
+from lifelong.commands.tables import print_rows, wrap_text
 
 if TYPE_CHECKING:
     from lifelong_core.deploy import AdaptationReport, AssumptionTest
@@ -22,7 +22,7 @@ def print_outcome(outcome: str, more: str) -> None:
 def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None:
     """Reasons, the estimate of each class with its interval, cautions, tests and the expected gain."""
     for reason in report.reasons:
-        click.echo(f"  - {reason.text}")
+        click.echo(wrap_text(reason.text, indent="    ", first="  - "))
     estimate, gain = report.prevalence, report.expected_gain
     if estimate is not None:
         shares = zip(
@@ -47,10 +47,11 @@ def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None
             click.secho(f"Caution: {caution}", fg="yellow")
     _print_assumption(report.assumption_test)
     if gain is not None:
-        click.echo(
+        text = (
             f"Expected cost of a decision: {gain.current_cost:.4f} now, {gain.candidate_cost:.4f} with a new head; "
             f"gain {gain.value:.4f} ({gain.low:.4f} to {gain.high:.4f})."
         )
+        click.echo(wrap_text(text))
 
 
 def _print_assumption(test: "AssumptionTest | None") -> None:
@@ -59,8 +60,9 @@ def _print_assumption(test: "AssumptionTest | None") -> None:
         return
     verdict = "more has changed" if test.rejected else "nothing speaks against it"
     promise = "" if test.reliable else "; the calibration set is too small for this test to keep its level"
-    click.echo(
+    text = (
         f"Only the prevalence has changed? {verdict} (p = {test.p_value:.2g}, level {test.level:g}){promise}."
     )
+    click.echo(wrap_text(text))
     for item in test.disagreements if test.rejected else ():
-        click.echo(f"  - {item.text}")
+        click.echo(wrap_text(item.text, indent="    ", first="  - "))

@@ -1,6 +1,8 @@
 """`lifelong audit`: who changed what, when."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -38,8 +40,16 @@ def audit(limit: int, before: int | None, action: str | None, subject: str | Non
             "actor": entry.actor,
             "action": entry.action,
             "subject": entry.subject,
-            "details": entry.details,
+            "details": _shortened(entry.details),
         }
         for entry in entries
     ]
     print_rows(rows, as_json=False, empty="No such entry.", below="details")
+
+
+def _shortened(details: Mapping[str, Any]) -> dict[str, Any]:
+    """The details without nested documents, such as a calibration report; `--json` prints those."""
+    return {
+        name: f"({len(value)} fields)" if isinstance(value, Mapping) else value
+        for name, value in details.items()
+    }

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     "--token", envvar="LIFELONG_TOKEN", show_envvar=True, required=True, help="Token with the scope operate."
 )
 def calibrate(model: str, source: Path, *, url: str | None, token: str, **options: Any) -> None:
-    r"""Calibrate MODEL with the labelled cases in SOURCE, and publish its default head.
+    """Calibrate MODEL with the labelled cases in SOURCE, and publish its default head.
 
     SOURCE is a folder of images, SOURCE/<class name>/*.png, or a file of logits: npz with the arrays
     logits (N, C), labels (N,) and perhaps groups (N,), or CSV with the columns label, logit_0,

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lifelong.commands.tables import wrap_text
+
 if TYPE_CHECKING:
     from lifelong.doctor.findings import Result
 
+_INDENT = " " * 9
 _COLOURS = {"ok": "green", "warning": "yellow", "failure": "red"}
 
 
@@ -52,6 +55,7 @@ def _document(result: "Result") -> dict[str, Any]:
 def _show(result: "Result") -> None:
     for finding in result.findings:
         word = finding.level.word
-        click.echo(f"{click.style(f'{word:8}', fg=_COLOURS[word])} {result.name}: {finding.message}")
+        text = wrap_text(f"{result.name}: {finding.message}", indent=_INDENT)
+        click.echo(click.style(f"{word:{len(_INDENT)}}", fg=_COLOURS[word]) + text.removeprefix(_INDENT))
         if finding.mend:
-            click.echo(f"         {finding.mend}")
+            click.echo(wrap_text(finding.mend, indent=_INDENT))

@@ -60,12 +60,13 @@ def recommend(**options: Any) -> None:
     Every answer is kept at once; run the command again to go on. Neither service nor database is needed, unless
     --attach.
 
+    An answers file names items or fields, and choices by guide; an interview that was kept is one as well. It ends with
+    status 1 and says what is missing where answers or choices are.
+
     \b
-    An answers file names items or fields, and choices by guide; an interview that was kept is one as well:
       class_names: [benign, malignant]
       answers: {FP5.1: yes, FP2.6: argmax, FP4.3: yes, grouping_variable: patient, ...}
       choices: {DG2.1: EC}
-    It exits with 1 and says what is missing where answers or choices are.
     """
     _check(options)
     names = _class_names(options)

@@ -67,6 +67,17 @@ def print_rows(
         _print_blocks(cells, names, width)
 
 
+def wrap_text(text: str, *, indent: str = "", first: str | None = None) -> str:
+    """A text in lines that fit the terminal; as one line where the output is none.
+
+    Args:
+        text: without styles.
+        indent: before every line.
+        first: before the first line instead.
+    """
+    return _wrapped(text, indent if first is None else first, indent, output_width() or WIDEST)
+
+
 def _fits(names: Sequence[str], widths: Mapping[str, int], width: int) -> bool:
     return sum(widths[name] for name in names) + len(GAP) * (len(names) - 1) <= width
 
@@ -103,6 +114,7 @@ def _wrapped(text: str, first: str, further: str, width: int) -> str:
     return textwrap.fill(
         text,
         max(width, len(further) + 20),
+        break_long_words=False,
         initial_indent=first,
         subsequent_indent=further,
         break_on_hyphens=False,
@@ -137,6 +149,8 @@ def _text(value: Any) -> str:
         return f"{value.astimezone(UTC):%Y-%m-%d %H:%MZ}"
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {_text(item)}" for key, item in value.items() if item is not None)
+    if isinstance(value, float):
+        return f"{value:.6g}"
     if isinstance(value, list):
         return json.dumps(value, default=str)
     return str(value)

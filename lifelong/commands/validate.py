@@ -77,6 +77,7 @@ def validate(data: Path | None, **options: Any) -> None:
     Examples:
       lifelong validate test.npz --recommendation found.json --threshold BA=0.8 --html report.html
       lifelong validate --task lesions --model old=old.npz --model new=new.npz
+
     It exits with 3 where thresholds are given and no model reaches all of them, by the worse end of the interval.
     """
     from lifelong.commands.labelled_files import read_outputs

@@ -253,7 +253,7 @@ def _refuse_repetition(connection: sa.Connection, model: Model, cycle: Cycle) ->
 def _proposed(cycle: Cycle) -> PostProcessingHead:
     if cycle.proposal is None:
         raise ConflictError(
-            f"the cycle proposed no head: it ended in {cycle.outcome}, and only swaps in mode propose wait"
+            f"the cycle proposed no head: it ended in {cycle.effect!r}, and only swaps in mode propose wait"
             " for approval.",
             field="cycle",
         )
@@ -271,7 +271,7 @@ def _refuse_closed(connection: sa.Connection, model: Model, cycle: Cycle) -> Non
         raise ConflictError(
             f"the proposal was rejected by {cycle.rejection.rejected_by} at {at}: {cycle.rejection.reason!r}.",
             field="cycle",
-            mend="If you want that head all the same, publish its document: `lifelong cycles show` prints it.",
+            mend="To publish that head all the same, take its document from `lifelong cycles show --json`.",
         )
     newer = sa.select(_cycles.c.id).where(
         _cycles.c.model_id == cycle.model_id,

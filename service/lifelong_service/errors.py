@@ -62,7 +62,8 @@ def error_response(error: LifelongError) -> Response:
     if isinstance(error, UnavailableError | TooManyRequestsError):
         headers["Retry-After"] = str(error.retry_after_seconds)
     if isinstance(error, ConfigurationError):
-        logger.error("the configuration keeps a request from being answered", exc_info=error)
+        details = {"reason": str(error)}
+        logger.error("the configuration keeps a request from being answered", extra={"details": details})
         headers["Retry-After"] = str(MENDING_SECONDS)
     if isinstance(error, PayloadTooLargeError):
         headers["Connection"] = "close"  # the rest of the body is not read

@@ -1,11 +1,15 @@
 """Tables in terminals of any width, in pipes and as JSON."""
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import click
 import pytest
+from click.testing import CliRunner
 
-from lifelong.commands.tables import print_rows
+from lifelong.cli import cli
+from lifelong.commands.tables import print_rows, wrap_text
 
 NOON = datetime(2026, 1, 1, 12, 30, 15, tzinfo=UTC)
 ROWS = [
@@ -75,3 +79,27 @@ def test_nothing_is_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     print_rows([], as_json=False, empty="No model yet.")
     print_rows([], as_json=True, empty="No model yet.")
     assert capsys.readouterr().out == "No model yet.\n[]\n"
+
+
+def commands(group: click.Group, path: str = "lifelong") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        yield f"{path} {name}", command
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}")
+
+
+@pytest.mark.parametrize("command", [pytest.param(made, id=path) for path, made in commands(cli)])
+def test_the_help_of_every_command_fits_and_keeps_its_examples(command: click.Command) -> None:
+    text = CliRunner().invoke(command, ["--help"], terminal_width=80, prog_name="lifelong x").output
+    assert "\\b" not in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_texts_are_wrapped_in_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    assert wrap_text("one two three four five six seven", indent="    ", first="  - ").splitlines() == [
+        "  - one two three four five",
+        "    six seven",
+    ]
+    monkeypatch.delenv("COLUMNS")
+    assert wrap_text("one two three four five six seven") == "one two three four five six seven"
