@@ -1,6 +1,7 @@
 """Argument checks shared by every layer: each returns the checked array or says what is wrong with it."""
 
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -246,6 +247,8 @@ def frozen(array: AnyArray) -> AnyArray:
 
 
 def _numeric(values: ArrayLike, field: str) -> NDArray[np.generic]:
+    if isinstance(values, list | tuple) and _holds_text(cast("Sequence[object]", values)):
+        raise InvalidInputError("expected numbers, got texts.", field=field)
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -253,3 +256,13 @@ def _numeric(values: ArrayLike, field: str) -> NDArray[np.generic]:
     if array.dtype.kind not in "biuf":
         raise InvalidInputError(f"expected numbers, got values of type {array.dtype}.", field=field)
     return array
+
+
+def _holds_text(values: Sequence[object]) -> bool:
+    """Whether nested lists hold a text: an array would give all its elements the size of the longest one."""
+    kinds = set(map(type, values))
+    if kinds & {str, bytes}:
+        return True
+    return bool(kinds & {list, tuple}) and any(
+        _holds_text(cast("Sequence[object]", value)) for value in values if isinstance(value, list | tuple)
+    )

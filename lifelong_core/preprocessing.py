@@ -5,10 +5,12 @@ The service executes it (`lifelong_service.images`), once; nothing else does.
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
+
+from lifelong_core.fail_fast import FailFastModel
 
 
-class Resize(BaseModel):
+class Resize(FailFastModel):
     """Scale the image before the crop.
 
     `exact` gives (height, width) and may distort. `shortest_edge` keeps the aspect ratio and brings the shorter edge to
@@ -37,7 +39,7 @@ class Resize(BaseModel):
         return height <= self.height and width <= self.width
 
 
-class CentreCrop(BaseModel):
+class CentreCrop(FailFastModel):
     """Cut the central (height, width) out of the resized image."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,7 +48,7 @@ class CentreCrop(BaseModel):
     width: int = Field(gt=0, le=8192)
 
 
-class Preprocessing(BaseModel):
+class Preprocessing(FailFastModel):
     """Decode -> orient by EXIF -> convert to `colour` -> resize -> crop -> scale to 0..1 -> normalise -> `layout`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -236,6 +236,15 @@ class Settings(BaseSettings):
         ' `token_limits`: [named_token_limits."gateway"] in the file, or as JSON.',
     )
     maximum_body_bytes: Positive = Field(default=20_000_000, description="Larger request bodies get 413.")
+    maximum_json_bytes: Positive = Field(
+        default=4_000_000,
+        description="Larger JSON bodies and forms get 413; arrays as npy or npz may be larger.",
+    )
+    maximum_labelled_bytes: Positive = Field(
+        default=32_000_000,
+        description="Larger calibration and validation sets get 413, and npz files whose arrays take more memory,"
+        " 8 bytes for each number.",
+    )
     maximum_model_bytes: Positive = Field(default=1_000_000_000, description="Larger ONNX uploads get 413.")
     request_timeout_seconds: float = Field(
         default=8,
@@ -276,8 +285,17 @@ class Settings(BaseSettings):
     maximum_logits_rows: Positive = Field(
         default=10_000, description="Rows that one call of /v1/logits may send."
     )
+    environment_creation: Literal["open", "listed"] = Field(
+        default="open",
+        description="open: the first prediction of a new name adds an environment; listed: only"
+        " `lifelong environments add` does.",
+    )
     maximum_environments: Positive = Field(
-        default=100, description="Environments that are created on first use."
+        default=100, description="From this number of environments on, predictions add no further ones."
+    )
+    maximum_new_environments_per_hour: Positive = Field(
+        default=10,
+        description="Environments that the predictions of one token may add within an hour; then 429.",
     )
     intra_op_threads: int = Field(
         default=1, ge=0, description="ONNX Runtime threads per worker; 0: one per core."

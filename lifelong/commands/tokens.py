@@ -1,14 +1,29 @@
 """`lifelong tokens`: bearer tokens of the HTTP API."""
 
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
 import click
 
 from lifelong.commands.common import actor, as_json, open_store
+from lifelong.commands.durations import Duration, Moment
 from lifelong.commands.tables import print_rows
 
+if TYPE_CHECKING:
+    from lifelong_core.store import Token
 
-@click.group(short_help="Bearer tokens: create, list, revoke.")
+expires_in: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
+    "--expires-in", type=Duration(), metavar="SPAN", help="Valid for so long: 90d, 24h."
+)
+expires_at: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
+    "--expires-at", type=Moment(), metavar="TIME", help="Valid until then: 2027-01-31."
+)
+
+
+@click.group(short_help="Bearer tokens: create, list, rotate, revoke.")
 def tokens() -> None:
-    """Bearer tokens: create, list, revoke. Only hashes are stored."""
+    """Bearer tokens: create, list, rotate, revoke. Only hashes are stored."""
 
 
 @tokens.command()
@@ -21,14 +36,43 @@ def tokens() -> None:
     type=click.Choice(["predict", "feedback", "read", "operate", "admin"]),
     help="May be given several times; operate includes read, admin includes all.",
 )
-def create(name: str, scopes: tuple[str, ...]) -> None:
+@click.option(
+    "--environment",
+    "environments",
+    multiple=True,
+    help="Predict and label only there; may be given several times, and adds the environment if it is new. With"
+    " exactly one, requests that name no environment get it.",
+)
+@expires_in
+@expires_at
+def create(
+    name: str,
+    scopes: tuple[str, ...],
+    environments: tuple[str, ...],
+    expires_in: timedelta | None,
+    expires_at: datetime | None,
+) -> None:
     """Create the token NAME and print its secret (once)."""
     from lifelong_core.store import Scope
 
+    moment = _expiry(expires_in, expires_at)
     with open_store() as store:
-        _, secret = store.tokens.create(name, {Scope(scope) for scope in scopes}, actor=actor())
-    click.echo(f"Token {name}; its secret is shown only now:", err=True)
-    click.echo(secret)
+        known = store.environments.list()
+        token, secret = store.tokens.create(
+            name,
+            {Scope(scope) for scope in scopes},
+            actor=actor(),
+            expires_at=moment,
+            environments=environments or None,
+        )
+    if new := sorted(set(environments) - set(known)):
+        click.echo(f"Added the environments: {', '.join(new)}.", err=True)
+    if "predict" in scopes and not environments:
+        click.echo(
+            "Note: it may predict in every environment. --environment NAME binds a token to those of its client.",
+            err=True,
+        )
+    _print_secret(token, secret)
 
 
 @tokens.command("list")
@@ -40,7 +84,11 @@ def list_(*, as_json: bool) -> None:
             {
                 "name": token.name,
                 "scopes": ", ".join(sorted(token.scopes)),
+                "environments": token.binding,
                 "created_at": token.created_at,
+                "rotated_at": token.rotated_at,
+                "expires_at": token.expires_at,
+                "last_used_at": token.last_used_at,
                 "revoked_at": token.revoked_at,
             }
             for token in store.tokens.list()
@@ -50,8 +98,52 @@ def list_(*, as_json: bool) -> None:
 
 @tokens.command()
 @click.argument("name")
+@click.option(
+    "--overlap",
+    type=Duration(),
+    default="24h",
+    show_default=True,
+    metavar="SPAN",
+    help="The present secret stays valid for so long; 0s where it may be known to others.",
+)
+@expires_in
+@expires_at
+def rotate(name: str, overlap: timedelta, expires_in: timedelta | None, expires_at: datetime | None) -> None:
+    """Give the token NAME a new secret and print it (once); name, scopes and environments stay.
+
+    A token that expires gets the same time again, unless another one is named.
+    """
+    moment = _expiry(expires_in, expires_at)
+    with open_store() as store:
+        token, secret = store.tokens.rotate(name, actor=actor(), overlap=overlap, expires_at=moment)
+    if token.previous_expires_at is not None:
+        click.echo(f"The secret before is valid until {_shown(token.previous_expires_at)}.", err=True)
+    _print_secret(token, secret)
+
+
+@tokens.command()
+@click.argument("name")
 def revoke(name: str) -> None:
     """Revoke the token NAME; workers refuse it within a second."""
     with open_store() as store:
         store.tokens.revoke(name, actor=actor())
     click.echo(f"Revoked {name}.")
+
+
+def _expiry(span: timedelta | None, moment: datetime | None) -> datetime | None:
+    if span is not None and moment is not None:
+        raise click.UsageError("Give either --expires-in or --expires-at.")
+    try:
+        return moment if span is None else datetime.now(UTC) + span
+    except OverflowError as error:
+        raise click.UsageError("--expires-in leads beyond the calendar; leave it out.") from error
+
+
+def _print_secret(token: "Token", secret: str) -> None:
+    until = "" if token.expires_at is None else f", valid until {_shown(token.expires_at)}"
+    click.echo(f"Token {token.name}{until}; its secret is shown only now:", err=True)
+    click.echo(secret)
+
+
+def _shown(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -88,13 +88,20 @@ class LabeledLogits(ArrayValue):
         return write_npz(self._arrays())
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> Self:
+    def from_bytes(cls, content: bytes, *, maximum_bytes: int | None = None) -> Self:
         """Read what `to_bytes`, or `numpy.savez(logits=..., labels=..., groups=...)`, wrote.
 
+        Args:
+            content: of the file.
+            maximum_bytes: what its arrays may take in memory; None: no limit.
+
         Raises:
+            PayloadTooLargeError: the file declares more than `maximum_bytes`.
             InvalidInputError: not an npz file, an array is missing or has an illegal value.
         """
-        found = read_npz(content, ("logits", "labels"), ("groups",), field="calibration_set")
+        found = read_npz(
+            content, ("logits", "labels"), ("groups",), field="calibration_set", maximum_bytes=maximum_bytes
+        )
         return cls(cast("Logits", found["logits"]), cast("Integers", found["labels"]), found.get("groups"))
 
     def _arrays(self) -> dict[str, NDArray[np.generic]]:

@@ -60,13 +60,25 @@ class LabelledSet(ArrayValue):
         return write_npz(arrays | {f"{PREFIX}{key}": values for key, values in self.metadata.items()})
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> Self:
+    def from_bytes(cls, content: bytes, *, maximum_bytes: int | None = None) -> Self:
         """Read what `to_bytes`, or `numpy.savez(logits=..., labels=..., groups=..., metadata_KEY=...)`, wrote.
 
+        Args:
+            content: of the file.
+            maximum_bytes: what its arrays may take in memory; None: no limit.
+
         Raises:
+            PayloadTooLargeError: the file declares more than `maximum_bytes`.
             InvalidInputError: not an npz file, an array is missing or has an illegal value.
         """
-        found = read_npz(content, ("logits", "labels"), ("groups",), prefix=PREFIX, field="labelled_set")
+        found = read_npz(
+            content,
+            ("logits", "labels"),
+            ("groups",),
+            prefix=PREFIX,
+            field="labelled_set",
+            maximum_bytes=maximum_bytes,
+        )
         rows: dict[str, Any] = {name: found.pop(name, None) for name in ("logits", "labels", "groups")}
         return cls(
             LabeledLogits(**rows), {name.removeprefix(PREFIX): values for name, values in found.items()}

@@ -2,18 +2,32 @@
 
 import hashlib
 import io
+import math
+import struct
+import tokenize
 import zipfile
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The oldest time a zip entry can have."""
 
+MAXIMUM_ENTRIES = 1000
+"""Of the directory of a file; each takes some 500 bytes of memory before anything is unpacked."""
+
+_DIRECTORY_ENTRY = b"PK\x01\x02"
+_NUMBER_BYTES = 8
+"""Numbers are computed with as float64 or int64, however small they are in the file."""
+
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 UNREADABLE = (
     OSError,
@@ -24,6 +38,10 @@ UNREADABLE = (
     AttributeError,
     RuntimeError,  # encrypted, or a method of compression that Python does not know
     MemoryError,  # a shape that nobody can hold
+    OverflowError,
+    SyntaxError,  # the headers of arrays are Python expressions
+    tokenize.TokenError,
+    struct.error,
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -60,6 +78,7 @@ def read_npz(
     *,
     field: str,
     prefix: str | None = None,
+    maximum_bytes: int | None = None,
 ) -> dict[str, NDArray[np.generic]]:
     """The required arrays of an npz file, and those of the optional ones that it holds.
 
@@ -69,20 +88,67 @@ def read_npz(
         optional: names of others that are read as well.
         field: how errors name the file.
         prefix: every array whose name begins so is optional; None: no others are.
+        maximum_bytes: what the arrays may take in memory, 8 bytes for each number; what the file declares is checked
+            before anything is unpacked. None: no limit.
 
     Raises:
+        PayloadTooLargeError: the file declares more than `maximum_bytes`, or holds too many entries.
         InvalidInputError: not an npz file, one with pickled objects, or one that lacks a required array.
     """
+    if content.count(_DIRECTORY_ENTRY) > MAXIMUM_ENTRIES:
+        raise PayloadTooLargeError(f"expected at most {MAXIMUM_ENTRIES} arrays.", field=field)
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            known = dict.fromkeys((*required, *optional))
-            more = [name for name in arrays if prefix is not None and name.startswith(prefix)]
-            found = {name: arrays[name] for name in (*known, *more) if name in arrays}
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            names = _wanted(archive, (*required, *optional), prefix)
+            if maximum_bytes is not None:
+                _check_declared(archive, names, maximum_bytes, field)
+            found = {name: _array(archive, name) for name in names}
+    except PayloadTooLargeError:
+        raise
     except UNREADABLE as error:
         raise InvalidInputError(
-            "expected an npz file that is whole, without pickled objects.", field=field
+            "expected an npz file that is whole, without pickled objects.",
+            field=field,
+            mend="Write it with numpy.savez(file, logits=..., labels=...).",
         ) from error
     for name in required:
         if name not in found:
             raise InvalidInputError("the npz file lacks this array.", field=name)
     return found
+
+
+def _wanted(archive: zipfile.ZipFile, known: Iterable[str], prefix: str | None) -> list[str]:
+    """The arrays to read, in this order: the known ones, then those with the prefix."""
+    held = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+    more = [name for name in held if prefix is not None and name.startswith(prefix)]
+    return [name for name in dict.fromkeys((*known, *more)) if name in held]
+
+
+def _check_declared(archive: zipfile.ZipFile, names: Iterable[str], maximum: int, field: str) -> None:
+    """Compare the sizes in the directory, then the shapes in the headers, with the limit.
+
+    zipfile inflates no entry beyond the size in the directory, but other methods than deflate in pieces of any size.
+    """
+    entries = archive.infolist()
+    if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
+        raise zipfile.BadZipFile("neither stored nor deflated")
+    unpacked = sum(entry.file_size for entry in entries)
+    if unpacked <= maximum:
+        unpacked = sum(_declared_bytes(archive, name) for name in names)
+    if unpacked > maximum:
+        raise PayloadTooLargeError(
+            f"the npz file unpacks to {unpacked} bytes, at most {maximum} are accepted.", field=field
+        )
+
+
+def _declared_bytes(archive: zipfile.ZipFile, name: str) -> int:
+    with archive.open(f"{name}.npy") as stream:
+        shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
+    return math.prod(shape) * (
+        max(dtype.itemsize, _NUMBER_BYTES) if dtype.kind in "biufc" else dtype.itemsize
+    )
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> NDArray[np.generic]:
+    with archive.open(f"{name}.npy") as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)

@@ -2,12 +2,13 @@
 
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
+from lifelong_core.fail_fast import FailFastModel
 from lifelong_core.validation_errors import as_input_error, read_json
 
 
-class Frozen(BaseModel):
+class Frozen(FailFastModel):
     """A value that never changes and has no unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

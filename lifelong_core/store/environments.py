@@ -1,34 +1,50 @@
-"""Environments: where predictions come from. They are created on first use, up to a limit."""
+"""Environments: where predictions come from. They are added by a person, or by the first prediction, up to a limit."""
+
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, NotFoundError
+from lifelong_core.errors import ConflictError, NotFoundError, TooManyRequestsError
 from lifelong_core.store import tables
+from lifelong_core.store.audit import write_audit
 from lifelong_core.store.engine import Database
-from lifelong_core.store.records import check_name
+from lifelong_core.store.records import DEFAULT_ENVIRONMENT, Environment, check_name
 from lifelong_core.store.registry import bump_revision, changing_registry
-from lifelong_core.store.rows import now
+from lifelong_core.store.rows import Row, now
 
 _NAMED = 20
 """Environments that a message lists; of more it gives the number."""
+_HOUR = timedelta(hours=1)
+_table = tables.environments
+_USES = (
+    (tables.predictions, "predictions were logged there"),
+    (tables.labels, "labels were recorded there"),
+    (tables.cycles, "cycles have judged it"),
+    (tables.head_activations, "heads were published there"),
+    (tables.head_pins, "its head is pinned"),
+)
+"""What keeps an environment from being deleted."""
 
 
 class Environments:
-    """Creates and lists environments; `default` is always there."""
+    """Adds, lists, disables and deletes environments; `default` is always there."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def ensure(self, name: str, *, limit: int) -> None:
-        """Create the environment unless it exists.
+    def ensure(self, name: str, *, limit: int, creator: str | None = None, hourly: int | None = None) -> None:
+        """Create the environment of a prediction unless it exists.
 
         Args:
             name: of the environment.
             limit: the largest number of environments there may be, `default` included.
+            creator: name of the token that predicts; None: not known.
+            hourly: how many environments one creator may create within an hour; None: any number.
 
         Raises:
             InvalidInputError: the name is not legal.
             ConflictError: there are `limit` environments already.
+            TooManyRequestsError: this creator has created `hourly` environments within the last hour.
         """
         check_name(name, field="environment")
         if name in self.list():
@@ -38,27 +54,100 @@ class Environments:
             if name in existing:
                 return
             if len(existing) >= limit:
+                raise too_many(name, len(existing))
+            if hourly is not None and _created_since(connection, creator, now() - _HOUR) >= hourly:
+                raise too_fast(name, hourly)
+            _insert(connection, name, creator)
+            write_audit(
+                connection,
+                actor=creator or "anonymous",
+                action="environments.create",
+                subject=name,
+                details={"by": "prediction"},
+            )
+
+    def add(self, name: str, *, actor: str) -> Environment:
+        """Add an environment, whatever the limit: a person names it. One that is there stays as it is.
+
+        Raises:
+            InvalidInputError: the name is not legal.
+        """
+        check_name(name, field="environment")
+        with changing_registry(self._database) as connection:
+            if name not in _names(connection):
+                _insert(connection, name, actor)
+                write_audit(connection, actor=actor, action="environments.create", subject=name)
+            return _environment_of(_row(connection, name))
+
+    def disable(self, name: str, *, actor: str) -> Environment:
+        """From now on no prediction is made in this environment; doing it again changes nothing.
+
+        What was logged stays, and may still be labelled.
+
+        Raises:
+            InvalidInputError: the name is not legal.
+            NotFoundError: there is no such environment.
+        """
+        return self._set_disabled(name, now(), action="environments.disable", actor=actor)
+
+    def enable(self, name: str, *, actor: str) -> Environment:
+        """Predictions may be made in this environment again; doing it again changes nothing.
+
+        Raises:
+            InvalidInputError: the name is not legal.
+            NotFoundError: there is no such environment.
+        """
+        return self._set_disabled(name, None, action="environments.enable", actor=actor)
+
+    def delete(self, name: str, *, actor: str) -> None:
+        """Delete an environment in which nothing has happened yet.
+
+        Raises:
+            InvalidInputError: the name is not legal.
+            NotFoundError: there is no such environment.
+            ConflictError: something was logged or published there, a token is bound to it, or it is `default`.
+        """
+        with changing_registry(self._database) as connection:
+            expect_environment(connection, name, mend="List them: `lifelong environments list`.")
+            reason = _use_of(connection, name)
+            if reason is not None:
                 raise ConflictError(
-                    f"there are {len(existing)} environments already, so {name!r} is not created.",
+                    f"the environment {name!r} cannot be deleted: {reason}.",
                     field="environment",
-                    mend="Use one of those, or raise LIFELONG_MAXIMUM_ENVIRONMENTS.",
+                    mend=f"Disable it instead: `lifelong environments disable {name}`.",
                 )
-            _insert(connection, name)
+            connection.execute(sa.delete(_table).where(_table.c.name == name))
+            write_audit(connection, actor=actor, action="environments.delete", subject=name)
 
     def list(self) -> list[str]:
         """The names of all environments, sorted."""
         with self._database.read() as connection:
             return _names(connection)
 
+    def all(self) -> "list[Environment]":
+        """All environments, sorted by name."""
+        with self._database.read() as connection:
+            rows = connection.execute(sa.select(_table).order_by(_table.c.name))
+            return sorted((_environment_of(row) for row in rows), key=lambda one: one.name)
 
-def ensure_environment(connection: sa.Connection, name: str) -> None:
+    def _set_disabled(self, name: str, moment: datetime | None, *, action: str, actor: str) -> Environment:
+        with changing_registry(self._database) as connection:
+            expect_environment(connection, name, mend="List them: `lifelong environments list`.")
+            row = _row(connection, name)
+            if (row.disabled_at is None) != (moment is None):
+                connection.execute(sa.update(_table).where(_table.c.name == name).values(disabled_at=moment))
+                write_audit(connection, actor=actor, action=action, subject=name)
+            return _environment_of(_row(connection, name))
+
+
+def ensure_environment(connection: sa.Connection, name: str, *, actor: str | None = None) -> None:
     """Create the environment, whatever the limit, within a writing transaction: a person named it."""
     check_name(name, field="environment")
     if name not in _names(connection):
         bump_revision(connection)
         # Only now nobody else can create it at the same time.
         if name not in _names(connection):
-            _insert(connection, name)
+            _insert(connection, name, actor)
 
 
 def expect_environment(connection: sa.Connection, name: str, *, mend: str) -> None:
@@ -83,10 +172,61 @@ def expect_environment(connection: sa.Connection, name: str, *, mend: str) -> No
     )
 
 
+def too_many(name: str, existing: int) -> ConflictError:
+    """There are as many environments as there may be."""
+    return ConflictError(
+        f"there are {existing} environments already, so {name!r} is not created.",
+        field="environment",
+        mend="Use one of those, or raise LIFELONG_MAXIMUM_ENVIRONMENTS.",
+    )
+
+
+def too_fast(name: str, hourly: int) -> TooManyRequestsError:
+    """A token has created as many environments within an hour as it may."""
+    return TooManyRequestsError(
+        f"{hourly} environments were created with this token within an hour, so {name!r} is not created.",
+        field="environment",
+        mend=f"Add it: `lifelong environments add {name}`; or try again in an hour.",
+        retry_after_seconds=int(_HOUR.total_seconds()),
+    )
+
+
 def _names(connection: sa.Connection) -> list[str]:
-    names = tables.environments.c.name
-    return sorted(connection.execute(sa.select(names)).scalars())
+    return sorted(connection.execute(sa.select(_table.c.name)).scalars())
 
 
-def _insert(connection: sa.Connection, name: str) -> None:
-    connection.execute(sa.insert(tables.environments), {"name": name, "created_at": now()})
+def _row(connection: sa.Connection, name: str) -> Row:
+    return connection.execute(sa.select(_table).where(_table.c.name == name)).one()
+
+
+def _environment_of(row: Row) -> Environment:
+    return Environment(row.name, row.created_at, row.created_by, row.disabled_at)
+
+
+def _insert(connection: sa.Connection, name: str, creator: str | None) -> None:
+    values = {"name": name, "created_at": now(), "created_by": creator}
+    connection.execute(sa.insert(_table), values)
+
+
+def _created_since(connection: sa.Connection, creator: str | None, since: datetime) -> int:
+    query = sa.select(sa.func.count()).where(
+        _table.c.created_by.is_not_distinct_from(creator), _table.c.created_at > since
+    )
+    return connection.execute(query).scalar_one()
+
+
+def _use_of(connection: sa.Connection, name: str) -> str | None:
+    """Why an environment cannot be deleted; None: it can."""
+    if name == DEFAULT_ENVIRONMENT:
+        return "requests that name none get it"
+    # All indexes begin with the model.
+    models = sa.select(tables.models.c.id)
+    for table, reason in _USES:
+        used = sa.select(sa.literal(1)).where(table.c.model_id.in_(models), table.c.environment == name)
+        if connection.execute(used.limit(1)).first() is not None:
+            return reason
+    bound = sa.select(tables.tokens).where(tables.tokens.c.revoked_at.is_(None))
+    for row in connection.execute(bound):
+        if name in (row.environments or ()):
+            return f"the token {row.name!r} is bound to it"
+    return None

@@ -248,7 +248,7 @@ def publish_head(
     check_fit(task_with_id(connection, model.task_id), head)
     check_calibration(connection, model, head)
     if environment is not None:
-        ensure_environment(connection, environment)
+        ensure_environment(connection, environment, actor=actor)
     heads = tables.heads
     newest = sa.select(sa.func.coalesce(sa.func.max(heads.c.version), 0)).where(heads.c.model_id == model.id)
     values = {

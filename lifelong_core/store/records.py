@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.values import ArrayValue
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from lifelong_core.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    NotFoundError,
+    UnavailableError,
+)
 from lifelong_core.preprocessing import Preprocessing
 
 NAME_PATTERN = r"[a-z0-9][a-z0-9._-]{0,63}"
@@ -63,6 +69,10 @@ class Scope(StrEnum):
     ADMIN = "admin"
 
 
+BOUND_SCOPES = frozenset({Scope.PREDICT, Scope.FEEDBACK})
+"""What environments limit; the other scopes reach all environments."""
+
+
 @dataclass(frozen=True, eq=False)
 class Task(ArrayValue):
     """A classification problem: class names and confusion costs (rows true class, columns decision)."""
@@ -107,6 +117,16 @@ def without_head(model: Model) -> ConflictError:
         f"the model {model.reference} has no calibration set, so it has no head and cannot decide.",
         field="model",
         mend=f"Calibrate it: `{model.calibration_command}`.",
+    )
+
+
+def unlisted(environment: str) -> NotFoundError:
+    """The refusal of a prediction in an environment that is not there and that it must not create."""
+    return NotFoundError(
+        f"there is no environment {environment!r}, and predictions do not create one here"
+        " (LIFELONG_ENVIRONMENT_CREATION=listed).",
+        field="environment",
+        mend=f"Correct the name, or add it: `lifelong environments add {environment}`.",
     )
 
 
@@ -168,6 +188,7 @@ class Registry:
     models: MappingProxyType[int, Model]
     heads: MappingProxyType[tuple[int, str | None], HeadRecord]
     environments: frozenset[str]
+    """all of them, the disabled ones included"""
     pins: MappingProxyType[tuple[int, str | None], HeadPin] = field(
         default_factory=lambda: MappingProxyType[tuple[int, str | None], HeadPin]({})
     )
@@ -181,6 +202,28 @@ class Registry:
     """why the head that is in force there cannot be served; if `heads` has one all the same, it is the last good one"""
     group_keys: tuple[str, ...] = ()
     """digests of the keys of the group hash, the current one first; empty: none is known"""
+    disabled_environments: frozenset[str] = frozenset()
+    """where no prediction is made"""
+
+    def check_environment(self, name: str, *, may_be_new: bool) -> None:
+        """Make sure that predictions may be made in an environment.
+
+        Args:
+            name: of the environment.
+            may_be_new: whether the first prediction creates an environment.
+
+        Raises:
+            ForbiddenError: the environment is disabled.
+            NotFoundError: there is no such environment, and the prediction must not create it.
+        """
+        if name in self.disabled_environments:
+            raise ForbiddenError(
+                f"the environment {name!r} is disabled.",
+                field="environment",
+                mend=f"Predict elsewhere, or enable it: `lifelong environments enable {name}`.",
+            )
+        if not may_be_new and name not in self.environments:
+            raise unlisted(name)
 
     def resolve_model(self, reference: str | None, *, field: str = "model") -> Model:
         """The model that a request means: `name@version`, `name`, or None for the only task's promoted model.
@@ -393,11 +436,47 @@ class Token:
     created_at: datetime
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
+    environments: frozenset[str] | None = None
+    """the only environments in which it may predict and label; None: all"""
+    rotated_at: datetime | None = None
+    """when it got its present secret; None: with its creation"""
+    previous_expires_at: datetime | None = None
+    """until when the secret before that is valid; None: there is none"""
+    last_used_at: datetime | None = field(default=None, compare=False)
+    """to a minute; None: not known to have been used"""
+
+    @property
+    def default_environment(self) -> str:
+        """Where it predicts when a request names no environment: the one that it is bound to, else `default`."""
+        if self.environments is not None and len(self.environments) == 1:
+            return next(iter(self.environments))
+        return DEFAULT_ENVIRONMENT
+
+    def may_use(self, environment: str) -> bool:
+        """Whether it may predict and label in an environment."""
+        return self.environments is None or environment in self.environments
+
+    @property
+    def binding(self) -> str:
+        """The environments that it is bound to, in words."""
+        return "all" if self.environments is None else ", ".join(sorted(self.environments))
 
     def allows(self, scope: Scope) -> bool:
         """Whether the token may do what needs `scope`: `operate` includes `read`, `admin` includes all."""
         includes = {Scope.READ: {Scope.OPERATE, Scope.ADMIN}}.get(scope, {Scope.ADMIN})
         return scope in self.scopes or not includes.isdisjoint(self.scopes)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where predictions come from: a hospital, a scanner, a season."""
+
+    name: str
+    created_at: datetime
+    created_by: str | None = None
+    """name of the token, person or process; None: not known"""
+    disabled_at: datetime | None = None
+    """from when on no prediction is made there; None: it is in use"""
 
 
 @dataclass(frozen=True)

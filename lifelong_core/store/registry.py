@@ -11,7 +11,7 @@ from lifelong_core.store.engine import Database
 from lifelong_core.store.head_rows import read_heads, served_and_damaged
 from lifelong_core.store.pins import all_pins
 from lifelong_core.store.records import HeadRecord, Registry, Token
-from lifelong_core.store.rows import activation_of, model_of, task_of, token_of
+from lifelong_core.store.rows import activation_of, model_of, task_of, tokens_by_secret
 
 CHANNEL = "lifelong_registry"
 """On PostgreSQL every change of the registry is notified here when it is committed."""
@@ -52,6 +52,8 @@ def load_registry(database: Database, known_revision: int | None) -> Registry | 
         tasks = {row.id: task_of(row) for row in connection.execute(sa.select(tables.tasks))}
         present = sa.select(tables.models).where(tables.models.c.removed_at.is_(None))
         models = {row.id: model_of(row) for row in connection.execute(present)}
+        environments = sa.select(tables.environments.c.name, tables.environments.c.disabled_at)
+        disabled_at = {row.name: row.disabled_at for row in connection.execute(environments)}
         versions = active_versions(connection)
         heads, damaged = served_and_damaged(
             versions,
@@ -63,7 +65,10 @@ def load_registry(database: Database, known_revision: int | None) -> Registry | 
             tasks=MappingProxyType(tasks),
             models=MappingProxyType(models),
             heads=MappingProxyType(heads),
-            environments=frozenset(connection.execute(sa.select(tables.environments.c.name)).scalars()),
+            environments=frozenset(disabled_at),
+            disabled_environments=frozenset(
+                name for name, moment in disabled_at.items() if moment is not None
+            ),
             pins=MappingProxyType({(pin.model_id, pin.environment): pin for pin in all_pins(connection)}),
             tokens=MappingProxyType(_tokens(connection)),
             damaged=MappingProxyType(damaged),
@@ -118,4 +123,7 @@ def _heads(
 def _tokens(connection: sa.Connection) -> dict[bytes, Token]:
     """Also those that have expired: another machine's clock may say otherwise."""
     query = sa.select(tables.tokens).where(tables.tokens.c.revoked_at.is_(None))
-    return {bytes(row.secret_hash): token_of(row) for row in connection.execute(query)}
+    found: dict[bytes, Token] = {}
+    for row in connection.execute(query):
+        found |= tokens_by_secret(row)
+    return found

@@ -15,6 +15,7 @@ from lifelong_core.store.records import HeadPin, HeadRecord, Model, Registry, Sc
 
 Place = tuple[int, str | None]
 Value = TypeVar("Value")
+_TOKEN_MOMENTS = ("expires_at", "rotated_at", "previous_expires_at")
 
 
 def registry_document(registry: Registry) -> dict[str, Any]:
@@ -29,6 +30,7 @@ def registry_document(registry: Registry) -> dict[str, Any]:
         "tokens": [_token_document(digest, token) for digest, token in registry.tokens.items()],
         "damaged": _by_place(registry.damaged, lambda reason: {"reason": reason}),
         "group_keys": list(registry.group_keys),
+        "disabled_environments": sorted(registry.disabled_environments),
     }
 
 
@@ -52,6 +54,7 @@ def registry_from(document: Mapping[str, Any]) -> Registry:
         damaged=_from_places(document["damaged"], lambda item: str(item["reason"])),
         # A document of an older version has none.
         group_keys=tuple(str(digest) for digest in document.get("group_keys", ())),
+        disabled_environments=frozenset(document.get("disabled_environments", ())),
     )
 
 
@@ -149,20 +152,28 @@ def _token_document(digest: bytes, token: Token) -> dict[str, Any]:
         "name": token.name,
         "scopes": sorted(token.scopes),
         "created_at": token.created_at.isoformat(),
-        "expires_at": None if token.expires_at is None else token.expires_at.isoformat(),
+        **{name: _text(getattr(token, name)) for name in _TOKEN_MOMENTS},
+        "environments": None if token.environments is None else sorted(token.environments),
     }
 
 
 def _token_from(item: Mapping[str, Any]) -> tuple[bytes, Token]:
-    expires_at = item["expires_at"]
+    # A document of an older version lacks the newer fields.
+    environments = item.get("environments")
+    moments = {name: item.get(name) for name in _TOKEN_MOMENTS}
     token = Token(
         id=item["id"],
         name=item["name"],
         scopes=frozenset(Scope(scope) for scope in item["scopes"]),
         created_at=_moment(item["created_at"]),
-        expires_at=None if expires_at is None else _moment(expires_at),
+        environments=None if environments is None else frozenset(environments),
+        **{name: None if text is None else _moment(text) for name, text in moments.items()},
     )
     return bytes.fromhex(item["secret_hash"]), token
+
+
+def _text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
 
 
 def _moment(text: str) -> datetime:

@@ -1,6 +1,7 @@
 """The one place where rows become records, and where the few values that both directions need are written."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -168,8 +169,27 @@ def cycle_row(cycle: Cycle) -> dict[str, Any]:
 
 def token_of(row: Row) -> Token:
     """A row of `tokens`, without the hash of its secret."""
-    scopes = frozenset(Scope(scope) for scope in row.scopes)
-    return Token(row.id, row.name, scopes, row.created_at, row.expires_at, row.revoked_at)
+    return Token(
+        id=row.id,
+        name=row.name,
+        scopes=frozenset(Scope(scope) for scope in row.scopes),
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        revoked_at=row.revoked_at,
+        environments=None if row.environments is None else frozenset(row.environments),
+        rotated_at=row.rotated_at,
+        previous_expires_at=row.previous_expires_at,
+        last_used_at=row.last_used_at,
+    )
+
+
+def tokens_by_secret(row: Row) -> dict[bytes, Token]:
+    """What the secrets of a row of `tokens` give, by their hash: the present one, and the one before a rotation."""
+    token = token_of(row)
+    found = {bytes(row.secret_hash): token}
+    if row.previous_secret_hash is not None:
+        found[bytes(row.previous_secret_hash)] = replace(token, expires_at=token.previous_expires_at)
+    return found
 
 
 def audit_entry_of(row: Row) -> AuditEntry:

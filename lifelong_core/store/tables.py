@@ -83,6 +83,10 @@ environments = sa.Table(
     metadata,
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("created_at", Moment, nullable=False),
+    # Name of the token or person; null: created by an older version, or by a delivery of the spool.
+    sa.Column("created_by", sa.String(128)),
+    # From then on no prediction is made there; null: it is in use.
+    sa.Column("disabled_at", Moment),
 )
 
 heads = sa.Table(
@@ -370,6 +374,14 @@ tokens = sa.Table(
     sa.Column("created_at", Moment, nullable=False),
     sa.Column("expires_at", Moment),
     sa.Column("revoked_at", Moment),
+    # The only environments in which it may predict and label; null: all.
+    sa.Column("environments", sa.JSON(none_as_null=True)),
+    sa.Column("rotated_at", Moment),
+    # The secret before the last rotation, and until when it is valid.
+    sa.Column("previous_secret_hash", sa.LargeBinary(32)),
+    sa.Column("previous_expires_at", Moment),
+    # To a minute; null: never, or only before there was this column.
+    sa.Column("last_used_at", Moment),
     sa.UniqueConstraint("name"),
     sa.UniqueConstraint("secret_hash"),
 )

@@ -1,10 +1,11 @@
-"""Bearer tokens: the secret is shown once, only its hash is stored."""
+"""Bearer tokens: a secret is shown once, only its hash is stored."""
 
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -12,22 +13,32 @@ from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import tables
 from lifelong_core.store.audit import write_audit
 from lifelong_core.store.engine import Database
-from lifelong_core.store.records import Scope, Token, check_name
+from lifelong_core.store.environments import ensure_environment
+from lifelong_core.store.records import BOUND_SCOPES, Scope, Token, check_name
 from lifelong_core.store.registry import changing_registry
-from lifelong_core.store.rows import now, token_of
+from lifelong_core.store.rows import Row, now, token_of, tokens_by_secret
 
 _PREFIX = "ll_"
 _SECRET_BYTES = 32
+LONGEST_OVERLAP = timedelta(days=90)
+_USE_PRECISION = timedelta(minutes=1)
+_tokens = tables.tokens
 
 
 class Tokens:
-    """Creates, verifies and revokes tokens."""
+    """Creates, verifies, rotates and revokes tokens."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def create(
-        self, name: str, scopes: Iterable[Scope], *, actor: str, expires_at: datetime | None = None
+        self,
+        name: str,
+        scopes: Iterable[Scope],
+        *,
+        actor: str,
+        expires_at: datetime | None = None,
+        environments: Iterable[str] | None = None,
     ) -> tuple[Token, str]:
         """A new token, and its secret, which cannot be shown again.
 
@@ -36,23 +47,26 @@ class Tokens:
             scopes: what it may do, at least one.
             actor: who creates it.
             expires_at: from when on it is no longer valid; None: never.
+            environments: the only ones in which it may predict and label; those that are new are added. None: all.
 
         Raises:
-            InvalidInputError: the name is not legal, there is no or an unknown scope, or the token would have
-                expired already.
+            InvalidInputError: the name is not legal, there is no or an unknown scope, the token would have expired
+                already, or it is bound to no environment or has a scope that environments do not limit.
             ConflictError: there is, or was, a token of that name.
         """
         check_name(name, field="name")
         granted = _check_scopes(scopes)
         if expires_at is not None:
             expires_at = _check_future(expires_at)
-        secret = _PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+        bound = None if environments is None else _check_binding(environments, granted)
+        secret = _new_secret()
         values = {
             "name": name,
             "secret_hash": hash_secret(secret),
             "scopes": granted,
             "created_at": now(),
             "expires_at": expires_at,
+            "environments": bound,
         }
         with changing_registry(self._database) as connection:
             known = sa.select(tables.tokens.c.id).where(tables.tokens.c.name == name)
@@ -62,22 +76,102 @@ class Tokens:
                     field="name",
                     mend="Choose another name: the audit log tells tokens apart by it.",
                 )
+            for environment in bound or ():
+                ensure_environment(connection, environment, actor=actor)
             row = connection.execute(sa.insert(tables.tokens).values(values).returning(tables.tokens)).one()
-            details = {"scopes": granted, "expires_at": expires_at and expires_at.isoformat()}
+            details = {
+                "scopes": granted,
+                "expires_at": expires_at and expires_at.isoformat(),
+                "environments": bound,
+            }
             write_audit(connection, actor=actor, action="tokens.create", subject=name, details=details)
         return token_of(row), secret
 
     def verify(self, secret: str) -> Token | None:
         """The token with this secret; None if there is none, or it has expired or been revoked."""
         digest = hash_secret(secret)
-        query = sa.select(tables.tokens).where(tables.tokens.c.secret_hash == digest)
+        query = sa.select(_tokens).where(
+            (_tokens.c.secret_hash == digest) | (_tokens.c.previous_secret_hash == digest)
+        )
         with self._database.read() as connection:
             row = connection.execute(query).one_or_none()
-        if row is None or not hmac.compare_digest(bytes(row.secret_hash), digest):
+        if row is None:
             return None
-        token = token_of(row)
-        expired = token.expires_at is not None and token.expires_at <= now()
-        return None if expired or token.revoked_at is not None else token
+        for known, token in tokens_by_secret(row).items():
+            if hmac.compare_digest(known, digest):
+                expired = token.expires_at is not None and token.expires_at <= now()
+                return None if expired or token.revoked_at is not None else token
+        return None
+
+    def rotate(
+        self, name: str, *, actor: str, overlap: timedelta, expires_at: datetime | None = None
+    ) -> tuple[Token, str]:
+        """Give a token a new secret; name, scopes and environments stay.
+
+        A secret from before an earlier rotation is invalid from now on.
+
+        Args:
+            name: of the token.
+            actor: who rotates it.
+            overlap: for how long the present secret stays valid, from nothing to 90 days, and never beyond its expiry.
+            expires_at: from when on the new secret is no longer valid; None: it is valid for as long as the present
+                one was given, without end if that has none.
+
+        Returns:
+            The token, and the new secret, which cannot be shown again.
+
+        Raises:
+            NotFoundError: there is no token of that name.
+            ConflictError: the token was revoked.
+            InvalidInputError: the overlap is out of range, or the new secret would have expired already.
+        """
+        if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
+            raise InvalidInputError(
+                f"expected from nothing to {LONGEST_OVERLAP.days} days.",
+                field="overlap",
+                mend="Name a shorter time: the old secret is valid until then.",
+            )
+        if expires_at is not None:
+            expires_at = _check_future(expires_at)
+        secret, moment = _new_secret(), now()
+        with changing_registry(self._database) as connection:
+            row = _named(connection, name)
+            token = token_of(row)
+            if token.revoked_at is not None:
+                raise ConflictError(
+                    f"the token {name!r} was revoked.", field="name", mend="Create a token of another name."
+                )
+            if expires_at is None and token.expires_at is not None:
+                expires_at = moment + (token.expires_at - (token.rotated_at or token.created_at))
+            values = {
+                "secret_hash": hash_secret(secret),
+                "expires_at": expires_at,
+                "rotated_at": moment,
+                "previous_secret_hash": row.secret_hash,
+                "previous_expires_at": min(moment + overlap, token.expires_at or moment + overlap),
+            }
+            row = _change(connection, row, values)
+            details = {
+                "expires_at": expires_at and expires_at.isoformat(),
+                "previous_expires_at": values["previous_expires_at"].isoformat(),
+            }
+            write_audit(connection, actor=actor, action="tokens.rotate", subject=name, details=details)
+        return token_of(row), secret
+
+    def note_use(self, uses: Mapping[int, datetime]) -> None:
+        """Note when tokens were used last, by token id; it is kept to a minute.
+
+        Raises:
+            UnavailableError: the database does not answer.
+        """
+        with self._database.write() as connection:
+            for token_id, moment in sorted(uses.items()):
+                is_older = _tokens.c.last_used_at < moment - _USE_PRECISION
+                connection.execute(
+                    sa.update(_tokens)
+                    .where(_tokens.c.id == token_id, _tokens.c.last_used_at.is_(None) | is_older)
+                    .values(last_used_at=moment)
+                )
 
     def revoke(self, name: str, *, actor: str) -> Token:
         """Make a token invalid for good; doing it again changes nothing.
@@ -85,16 +179,10 @@ class Tokens:
         Raises:
             NotFoundError: there is no token of that name.
         """
-        table = tables.tokens
         with changing_registry(self._database) as connection:
-            row = connection.execute(sa.select(table).where(table.c.name == name)).one_or_none()
-            if row is None:
-                raise NotFoundError(f"there is no token {name[:80]!r}.", field="name")
+            row = _named(connection, name)
             if row.revoked_at is None:
-                change = (
-                    sa.update(table).where(table.c.id == row.id).values(revoked_at=now()).returning(table)
-                )
-                row = connection.execute(change).one()
+                row = _change(connection, row, {"revoked_at": now()})
                 write_audit(connection, actor=actor, action="tokens.revoke", subject=name)
         return token_of(row)
 
@@ -111,6 +199,43 @@ def hash_secret(secret: str) -> bytes:
     The secret has 256 random bits, so one round of SHA-256 is as good as a slow hash.
     """
     return hashlib.sha256(secret.encode()).digest()
+
+
+def _new_secret() -> str:
+    return _PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+
+
+def _named(connection: sa.Connection, name: str) -> Row:
+    row = connection.execute(sa.select(_tokens).where(_tokens.c.name == name)).one_or_none()
+    if row is None:
+        raise NotFoundError(
+            f"there is no token {name[:80]!r}.", field="name", mend="List them: `lifelong tokens list`."
+        )
+    return row
+
+
+def _change(connection: sa.Connection, row: Row, values: Mapping[str, Any]) -> Row:
+    return connection.execute(
+        sa.update(_tokens).where(_tokens.c.id == row.id).values(values).returning(_tokens)
+    ).one()
+
+
+def _check_binding(environments: Iterable[str], scopes: Iterable[str]) -> list[str]:
+    bound = sorted({check_name(name, field="environments") for name in environments})
+    if not bound:
+        raise InvalidInputError(
+            "a token that is bound to no environment may do nothing.",
+            field="environments",
+            mend="Name at least one, or leave them out for all.",
+        )
+    unlimited = sorted(set(scopes) - BOUND_SCOPES)
+    if unlimited:
+        raise InvalidInputError(
+            f"environments limit the scopes {', '.join(sorted(BOUND_SCOPES))} only, not {', '.join(unlimited)}.",
+            field="environments",
+            mend="Make two tokens: one for the client of the environment, one to administrate.",
+        )
+    return bound
 
 
 def _check_scopes(scopes: Iterable[Scope]) -> list[str]:

@@ -17,6 +17,7 @@ class Acknowledgement:
         store: the open store; raises UnavailableError while there is none.
         is_reachable: whether the database has answered when it was asked last.
         loads: the graphs that this process has loaded or failed to load, by model id.
+        token_uses: when tokens were used last, by token id, since it was called before.
     """
 
     def __init__(
@@ -24,10 +25,12 @@ class Acknowledgement:
         store: Callable[[], Store],
         is_reachable: Callable[[], bool],
         loads: Callable[[], Mapping[int, ModelLoad]],
+        token_uses: Callable[[], Mapping[int, datetime]],
     ) -> None:
         self._store = store
         self._is_reachable = is_reachable
         self._loads = loads
+        self._token_uses = token_uses
         self._worker_id = str(uuid4())
         self._host = socket.gethostname()
         self._started_at = datetime.now(UTC)
@@ -51,6 +54,8 @@ class Acknowledgement:
             heads={place: record.version for place, record in registry.heads.items()},
             models=self._loads(),
         )
+        if uses := self._token_uses():
+            self._store().tokens.note_use(uses)
 
     def withdraw(self) -> None:
         """Take this process from the list: it stops.

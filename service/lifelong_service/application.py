@@ -22,6 +22,7 @@ from lifelong_service.middleware import RequestMiddleware
 from lifelong_service.openapi import openapi
 from lifelong_service.routes import (
     calibration,
+    environments,
     feedback,
     groups,
     heads,
@@ -55,6 +56,7 @@ _ROUTERS = (
     recommendations,
     validations,
     history,
+    environments,
     groups,
     tokens,
     workers,

@@ -30,6 +30,20 @@ def bearer_secret(header: str | None) -> str:
     return secret.strip()
 
 
+def check_binding(token: Token, environment: str, *, field: str = "environment") -> None:
+    """Make sure that a token may predict and label in an environment.
+
+    Raises:
+        ForbiddenError: the token is bound to other environments; the message names them.
+    """
+    if not token.may_use(environment):
+        raise ForbiddenError(
+            f"the token {token.name!r} may not be used in the environment {environment!r}.",
+            field=field,
+            mend=f"It is bound to: {token.binding}. Name one of these, or use another token.",
+        )
+
+
 class Authenticator:
     """Verifies tokens without a database: it holds the hashes of all that are valid.
 
@@ -49,6 +63,7 @@ class Authenticator:
         self._asker = DeadlineThread("token-asker")
         self._one_at_a_time = anyio.CapacityLimiter(1)
         self._waiting = 0
+        self._uses: dict[int, datetime] = {}
 
     async def authenticate(self, header: str | None) -> Token:
         """The token that an Authorization header holds.
@@ -63,9 +78,16 @@ class Authenticator:
             raise UnauthenticatedError(
                 "the token is unknown, expired or revoked.", field="Authorization", mend=_MEND
             )
-        if token.expires_at is not None and token.expires_at <= datetime.now(UTC):
+        moment = datetime.now(UTC)
+        if token.expires_at is not None and token.expires_at <= moment:
             raise UnauthenticatedError("the token has expired.", field="Authorization", mend=_MEND)
+        self._uses[token.id] = moment
         return token
+
+    def take_uses(self) -> dict[int, datetime]:
+        """When tokens were used last, by token id, since this was asked before."""
+        uses, self._uses = self._uses, {}
+        return uses
 
     async def authorize(self, header: str | None, scope: Scope) -> Token:
         """The token in the header, if it has the scope.

@@ -1,8 +1,10 @@
 """Reading request bodies within limits: what is declared is checked first, what arrives is counted."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+import anyio
+import anyio.to_thread
 from pydantic import BaseModel
 from pydantic_core import from_json
 from starlette.datastructures import Headers
@@ -10,9 +12,17 @@ from starlette.types import Message, Receive
 
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
 from lifelong_core.validation_errors import read_json
+from lifelong_service.json_structure import check_structure
 from lifelong_service.limits.body_budget import BodyShare
 
 Document = TypeVar("Document", bound=BaseModel)
+Parsed = TypeVar("Parsed")
+
+SMALL_BODY = 16_384
+"""Bytes up to which a body is parsed in the event loop; larger ones would hold up the other requests."""
+
+_PARSERS = anyio.CapacityLimiter(1)
+"""One large body at a time: parsers hold the interpreter's lock, and their memory adds up."""
 
 NUL = "a text holds the character U+0000, which no database keeps"
 SEE_OPENAPI = "See /openapi.json for what is expected."
@@ -25,11 +35,13 @@ class LimitedReceive:
     Frameworks swallow what is raised while they parse a body; so the error is kept in `error` as well.
     """
 
-    def __init__(self, receive: Receive, headers: Headers, *, maximum_bytes: int, setting: str) -> None:
+    def __init__(
+        self, receive: Receive, headers: Headers, *, maximum_bytes: int, setting: str, mend: str = "Send less"
+    ) -> None:
         self._receive = receive
         self._headers = headers
         self._maximum = maximum_bytes
-        self._setting = setting
+        self._mend = f"{mend}, or raise LIFELONG_{setting.upper()}."
         self._received = 0
         self.error: LifelongError | None = None
         self.share: BodyShare | None = None
@@ -80,7 +92,7 @@ class LimitedReceive:
         error = self.error = PayloadTooLargeError(
             f"the body is larger than {self._maximum} bytes.",
             field="body",
-            mend=f"Send less, or raise LIFELONG_{self._setting.upper()}.",
+            mend=self._mend,
         )
         return error
 
@@ -90,12 +102,39 @@ def media_type(headers: Headers) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
+async def parse_in_turn(parse: Callable[[], Parsed], size: int) -> Parsed:
+    """What `parse` makes of a body: of a small one at once, of others in a thread, one at a time.
+
+    Args:
+        parse: reads the body.
+        size: of the body in bytes.
+    """
+    if size <= SMALL_BODY:
+        return parse()
+    return await anyio.to_thread.run_sync(parse, limiter=_PARSERS)
+
+
+def read_values(body: bytes) -> Any:
+    """The values in a JSON body by the rules of the standard.
+
+    Python's own reader takes NaN and lone surrogates, which no answer could hold when it is asked for later.
+
+    Raises:
+        ValueError: it is not JSON.
+        PayloadTooLargeError: it has too many parts.
+    """
+    _check_size(body)
+    return from_json(body, allow_inf_nan=False, cache_strings="none")
+
+
 def parsed(body: bytes, document: type[Document]) -> Document:
     """The JSON body as a checked document.
 
     Raises:
+        PayloadTooLargeError: it has too many parts.
         InvalidInputError: it is not JSON, or does not fit; the message names the first field at fault.
     """
+    _check_size(body)
     try:
         found = read_json(document, body, is_request=True)
     except InvalidInputError as error:
@@ -103,6 +142,11 @@ def parsed(body: bytes, document: type[Document]) -> Document:
     if (field := field_with_nul(body)) is not None:
         raise InvalidInputError(f"{NUL}.", field=field, mend="Send it without.")
     return found
+
+
+def _check_size(body: bytes) -> None:
+    if len(body) > SMALL_BODY:  # a smaller one holds nothing that could be too much
+        check_structure(body)
 
 
 def body_error(error: InvalidInputError) -> InvalidInputError:

@@ -28,7 +28,7 @@ from lifelong_core.store.records import (
 from lifelong_service import metrics
 from lifelong_service.answers import Decided, decision_names, image_answer, logits_answer
 from lifelong_service.images import decode, preprocess
-from lifelong_service.jobs import ImageJob, LogitsJob
+from lifelong_service.jobs import ANONYMOUS, ImageJob, LogitsJob
 from lifelong_service.prediction_log import PredictionLog
 from lifelong_service.snapshot import Snapshot
 from lifelong_service.work import Job, Work, grouped
@@ -76,7 +76,7 @@ class Decider:
         self._each(works, self._check_logits)
         self._repeat_failed(works, snapshot)
         self._decide(works)
-        self._each(works, lambda work: self._log.ensure_environment(work.job.address.environment))
+        self._each(works, self._ensure_environment)
         self._each(works, self._make_entry)
         self._keep(works, snapshot)
         self._each(works, self._answer)
@@ -216,6 +216,11 @@ class Decider:
                     expected_costs=output.expected_costs[begin:end],
                 )
                 begin = end
+
+    def _ensure_environment(self, work: Work) -> None:
+        address = work.job.address
+        creator = ANONYMOUS if address.token is None else address.token.name
+        self._log.ensure_environment(address.environment, creator=creator)
 
     def _make_entry(self, work: Work) -> None:
         model, head, output = work.model, work.head, work.output

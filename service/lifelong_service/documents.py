@@ -5,6 +5,7 @@ from typing import cast
 from lifelong_core.store.monitors import MonitorProcess
 from lifelong_core.store.records import (
     CalibrationSet,
+    Environment,
     HeadPin,
     HeadRecord,
     Model,
@@ -13,7 +14,7 @@ from lifelong_core.store.records import (
     Task,
     Token,
 )
-from lifelong_service.schemas.history import MonitorAnswer, TokenAnswer, WorkerAnswer
+from lifelong_service.schemas.history import EnvironmentAnswer, MonitorAnswer, TokenAnswer, WorkerAnswer
 from lifelong_service.schemas.registry import (
     CalibrationSetAnswer,
     HeadAnswer,
@@ -154,6 +155,16 @@ def monitor_document(monitor: MonitorProcess, models: dict[int, Model]) -> Monit
     }
 
 
+def environment_document(environment: Environment) -> EnvironmentAnswer:
+    """An environment as JSON values."""
+    return {
+        "name": environment.name,
+        "created_at": environment.created_at.isoformat(),
+        "created_by": environment.created_by,
+        "disabled_at": environment.disabled_at.isoformat() if environment.disabled_at else None,
+    }
+
+
 def token_document(token: Token) -> TokenAnswer:
     """A token without its secret."""
     return {
@@ -162,4 +173,8 @@ def token_document(token: Token) -> TokenAnswer:
         "created_at": token.created_at.isoformat(),
         "expires_at": token.expires_at.isoformat() if token.expires_at else None,
         "revoked_at": token.revoked_at.isoformat() if token.revoked_at else None,
+        "environments": None if token.environments is None else sorted(token.environments),
+        "rotated_at": token.rotated_at.isoformat() if token.rotated_at else None,
+        "previous_expires_at": token.previous_expires_at.isoformat() if token.previous_expires_at else None,
+        "last_used_at": token.last_used_at.isoformat() if token.last_used_at else None,
     }

@@ -8,23 +8,35 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from fastapi.dependencies.utils import get_typed_return_annotation
 from fastapi.routing import APIRoute
-from pydantic_core import from_json
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
-from lifelong_core.errors import InvalidInputError, UnsupportedMediaTypeError
+from lifelong_core.errors import InvalidInputError, PayloadTooLargeError, UnsupportedMediaTypeError
+from lifelong_core.settings import Settings
 from lifelong_core.store.records import Scope as TokenScope
 from lifelong_core.store.records import Token
-from lifelong_service.bodies import NUL, LimitedReceive, field_with_nul, media_type
+from lifelong_service.bodies import (
+    NUL,
+    LimitedReceive,
+    field_with_nul,
+    media_type,
+    parse_in_turn,
+    read_values,
+)
+from lifelong_service.jobs import ANONYMOUS
 from lifelong_service.worker import Worker
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _REPLACEMENT = "\ufffd"
 """What stands for bytes that are not UTF-8, whichever they were."""
-BodyLimit: TypeAlias = Literal["maximum_body_bytes", "maximum_model_bytes"]
+BodyLimit: TypeAlias = Literal["maximum_body_bytes", "maximum_labelled_bytes", "maximum_model_bytes"]
 Limits: TypeAlias = Literal["token", "queue"] | None
+_PARSED = ("application/json", "application/x-www-form-urlencoded")
+"""Content types that become Python objects, many times as large as the body."""
+_ARRAYS = ("application/x-npy", "application/x-npz")
 
 
 @dataclass(frozen=True)
@@ -35,7 +47,8 @@ class Access:
         scope: what the token must allow; None: anybody may call.
         opens: the setting `open_access` lifts the need for a token.
         media_types: the content types that the body may declare; a name that ends in "/" stands for all of its kind.
-        body_limit: the setting that bounds the body.
+            A body that declares none is read as the first one.
+        body_limit: the setting that bounds the body; JSON and forms are bounded by `maximum_json_bytes`, too.
         limits: `token`: calls count towards the limits of their token; `queue`: and they need room in the queue of the
             micro-batcher; None: neither.
     """
@@ -47,11 +60,20 @@ class Access:
     limits: Limits = None
 
     def accepts(self, media_type: str) -> bool:
-        """Whether a body may have this content type; none declared is left to the endpoint."""
+        """Whether a body may have this content type; the empty text stands for none."""
         return not media_type or any(
             media_type == accepted or (accepted.endswith("/") and media_type.startswith(accepted))
             for accepted in self.media_types
         )
+
+    def limited(self, receive: Receive, headers: Headers, settings: Settings) -> LimitedReceive:
+        """The body of a request with these headers, behind its limit."""
+        setting, mend = self.body_limit, "Send less"
+        maximum: int = getattr(settings, setting)
+        if (media_type(headers) or self.media_types[0]) in _PARSED and settings.maximum_json_bytes < maximum:
+            setting, maximum = "maximum_json_bytes", settings.maximum_json_bytes
+            mend = next((f"Send {kind}, send less" for kind in _ARRAYS if self.accepts(kind)), mend)
+        return LimitedReceive(receive, headers, maximum_bytes=maximum, setting=setting, mend=mend)
 
 
 def access(
@@ -72,26 +94,34 @@ def access(
 
 
 class StrictRequest(Request):
-    """A request whose JSON body is read by the rules of the standard.
+    """A request whose JSON body is read by the rules of the standard, within limits, and holds no U+0000.
 
-    Python's own reader takes NaN and lone surrogates, which no answer could hold when it is asked for later, and what
-    the standard allows but no database keeps.
+    The framework turns errors of its body into others; so one about the size of a document is kept in `error`.
     """
+
+    error: PayloadTooLargeError | None = None
 
     async def json(self) -> Any:
         """The document in the body.
 
         Raises:
             json.JSONDecodeError: it is not JSON; this is what the framework turns into 422.
+            PayloadTooLargeError: it has too many parts.
         """
         body = await self.body()
+        return await parse_in_turn(lambda: self._values(body), len(body))
+
+    def _values(self, body: bytes) -> Any:
         try:
-            document = from_json(body, allow_inf_nan=False, cache_strings="none")
+            values = read_values(body)
+        except PayloadTooLargeError as error:
+            self.error = error
+            raise
         except ValueError as error:
-            raise json.JSONDecodeError(str(error), body.decode(errors="replace"), 0) from error
+            raise json.JSONDecodeError(str(error), "", 0) from error
         if (field := field_with_nul(body)) is not None:
             raise json.JSONDecodeError(f"{NUL}: {field}", "", 0)
-        return document
+        return values
 
 
 class GuardedRoute(APIRoute):
@@ -138,14 +168,13 @@ class GuardedRoute(APIRoute):
 
         async def guarded(request: Request) -> Response:
             worker = worker_of(request)
+            _check_coding(request)
             _check_media_type(request, wanted)
             _check_texts(request)
             request.state.token = await _authorized(self.authorization(request), worker, wanted)
-            maximum: int = getattr(worker.settings, wanted.body_limit)
-            body = LimitedReceive(
-                request.receive, request.headers, maximum_bytes=maximum, setting=wanted.body_limit
-            )
+            body = wanted.limited(request.receive, request.headers, worker.settings)
             declared = body.check_declared()
+            strict = StrictRequest(request.scope, body)
             with ExitStack() as held:
                 if wanted.limits is not None:
                     name = actor_of(request)
@@ -154,10 +183,10 @@ class GuardedRoute(APIRoute):
                         worker.batcher.check_room(name)
                     body.share = held.enter_context(worker.body_budget.body(name, declared))
                 try:
-                    return await inner(StrictRequest(request.scope, body))
+                    return await inner(strict)
                 except Exception:
-                    if body.error is not None:  # the framework turned it into another error while parsing
-                        raise body.error from None
+                    if error := body.error or strict.error:  # the framework turned it into another one
+                        raise error from None
                     raise
 
         return guarded
@@ -175,7 +204,17 @@ def worker_of(request: Request) -> Worker:
 def actor_of(request: Request) -> str:
     """Name of the token that calls, for the audit log and for limits."""
     token: Token | None = request.state.token
-    return token.name if token is not None else "anonymous"
+    return token.name if token is not None else ANONYMOUS
+
+
+def _check_coding(request: Request) -> None:
+    coding = request.headers.get("content-encoding", "identity")
+    if coding.strip().lower() not in ("", "identity"):
+        raise UnsupportedMediaTypeError(
+            f"the content coding {coding[:80]!r} is not accepted.",
+            field="Content-Encoding",
+            mend="Send the body uncompressed.",
+        )
 
 
 def _check_media_type(request: Request, wanted: Access) -> None:

@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 
 from lifelong_core.arrays import Logits
 from lifelong_core.errors import LifelongError
+from lifelong_core.store.records import Token
+
+ANONYMOUS = "anonymous"
+"""The actor of requests without a token."""
 
 
 @dataclass(frozen=True)
@@ -19,12 +23,14 @@ class Address:
         environment: a legal name, created when it is new.
         group: what makes predictions dependent (patient, study), in the clear: it is hashed before it is stored.
         request_id: the client's key of the request.
+        token: with which the request came; None: without one.
     """
 
     model: str | None
     environment: str
     group: str | None
     request_id: str | None
+    token: Token | None = None
 
 
 @dataclass(frozen=True)

@@ -1,58 +1,37 @@
 """Labelled logits in a request: JSON, the bytes of an npz file, or such a file in a multipart form."""
 
-import struct
-import tokenize
-import zipfile
-import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
-from io import BytesIO
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, StringConstraints
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_service.bodies import media_type
+from lifelong_core.errors import PayloadTooLargeError
+from lifelong_service.bodies import media_type, parse_in_turn
+from lifelong_service.guard import worker_of
 from lifelong_service.parameters import MAXIMUM_GROUP_LENGTH, check_fields
-from lifelong_service.schemas.requests import ListOf, RequestDocument
+from lifelong_service.schemas.requests import RequestDocument
 
 NPZ_TYPES = ("application/x-npz", "application/octet-stream", "application/zip")
-LABELLED_TYPES = ("application/json", *NPZ_TYPES, "multipart/form-data")
+LABELLED_TYPES = (*NPZ_TYPES, "application/json", "multipart/form-data")
 
 Group: TypeAlias = Annotated[str, StringConstraints(max_length=MAXIMUM_GROUP_LENGTH)]
 """As an array, all keys take as much memory as the longest."""
 
-Labelled = TypeVar("Labelled")
+Set = TypeVar("Set")
 
-_CORRUPT = (
-    SyntaxError,
-    tokenize.TokenError,
-    struct.error,
-    zlib.error,
-    RuntimeError,
-    OverflowError,
-    MemoryError,
-)
-"""What zipfile and numpy raise beside ValueError: the headers of arrays are Python expressions, entries may be
-encrypted, compressed in ways that nobody knows, or claim any size."""
+_CHARACTER_BYTES = 4
+_NUMBER_AS_TEXT = 32
+"""Characters of a number among texts in an array."""
 
 
 class LabelledRows(RequestDocument):
     """Labelled logits: (N, C) raw outputs, N class indices, and perhaps N group keys (patients)."""
 
-    logits: ListOf[ListOf[float]]
-    labels: ListOf[int]
-    groups: ListOf[Group] | None = None
-
-
-@dataclass(frozen=True)
-class LabelledBody:
-    """What was sent."""
-
-    content: bytes
-    is_json: bool
+    logits: list[list[float]]
+    labels: list[int]
+    groups: list[Group] | None = None
 
 
 def labelled_request_body(document: type[BaseModel], part: str) -> dict[str, Any]:
@@ -77,55 +56,65 @@ def labelled_request_body(document: type[BaseModel], part: str) -> dict[str, Any
     }
 
 
-async def read_labelled(request: Request, part: str) -> LabelledBody:
-    """The body; of a multipart form the part named so, or `file`.
+def check_columns(columns: Mapping[str, Sequence[object] | None], maximum_bytes: int) -> None:
+    """Whether the arrays of some columns of JSON values fit into memory: all texts take as much as the longest.
+
+    Args:
+        columns: by the name of the field.
+        maximum_bytes: for all of them together.
 
     Raises:
-        InvalidInputError: the form has other fields.
+        PayloadTooLargeError: they do not.
     """
-    kind = media_type(request.headers)
-    if kind != "multipart/form-data":
-        return LabelledBody(await request.body(), kind == "application/json")
+    total = 0
+    for name, values in columns.items():
+        longest = max((len(value) for value in values or () if isinstance(value, str)), default=0)
+        total += len(values or ()) * max(_NUMBER_AS_TEXT, longest) * _CHARACTER_BYTES
+        if total > maximum_bytes:
+            raise PayloadTooLargeError(
+                f"its texts take {total} bytes as an array, at most {maximum_bytes} are accepted.",
+                field=name[:80],
+                mend="Send shorter texts or fewer samples.",
+            )
+
+
+async def read_labelled(
+    request: Request,
+    part: str,
+    *,
+    from_json: Callable[[bytes, int], Set],
+    from_npz: Callable[[bytes, int], Set],
+) -> Set:
+    """The labelled set in the body.
+
+    Args:
+        request: with the body.
+        part: the part of a multipart form that holds the npz file, unless that is named `file`.
+        from_json: reads a JSON body whose arrays take at most so many bytes.
+        from_npz: reads an npz file whose arrays take at most so many bytes.
+
+    Raises:
+        InvalidInputError: the form has other fields, or the set does not fit.
+    """
+    maximum = worker_of(request).settings.maximum_labelled_bytes
+    content = await _content(request, part)
+    if media_type(request.headers) == "application/json":
+        return await parse_in_turn(lambda: from_json(content, maximum), len(content))
+
+    def unpacked() -> Set:
+        try:
+            return from_npz(content, maximum)
+        except PayloadTooLargeError as error:
+            error.mend = "Send fewer samples, or raise LIFELONG_MAXIMUM_LABELLED_BYTES."
+            raise
+
+    return await parse_in_turn(unpacked, len(content))
+
+
+async def _content(request: Request, part: str) -> bytes:
+    if media_type(request.headers) != "multipart/form-data":
+        return await request.body()
     async with request.form(max_files=1, max_fields=8) as form:
         check_fields(form, (part, "file"))
         parts = [value for value in form.values() if isinstance(value, UploadFile)]
-        return LabelledBody(await parts[0].read() if parts else b"", is_json=False)
-
-
-def unpacked(body: bytes, read: Callable[[bytes], Labelled], *, limit: int, field: str) -> Labelled:
-    """What an npz file holds; nothing that the file claims is believed.
-
-    Args:
-        body: the file.
-        read: what reads it, with InvalidInputError for arrays that do not fit.
-        limit: how many bytes it may unpack to.
-        field: how errors name the file.
-
-    Raises:
-        PayloadTooLargeError: it unpacks to more than the limit.
-        InvalidInputError: it is corrupt, or an array does not fit.
-    """
-    try:
-        _check_unpacked_size(body, limit, field)
-        return read(body)
-    except _CORRUPT as error:
-        raise InvalidInputError(
-            "the npz file is corrupt.",
-            field=field,
-            mend="Write it with numpy.savez(file, logits=..., labels=...).",
-        ) from error
-
-
-def _check_unpacked_size(body: bytes, limit: int, field: str) -> None:
-    """A few kilobytes of npz can unpack to gigabytes; its directory says so beforehand."""
-    try:
-        with zipfile.ZipFile(BytesIO(body)) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-    except zipfile.BadZipFile:
-        return  # the reader says better what is wrong
-    if size > limit:
-        raise PayloadTooLargeError(
-            f"the npz file unpacks to {size} bytes, at most {limit} are taken.",
-            field=field,
-            mend="Send fewer samples, or raise LIFELONG_MAXIMUM_MODEL_BYTES.",
-        )
+        return await parts[0].read() if parts else b""

@@ -2,6 +2,7 @@
 
 import math
 import tokenize
+from array import array
 from io import BytesIO
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_service.bodies import parsed
 from lifelong_service.jobs import LogitsJob
 from lifelong_service.parameters import MAXIMUM_GROUP_LENGTH, address, check_text
-from lifelong_service.schemas.requests import ListOf, RequestDocument
+from lifelong_service.schemas.requests import RequestDocument
 
 _NPY_HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -34,7 +35,7 @@ class LogitsBody(RequestDocument):
     """Logits of shape (N, C), one row per sample; `groups` holds one key (or null) per row."""
 
     logits: Annotated[Any, WithJsonSchema(_ROWS)]
-    groups: ListOf[str | None] | None = None
+    groups: list[str | None] | None = None
     environment: str | None = None
     model: str | None = None
     request_id: str | None = None
@@ -50,7 +51,7 @@ def json_job(body: bytes, parameters: dict[str, str], *, maximum_rows: int) -> L
     """
     document = parsed(body, LogitsBody)
     named = document.model_dump(include={"environment", "model", "request_id", "group"}, exclude_none=True)
-    logits = _checked(document.logits, maximum_rows)
+    logits = _checked(_json_array(document.logits), maximum_rows)
     groups = document.groups
     if groups is not None and len(groups) != len(logits):
         raise InvalidInputError(
@@ -73,7 +74,25 @@ def npy_job(body: bytes, parameters: dict[str, str], *, maximum_rows: int) -> Lo
     return LogitsJob(address(parameters), _checked(_npy_array(body), maximum_rows))
 
 
-def _checked(values: Any, maximum_rows: int) -> Logits:
+def _json_array(values: Any) -> NDArray[np.float64]:
+    """The array in nested lists. numpy would give an array with a text the size of the longest one for each number."""
+    numbers = array("d")
+    try:
+        lengths = set(map(len, values))
+        for row in values:
+            numbers.fromlist(row)
+    except (TypeError, OverflowError) as error:
+        raise InvalidInputError(
+            "expected rows of finite numbers.",
+            field="logits",
+            mend="Send one row per sample and one column per class.",
+        ) from error
+    if len(lengths) > 1:
+        raise InvalidInputError("expected rows of equal length.", field="logits")
+    return np.frombuffer(numbers).reshape(len(values), *lengths) if lengths else np.empty((0, 2))
+
+
+def _checked(values: NDArray[Any], maximum_rows: int) -> Logits:
     try:
         logits = as_logits(values)
         expect_logits(logits)

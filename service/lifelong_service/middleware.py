@@ -14,8 +14,13 @@ from lifelong_service.errors import error_response, framing_response, internal_e
 logger = logging.getLogger(__name__)
 
 
+_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+
+
 class RequestMiddleware:
     """Answers 503 when a request takes too long and 500 when it fails, counts it, and names the worker.
+
+    Every answer forbids browsers to guess its content type.
 
     Nothing is ever raised to the server: BentoML would let the client hang until its own timeout.
 
@@ -45,7 +50,11 @@ class RequestMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], (b"x-lifelong-worker", self._worker)]
+                message["headers"] = [
+                    *message["headers"],
+                    (b"x-lifelong-worker", self._worker),
+                    _NO_SNIFFING,
+                ]
                 if self._draining.has_begun:
                     message["headers"].append((b"connection", b"close"))
             await send(message)

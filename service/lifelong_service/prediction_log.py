@@ -8,10 +8,18 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
-from lifelong_core.errors import ConfigurationError, ConflictError, LifelongError, UnavailableError
+from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
-from lifelong_core.store.records import HeadRecord, LogEntry, RequestKey, StoredRequest, check_name
+from lifelong_core.store.environments import too_fast, too_many
+from lifelong_core.store.records import (
+    HeadRecord,
+    LogEntry,
+    RequestKey,
+    StoredRequest,
+    check_name,
+    unlisted,
+)
 from lifelong_core.store.spool import Spool, SpoolState
 from lifelong_service import metrics
 from lifelong_service.deadline import DeadlineThread
@@ -26,6 +34,8 @@ LAST_ONES_SECONDS = 0.1
 that, steady load would put one batch after the other into the spool, and it would never be empty."""
 YIELDING_SECONDS = 0.02
 """While more than those wait, a micro-batch waits this long: the delivery must be faster than what comes."""
+CREATED_SECONDS = 1.0
+"""By then the registry tells of an environment that was created, unless it was deleted since."""
 _LOOK_SECONDS = 0.001
 
 _ROOM = 0.98
@@ -55,6 +65,8 @@ class PredictionLog:
     ) -> None:
         self._patience = settings.log_patience_seconds
         self._maximum_environments = settings.maximum_environments
+        self._hourly_environments = settings.maximum_new_environments_per_hour
+        self._may_create = settings.environment_creation == "open"
         self._store = store
         self._environments = environments
         self._folder = settings.resolved_spool_directory
@@ -68,9 +80,9 @@ class PredictionLog:
         self._delivery = DeliveryThread(self._spool, store, self._outage, has_backlog=self._has_backlog)
         self._left = 0.0
         self.spool_problem: str | None = None
-        self._created: set[str] = set()
-        # Environments that exist once the spool is delivered.
-        self._promised: set[str] = set()
+        self._created: dict[str, float] = {}
+        # Environments that exist once the spool is delivered, with who promised them when.
+        self._promised: dict[str, tuple[str, float]] = {}
 
     def start(self) -> None:
         """Begin to take predictions, and to deliver what an earlier process left."""
@@ -169,25 +181,39 @@ class PredictionLog:
             )
         return self._ask(lambda: self._store().heads.get(model, version))
 
-    def ensure_environment(self, name: str) -> None:
+    def ensure_environment(self, name: str, *, creator: str) -> None:
         """Create the environment unless it exists; in an outage, see to it that the delivery creates it.
+
+        Args:
+            name: of the environment.
+            creator: name of the token that predicts.
 
         Raises:
             InvalidInputError: the name is not legal.
+            NotFoundError: predictions do not create environments here.
             ConflictError: there are as many environments as there may be.
+            TooManyRequestsError: the creator has created as many within an hour as it may.
         """
-        if name in self._created or name in self._environments():
+        created = self._created.get(name)
+        is_new = created is not None and time.monotonic() - created < CREATED_SECONDS
+        if is_new or name in self._environments():
             return
-        limit = self._maximum_environments
+        if not self._may_create:
+            raise unlisted(name)
+        limit, hourly = self._maximum_environments, self._hourly_environments
         if self._outage.reason is None:
             try:
-                self._ask(lambda: self._store().environments.ensure(name, limit=limit))
+                self._ask(
+                    lambda: self._store().environments.ensure(
+                        name, limit=limit, creator=creator, hourly=hourly
+                    )
+                )
             except _AWAY as error:
                 self._lose(error)
             else:
-                self._created.add(name)
+                self._created[name] = time.monotonic()
                 return
-        self._promise(name, limit)
+        self._promise(name, creator)
 
     def append(self, entries: Sequence[LogEntry]) -> tuple[bool, ...]:
         """Keep the predictions of these requests; their answers may leave when this returns.
@@ -277,16 +303,18 @@ class PredictionLog:
         )
         return written
 
-    def _promise(self, name: str, limit: int) -> None:
+    def _promise(self, name: str, creator: str) -> None:
         check_name(name, field="environment")
-        there = self._environments() | self._created | self._promised
-        if name not in there and len(there) >= limit:
-            raise ConflictError(
-                f"there are {len(there)} environments already, so {name!r} is not created.",
-                field="environment",
-                mend="Use one of those, or raise LIFELONG_MAXIMUM_ENVIRONMENTS.",
-            )
-        self._promised.add(name)
+        there = self._environments() | self._created.keys() | self._promised.keys()
+        if name in there:
+            return
+        if len(there) >= self._maximum_environments:
+            raise too_many(name, len(there))
+        since = time.monotonic() - 3600
+        recent = [one for one, moment in self._promised.values() if one == creator and moment > since]
+        if len(recent) >= self._hourly_environments:
+            raise too_fast(name, self._hourly_environments)
+        self._promised[name] = creator, time.monotonic()
 
     def _lose(self, error: LifelongError) -> None:
         """Ask the database nothing more until the delivery has heard from it."""

@@ -89,7 +89,9 @@ class Worker:
         self.body_budget = BodyBudget(maximum_bytes=settings.maximum_held_body_bytes)
         self.decoder = ImageDecoder(maximum_pixels=settings.maximum_image_pixels)
         self.authenticator = Authenticator(self._known_tokens, self._verify)
-        self._acknowledgement = Acknowledgement(lambda: self.store, self._is_current, self._loads)
+        self._acknowledgement = Acknowledgement(
+            lambda: self.store, self._is_current, self._loads, self.authenticator.take_uses
+        )
         self._cache_upkeep = Upkeep(
             "the registry cannot be kept on the disk",
             CacheKeeper(self._cache, self._is_current),

@@ -15,6 +15,7 @@ from benchmarks.machine import describe
 from tests.attacks.attack import FULL, QUICK
 from tests.attacks.half_open import half_open
 from tests.attacks.image_stall import image_stall
+from tests.attacks.json_bombs import json_bombs
 from tests.attacks.overload import overload
 from tests.attacks.target import running_target
 
@@ -22,6 +23,7 @@ ATTACKS = {
     attack.__name__: attack
     for attack in (
         image_stall,
+        json_bombs,
         overload,
         half_open,
     )

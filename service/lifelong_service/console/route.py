@@ -29,7 +29,6 @@ HEADERS = {
         "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none';"
         " base-uri 'none'"
     ),
-    "X-Content-Type-Options": "nosniff",
     # With no-referrer, browsers call the origin of our own forms 'null', and over plain HTTP nothing else tells them
     # from those of strangers.
     "Referrer-Policy": "same-origin",

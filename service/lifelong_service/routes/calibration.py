@@ -26,11 +26,10 @@ from lifelong_service.documents import calibration_set_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.labelled_bodies import (
     LABELLED_TYPES,
-    LabelledBody,
     LabelledRows,
+    check_columns,
     labelled_request_body,
     read_labelled,
-    unpacked,
 )
 from lifelong_service.parameters import check_parameters
 from lifelong_service.schemas.calibration import (
@@ -86,7 +85,7 @@ def show_calibration_set(
         200: {"model": CalibrationTrialAnswer, "description": "With `dry_run`: the report only."},
     },
 )
-@access(Scope.OPERATE, media_types=LABELLED_TYPES, body_limit="maximum_model_bytes")
+@access(Scope.OPERATE, media_types=LABELLED_TYPES, body_limit="maximum_labelled_bytes")
 async def add_calibration_set(  # noqa: PLR0913, RUF100 - the parts of a request
     request: Request,
     reference: str,
@@ -104,28 +103,28 @@ async def add_calibration_set(  # noqa: PLR0913, RUF100 - the parts of a request
     """
     check_parameters(request.query_params, ("dry_run", "force_reason"))
     worker = worker_of(request)
-    body = await read_labelled(request, "calibration_set")
-    candidate = await run_in_threadpool(_examine, worker, reference, body)
+    labelled = await read_labelled(request, "calibration_set", from_json=_from_json, from_npz=_from_npz)
+    candidate = await run_in_threadpool(_examine, worker, reference, labelled)
     if dry_run:
         return JSONResponse(_trial_document(candidate))
     document = await run_in_threadpool(_publish, worker, candidate, actor_of(request), force_reason)
     return JSONResponse(document, 201)
 
 
-def _examine(worker: Worker, reference: str, body: LabelledBody) -> CalibrationCandidate:
+def _from_json(content: bytes, maximum_bytes: int) -> LabeledLogits:
+    document = parsed(content, NewCalibrationSet)
+    check_columns({"groups": document.groups}, maximum_bytes)
+    logits, labels = as_logits(document.logits), np.asarray(document.labels)
+    groups = None if document.groups is None else np.asarray(document.groups)
+    return LabeledLogits(logits, as_labels(labels, classes=logits.shape[1]), groups)
+
+
+def _from_npz(content: bytes, maximum_bytes: int) -> LabeledLogits:
+    return LabeledLogits.from_bytes(content, maximum_bytes=maximum_bytes)
+
+
+def _examine(worker: Worker, reference: str, labelled: LabeledLogits) -> CalibrationCandidate:
     store, settings = worker.store, worker.settings
-    if body.is_json:
-        document = parsed(body.content, NewCalibrationSet)
-        logits, labels = as_logits(document.logits), np.asarray(document.labels)
-        groups = None if document.groups is None else np.asarray(document.groups)
-        labelled = LabeledLogits(logits, as_labels(labels, classes=logits.shape[1]), groups)
-    else:
-        labelled = unpacked(
-            body.content,
-            LabeledLogits.from_bytes,
-            limit=settings.maximum_model_bytes,
-            field="calibration_set",
-        )
     # Only which cases belong together is of use: the keys of patients are not kept.
     labelled = LabeledLogits(labelled.logits, labelled.labels, numbered_groups(labelled.groups))
     model = store.models.get(reference)

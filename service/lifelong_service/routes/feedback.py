@@ -1,6 +1,5 @@
 """`/v1/feedback`: the true classes, when they become known."""
 
-import json
 from uuid import UUID
 
 from fastapi import APIRouter
@@ -8,15 +7,33 @@ from pydantic import Field, StrictInt, StrictStr, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from lifelong_core.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    NotFoundError,
+    PayloadTooLargeError,
+    UnavailableError,
+)
 from lifelong_core.store import Store
-from lifelong_core.store.records import NewLabel, Prediction, Registry, RequestKey, Scope, StoredRequest
-from lifelong_service.bodies import parsed
+from lifelong_core.store.records import (
+    NewLabel,
+    Prediction,
+    Registry,
+    RequestKey,
+    Scope,
+    StoredRequest,
+    Token,
+)
+from lifelong_service.authentication import check_binding
+from lifelong_service.bodies import parse_in_turn, parsed, read_values
 from lifelong_service.guard import GuardedRoute, access, worker_of
 from lifelong_service.schemas.predictions import LabelAnswer, LabelAnswers
-from lifelong_service.schemas.requests import ListOf, RequestDocument
+from lifelong_service.schemas.requests import RequestDocument
 
 MAXIMUM_LABELS = 1000
+_NAMED = 20
+"""Refused labels that a message names."""
 OUTAGE_RETRY_SECONDS = 10
 _LATER = "Send it again later: labels that are known already stay as they are."
 
@@ -47,7 +64,7 @@ class Label(RequestDocument):
 class Labels(RequestDocument):
     """Several at once."""
 
-    labels: ListOf[Label] = Field(min_length=1, max_length=MAXIMUM_LABELS)
+    labels: list[Label] = Field(min_length=1, max_length=MAXIMUM_LABELS)
 
 
 @router.post(
@@ -70,12 +87,15 @@ async def feedback(request: Request) -> LabelAnswer | LabelAnswers:
     """Tell true classes: one object, or `{"labels": [...]}`. Sending it again changes nothing; another class corrects.
 
     Every label gets an outcome: stored, unchanged, corrected or unknown. When the only label of a request is unknown,
-    the answer is 404.
+    the answer is 404. To a token that is bound to environments, the predictions of all others are unknown; a label that
+    names another environment is refused with 403, and nothing of the request is stored.
     """
     worker = worker_of(request)
+    token: Token | None = request.state.token
     body = await request.body()
-    several = _has_labels(body)
-    labels = parsed(body, Labels).labels if several else [parsed(body, Label)]
+    labels, several = await parse_in_turn(lambda: _labels(body), len(body))
+    if token is not None:
+        _check_bindings(token, labels, several=several)
     if worker.log.outage is not None:
         # At once: each one that waits for the database would hold a thread that others need.
         raise UnavailableError(
@@ -85,7 +105,7 @@ async def feedback(request: Request) -> LabelAnswer | LabelAnswers:
         )
     is_spooling = worker.log.problem is not None
     outcomes = await run_in_threadpool(
-        _record, worker.store, worker.snapshot.registry, labels, several=several
+        _record, worker.store, worker.snapshot.registry, labels, token=token, several=several
     )
     if is_spooling and any(one["outcome"] == "unknown" for one in outcomes):
         raise UnavailableError(
@@ -95,25 +115,60 @@ async def feedback(request: Request) -> LabelAnswer | LabelAnswers:
         )
     if not several and outcomes[0]["outcome"] == "unknown":
         raise NotFoundError(
-            "there is no such prediction.", field=_field(labels[0]), mend="Send the id that the answer held."
+            f"there is no such prediction{_places(token)}.",
+            field=_field(labels[0]),
+            mend="Send the id that the answer held.",
         )
     return {"labels": outcomes} if several else outcomes[0]
 
 
-def _has_labels(body: bytes) -> bool:
-    """Which of the two forms the body has; what is neither is reported as a wrong single one."""
+def _labels(body: bytes) -> tuple[list[Label], bool]:
+    """The labels, and whether they came as a list; what is neither form is reported as a wrong single label."""
     try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and "labels" in document
+        document = read_values(body)
+    except PayloadTooLargeError:
+        raise
+    except ValueError:
+        document = None
+    if isinstance(document, dict) and "labels" in document:
+        return parsed(body, Labels).labels, True
+    return [parsed(body, Label)], False
 
 
-def _record(store: Store, registry: Registry, labels: list[Label], *, several: bool) -> list[LabelAnswer]:
+def _check_bindings(token: Token, labels: list[Label], *, several: bool) -> None:
+    refused = [
+        index
+        for index, label in enumerate(labels)
+        if label.environment is not None and not token.may_use(label.environment)
+    ]
+    if not refused:
+        return
+    if not several:
+        check_binding(token, labels[0].environment or "")
+    named = ", ".join(str(index) for index in refused[:_NAMED])
+    raise ForbiddenError(
+        f"the token {token.name!r} may not label in the environments of {len(refused)} of these labels:"
+        f" {named}{', ...' if len(refused) > _NAMED else ''}. Nothing was stored.",
+        field=f"labels.{refused[0]}.environment",
+        mend=f"It is bound to: {token.binding}. Leave these labels out, or use another token.",
+    )
+
+
+def _places(token: Token | None) -> str:
+    bound = token is not None and token.environments is not None
+    return f" in the environments of the token {token.name!r} ({token.binding})" if token and bound else ""
+
+
+def _record(
+    store: Store, registry: Registry, labels: list[Label], *, token: Token | None, several: bool
+) -> list[LabelAnswer]:
     found: list[tuple[Prediction, int] | None] = []
     for index, label in enumerate(labels):
         prefix = f"labels.{index}." if several else ""
-        prediction = _prediction(store, registry, label, prefix)
+        prediction = _prediction(store, registry, label, prefix, token)
+        if prediction is not None and token is not None and not token.may_use(prediction.environment):
+            # The same as for an id that does not exist: it must not tell what exists elsewhere.
+            prediction = None
         found.append(
             None if prediction is None else (prediction, _class(store, registry, prediction, label, prefix))
         )
@@ -131,10 +186,12 @@ def _record(store: Store, registry: Registry, labels: list[Label], *, several: b
     ]
 
 
-def _prediction(store: Store, registry: Registry, label: Label, prefix: str) -> Prediction | None:
+def _prediction(
+    store: Store, registry: Registry, label: Label, prefix: str, token: Token | None
+) -> Prediction | None:
     if label.prediction_id is not None:
         return store.predictions.get(label.prediction_id)
-    stored = _request(store, registry, label, prefix)
+    stored = _request(store, registry, label, prefix, token)
     if stored is None:
         return None
     if label.row is None and len(stored.predictions) > 1:
@@ -147,12 +204,15 @@ def _prediction(store: Store, registry: Registry, label: Label, prefix: str) -> 
     return stored.predictions[row] if row < len(stored.predictions) else None
 
 
-def _request(store: Store, registry: Registry, label: Label, prefix: str) -> StoredRequest | None:
+def _request(
+    store: Store, registry: Registry, label: Label, prefix: str, token: Token | None
+) -> StoredRequest | None:
     model = registry.resolve_model(label.model, field=f"{prefix}model")
     request_id = label.request_id or ""
     if label.environment is not None:
         return store.predictions.request(RequestKey(model.id, label.environment, request_id))
-    stored = store.predictions.find_request(model.id, request_id)
+    found = store.predictions.find_request(model.id, request_id)
+    stored = [one for one in found if token is None or token.may_use(one.key.environment)]
     if len(stored) > 1:
         raise ConflictError(
             "several environments have a request of that id.",

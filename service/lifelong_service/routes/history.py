@@ -1,4 +1,4 @@
-"""`/v1/admin/environments`, `/cycles` and `/audit`: what there is and what happened, and what waits for approval."""
+"""`/v1/admin/cycles` and `/audit`: what happened, and what waits for approval."""
 
 from collections.abc import Mapping
 from typing import Annotated, cast
@@ -10,7 +10,7 @@ from starlette.requests import Request
 from lifelong_core.store.history_documents import audit_document, cycle_document
 from lifelong_core.store.records import Cycle, Model, Outcome, Scope, check_name
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.schemas.history import AuditAnswer, AuditList, CycleAnswer, CycleList, EnvironmentList
+from lifelong_service.schemas.history import AuditAnswer, AuditList, CycleAnswer, CycleList
 from lifelong_service.schemas.requests import RequestDocument
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
@@ -22,13 +22,6 @@ class Rejected(RequestDocument):
     """Why a proposed head must not come in force, 1 to 200 printable characters."""
 
     reason: str
-
-
-@router.get("/v1/admin/environments")
-@access(Scope.READ)
-def list_environments(request: Request) -> EnvironmentList:
-    """All environments."""
-    return {"environments": sorted(worker_of(request).store.environments.list())}
 
 
 @router.get("/v1/admin/cycles")

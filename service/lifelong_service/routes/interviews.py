@@ -14,7 +14,7 @@ from lifelong_core.store.records import Scope
 from lifelong_service.design_documents import interview_document, interview_summary, recommendation_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.design import InterviewAnswer, InterviewList, RecommendationAnswer
-from lifelong_service.schemas.requests import ListOf, RequestDocument
+from lifelong_service.schemas.requests import RequestDocument
 
 # The design loop is imported by the endpoints that need it: loading it takes longer than a worker may to start.
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class NewInterview(RequestDocument):
     """What is known before the first question; a task gives its class names, and these the number of classes."""
 
     task: str | None = None
-    class_names: ListOf[str] | None = None
+    class_names: list[str] | None = None
     answers: dict[str, Any] = Field({}, description="Field, or item of the source, -> answer.")
 
 

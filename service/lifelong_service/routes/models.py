@@ -10,12 +10,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 
-from lifelong_core.errors import InvalidInputError, LifelongError
+from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
 from lifelong_core.graph_check import check_graph, check_servable
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import Store, describe_serving
 from lifelong_core.store.records import ModelKind, Scope, Task
-from lifelong_service.bodies import media_type, parsed
+from lifelong_service.bodies import media_type, parse_in_turn, parsed
 from lifelong_service.documents import active_heads_document, model_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.parameters import check_fields
@@ -99,7 +99,7 @@ def show_model(request: Request, reference: str) -> ModelDetails:
     },
 )
 @access(
-    Scope.ADMIN, media_types=("multipart/form-data", "application/json"), body_limit="maximum_model_bytes"
+    Scope.ADMIN, media_types=("application/json", "multipart/form-data"), body_limit="maximum_model_bytes"
 )
 async def add_model(request: Request) -> ModelAnswer:
     """Register a model: parts `document` (JSON) and `onnx` (the graph); an external model is the JSON document alone.
@@ -110,13 +110,14 @@ async def add_model(request: Request) -> ModelAnswer:
     worker = worker_of(request)
     actor = actor_of(request)
     if media_type(request.headers) != "multipart/form-data":
-        return await run_in_threadpool(_register, worker, parsed(await request.body(), NewModel), None, actor)
+        new = await _document(await request.body())
+        return await run_in_threadpool(_register, worker, new, None, actor)
     async with request.form(max_files=2 + MAXIMUM_DATA_FILES, max_fields=8) as form:
         check_fields(form, ("document", "onnx", "external_data"), repeatable=("external_data",))
-        document = parsed(await _part(form.get("document")), NewModel)
+        new = await _document(await _part(form.get("document"), worker.settings.maximum_json_bytes))
         with tempfile.TemporaryDirectory(prefix="lifelong-upload-") as folder:
             graph = await run_in_threadpool(_unpack, form, Path(folder))
-            return await run_in_threadpool(_register, worker, document, graph, actor)
+            return await run_in_threadpool(_register, worker, new, graph, actor)
 
 
 @router.post("/v1/admin/models/{reference}/promote")
@@ -185,10 +186,16 @@ async def logits_of_images(request: Request, reference: str) -> ImageLogits:
     return await run_in_threadpool(_logits, worker, reference, images)
 
 
-async def _part(part: UploadFile | str | None) -> bytes:
-    if isinstance(part, UploadFile):
-        return await part.read()
-    return (part or "").encode()
+async def _document(content: bytes) -> NewModel:
+    return await parse_in_turn(lambda: parsed(content, NewModel), len(content))
+
+
+async def _part(part: UploadFile | str | None, maximum_bytes: int) -> bytes:
+    if not isinstance(part, UploadFile):
+        return (part or "").encode()
+    if (part.size or 0) > maximum_bytes:
+        raise PayloadTooLargeError(f"the document is larger than {maximum_bytes} bytes.", field="document")
+    return await part.read()
 
 
 def _unpack(form: FormData, folder: Path) -> Path | None:

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
-import anyio.to_thread
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from starlette.datastructures import UploadFile
@@ -12,17 +12,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store.records import Scope
-from lifelong_service.bodies import media_type
+from lifelong_core.store.records import Scope, Token
+from lifelong_service.authentication import check_binding
+from lifelong_service.bodies import media_type, parse_in_turn
 from lifelong_service.decisions import Job
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.jobs import ImageJob
+from lifelong_service.jobs import Address, ImageJob
 from lifelong_service.logits_bodies import json_job, npy_job
 from lifelong_service.parameters import HEADERS, address, check_fields, parameters_of
 from lifelong_service.schemas.predictions import LogitsAnswer, PredictAnswer
 
-SMALL_BODY = 65536
-"""Bytes up to which logits are parsed in the event loop; larger ones would hold up the other requests."""
 WATCHED_SECONDS = 0.1
 """Expected wait from which on a request is given up when its client closes the connection; watching costs time."""
 IMAGE_TYPES = ("image/", "application/octet-stream", "multipart/form-data")
@@ -83,7 +82,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["predictions"])
 @access(Scope.PREDICT, opens=True, media_types=IMAGE_TYPES, limits="queue")
 async def predict(request: Request) -> Response:
     """Decide about one image: raw bytes, or a multipart part named `image` or `file`; logged before the answer."""
-    where = address(parameters_of(request))
+    where = _permitted(request, address(_parameters(request)))
     job = ImageJob(where, await _image(request))
     worker = worker_of(request)
     return await _answer(request, await worker.decoder.prepare(job, worker.snapshot))
@@ -108,14 +107,36 @@ async def predict(request: Request) -> Response:
 @access(Scope.PREDICT, opens=True, media_types=LOGITS_TYPES, limits="queue")
 async def logits(request: Request) -> Response:
     """Decide about logits (N, C) of a model that runs elsewhere (or here): JSON, or the bytes of an npy file."""
-    given = parameters_of(request)
+    given = _parameters(request)
     parse = npy_job if media_type(request.headers) in LOGITS_TYPES[1:] else json_job
     rows = worker_of(request).settings.maximum_logits_rows
     body = await request.body()
-    if len(body) <= SMALL_BODY:
-        return await _answer(request, parse(body, given, maximum_rows=rows))
-    job = await anyio.to_thread.run_sync(lambda: parse(body, given, maximum_rows=rows))
-    return await _answer(request, job)
+    job = await parse_in_turn(lambda: parse(body, given, maximum_rows=rows), len(body))
+    return await _answer(request, replace(job, address=_permitted(request, job.address)))
+
+
+def _parameters(request: Request) -> dict[str, str]:
+    """Those of the request, with the environment of its token where it names none."""
+    token: Token | None = request.state.token
+    own = {} if token is None else {"environment": token.default_environment}
+    return own | parameters_of(request)
+
+
+def _permitted(request: Request, where: Address) -> Address:
+    """The address with its token.
+
+    Raises:
+        ForbiddenError: the token may not predict in this environment, or that is disabled.
+        NotFoundError: there is no such environment, and the request must not create it.
+    """
+    token: Token | None = request.state.token
+    if token is not None:
+        check_binding(token, where.environment)
+    worker = worker_of(request)
+    worker.snapshot.registry.check_environment(
+        where.environment, may_be_new=worker.settings.environment_creation == "open"
+    )
+    return replace(where, token=token)
 
 
 async def _answer(request: Request, job: Job) -> Response:

@@ -20,7 +20,7 @@ from lifelong_service.design_documents import (
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.routes.interviews import finished
 from lifelong_service.schemas.design import AttachedAnswer, AttachedList, NewlyAttached
-from lifelong_service.schemas.requests import ListOf, RequestDocument
+from lifelong_service.schemas.requests import RequestDocument
 
 # As in the routes of interviews: loading the design loop takes longer than a worker may to start.
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class NewRecommendation(RequestDocument):
     choices: dict[str, str | list[str]] | None = Field(
         None, description="What a person decided, by guide; only with a fingerprint."
     )
-    thresholds: ListOf[Threshold] = Field(default_factory=list)
+    thresholds: list[Threshold] = Field(default_factory=list)
     expected_version: int | None = Field(None, ge=0, le=2**31 - 1)
     refit_head: bool = False
 

@@ -7,7 +7,7 @@ from lifelong_core.store.records import Scope
 from lifelong_service.documents import task_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.registry import TaskAnswer, TaskList
-from lifelong_service.schemas.requests import ListOf, RequestDocument
+from lifelong_service.schemas.requests import RequestDocument
 
 router = APIRouter(route_class=GuardedRoute, tags=["tasks"])
 
@@ -16,8 +16,8 @@ class NewTask(RequestDocument):
     """A task: class names in the order of the logits, and costs (rows true class, columns decision)."""
 
     name: str
-    classes: ListOf[str]
-    costs: ListOf[ListOf[float]]
+    classes: list[str]
+    costs: list[list[float]]
 
 
 @router.get("/v1/admin/tasks")

@@ -1,10 +1,13 @@
 """`/v1/admin/tokens`: who may call. A secret is shown once, when it is made."""
 
+from datetime import timedelta
+
 from fastapi import APIRouter
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field
 from starlette.requests import Request
 
 from lifelong_core.store.records import Scope
+from lifelong_core.store.tokens import LONGEST_OVERLAP
 from lifelong_service.documents import token_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.history import TokenAnswer, TokenList, TokenWithSecret
@@ -14,10 +17,27 @@ router = APIRouter(route_class=GuardedRoute, tags=["tokens"])
 
 
 class NewToken(RequestDocument):
-    """A token with scopes; without `expires_at` it is valid until it is revoked."""
+    """A token with scopes; without `expires_at` it is valid until it is revoked.
+
+    With `environments` it may predict and label only there, those that are new are added, and its scopes are among
+    predict and feedback. With exactly one, requests that name no environment get it.
+    """
 
     name: str
     scopes: set[Scope]
+    expires_at: AwareDatetime | None = None
+    environments: list[str] | None = Field(None, min_length=1, max_length=1000)
+
+
+class Rotation(RequestDocument):
+    """How a token is rotated; without `expires_at` the new secret is valid for as long as the present one was given."""
+
+    overlap_seconds: int = Field(
+        86400,
+        ge=0,
+        le=int(LONGEST_OVERLAP.total_seconds()),
+        description="The present secret stays valid for so long.",
+    )
     expires_at: AwareDatetime | None = None
 
 
@@ -33,7 +53,24 @@ def list_tokens(request: Request) -> TokenList:
 def add_token(request: Request, new: NewToken) -> TokenWithSecret:
     """Make a token; `secret` cannot be shown again."""
     token, secret = worker_of(request).store.tokens.create(
-        new.name, new.scopes, actor=actor_of(request), expires_at=new.expires_at
+        new.name,
+        new.scopes,
+        actor=actor_of(request),
+        expires_at=new.expires_at,
+        environments=new.environments,
+    )
+    return {**token_document(token), "secret": secret}
+
+
+@router.post("/v1/admin/tokens/{name}/rotate")
+@access(Scope.ADMIN)
+def rotate_token(request: Request, name: str, rotation: Rotation) -> TokenWithSecret:
+    """Give a token a new `secret`, which cannot be shown again; name, scopes and environments stay."""
+    token, secret = worker_of(request).store.tokens.rotate(
+        name,
+        actor=actor_of(request),
+        overlap=timedelta(seconds=rotation.overlap_seconds),
+        expires_at=rotation.expires_at,
     )
     return {**token_document(token), "secret": secret}
 

@@ -23,11 +23,10 @@ from lifelong_service.design_documents import job_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.labelled_bodies import (
     LABELLED_TYPES,
-    LabelledBody,
     LabelledRows,
+    check_columns,
     labelled_request_body,
     read_labelled,
-    unpacked,
 )
 from lifelong_service.parameters import MAXIMUM_GROUP_LENGTH
 from lifelong_service.schemas.design import JobAnswer, JobList, ValidationDocument
@@ -41,7 +40,6 @@ REPORT_HEADERS = {
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none';"
         " frame-ancestors 'none'"
     ),
-    "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
 
@@ -63,7 +61,7 @@ class NewLabelledSet(LabelledRows):
     responses={202: {"model": JobAnswer}},
     openapi_extra=labelled_request_body(NewLabelledSet, PART),
 )
-@access(Scope.OPERATE, media_types=LABELLED_TYPES, body_limit="maximum_model_bytes")
+@access(Scope.OPERATE, media_types=LABELLED_TYPES, body_limit="maximum_labelled_bytes")
 async def validate_model(
     request: Request,
     reference: str,
@@ -78,13 +76,12 @@ async def validate_model(
     work: ask at the address in `Location` how it stands.
     """
     worker = worker_of(request)
-    body = await read_labelled(request, PART)
+    data = await read_labelled(request, PART, from_json=_from_json, from_npz=_from_npz)
     document = await run_in_threadpool(
         _submit,
         worker.store,
         reference,
-        body,
-        limit=worker.settings.maximum_model_bytes,
+        data,
         parameters={"environment": environment, "replicates": replicates, "level": level},
         actor=actor_of(request),
     )
@@ -116,7 +113,7 @@ def show_job(request: Request, job: UUID) -> JobAnswer:
 def show_result(request: Request, job: UUID) -> Response:
     """All that a validation found, as one document; 409 while it is not there."""
     content = _artifact(worker_of(request).store, job, "result")
-    return Response(content, media_type="application/json", headers={"X-Content-Type-Options": "nosniff"})
+    return Response(content, media_type="application/json")
 
 
 @router.get(
@@ -132,11 +129,10 @@ def show_report(request: Request, job: UUID) -> Response:
 
 
 def _submit(
-    store: Store, reference: str, body: LabelledBody, *, limit: int, parameters: dict[str, Any], actor: str
+    store: Store, reference: str, data: LabelledSet, *, parameters: dict[str, Any], actor: str
 ) -> JobAnswer:
     model, task = _served(store, reference, parameters["environment"])
     version = _recommendation_version(store, task)
-    data = _labelled_set(body, limit)
     check_classes(data.labelled, task)
     payload = {
         "task": task.name,
@@ -176,10 +172,14 @@ def _recommendation_version(store: Store, task: Task) -> int:
     return attached.version
 
 
-def _labelled_set(body: LabelledBody, limit: int) -> LabelledSet:
-    if not body.is_json:
-        return _pseudonymous(unpacked(body.content, LabelledSet.from_bytes, limit=limit, field=PART))
-    document = parsed(body.content, NewLabelledSet)
+def _from_npz(content: bytes, maximum_bytes: int) -> LabelledSet:
+    return _pseudonymous(LabelledSet.from_bytes(content, maximum_bytes=maximum_bytes))
+
+
+def _from_json(content: bytes, maximum_bytes: int) -> LabelledSet:
+    document = parsed(content, NewLabelledSet)
+    columns = {f"metadata.{key}": values for key, values in document.metadata.items()}
+    check_columns({"groups": document.groups, **columns}, maximum_bytes)
     groups = None if document.groups is None else np.asarray(document.groups)
     labelled = LabeledLogits(as_logits(document.logits), np.asarray(document.labels), groups)
     for key, values in document.metadata.items():

@@ -9,10 +9,22 @@ from lifelong_core.store.records import Outcome, Scope
 from lifelong_service.schemas.registry import HeadParameters
 
 
+class EnvironmentAnswer(TypedDict):
+    """Where predictions come from; `created_by` is null where it is not known."""
+
+    name: str
+    created_at: str
+    created_by: str | None
+    disabled_at: Annotated[
+        str | None, Field(description="From then on predictions there get 403; null: in use.")
+    ]
+
+
 class EnvironmentList(TypedDict):
-    """The names of all environments."""
+    """All environments: their names, sorted, and the same with details."""
 
     environments: list[str]
+    details: list[EnvironmentAnswer]
 
 
 class ReasonDocument(TypedDict):
@@ -96,6 +108,16 @@ class TokenAnswer(TypedDict):
     created_at: str
     expires_at: str | None
     revoked_at: str | None
+    environments: Annotated[
+        list[str] | None, Field(description="The only ones in which it may predict and label; null: all.")
+    ]
+    rotated_at: Annotated[
+        str | None, Field(description="When it got its present secret; null: never rotated.")
+    ]
+    previous_expires_at: Annotated[
+        str | None, Field(description="Until when the secret before that is valid; null: there is none.")
+    ]
+    last_used_at: Annotated[str | None, Field(description="To a minute; null: not known to have been used.")]
 
 
 class TokenWithSecret(TokenAnswer):

@@ -1,25 +1,14 @@
 """The base of the documents that requests hold."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, FailFast, model_validator
+from pydantic import ConfigDict, model_validator
 
-Item = TypeVar("Item")
-
-
-class _FailFast(FailFast):
-    """As in pydantic; with a hash, which members of unions need."""
-
-    def __hash__(self) -> int:
-        return id(type(self))
+from lifelong_core.fail_fast import FailFastModel
 
 
-ListOf = Annotated[list[Item], _FailFast()]
-"""A list that is checked up to its first wrong entry: a body of 20 MB holds millions of them."""
-
-
-class RequestDocument(BaseModel):
+class RequestDocument(FailFastModel):
     """A document in the body of a request; it has no unknown fields, of which only the first is reported."""
 
     model_config = ConfigDict(extra="forbid")

@@ -1,12 +1,14 @@
 """Files that are damaged are the sender's to mend, whatever the damage is."""
 
 import io
+import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
 
-from lifelong_core.deploy.npz import read_npz
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.deploy.npz import MAXIMUM_ENTRIES, read_npz
+from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -35,3 +37,61 @@ def test_what_is_encrypted_or_compressed_otherwise_is_an_input_error():
         changed[directory + place] = value
         with pytest.raises(InvalidInputError, match="that is whole"):
             read_npz(bytes(changed), ("labels",), field="npz")
+
+
+def packed(method=zipfile.ZIP_DEFLATED, **arrays):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for name, array in arrays.items():
+            content = io.BytesIO()
+            np.save(content, array)
+            archive.writestr(f"{name}.npy", content.getvalue())
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("array", "size"),
+    [
+        (np.zeros((10, 3)), 240),
+        (np.zeros((10, 3), np.float32), 240),
+        (np.zeros(30, bool), 240),
+        (np.zeros(3, "U100"), 1200),
+        (np.zeros(3, "S100"), 300),
+    ],
+)
+def test_numbers_count_with_eight_bytes_and_texts_with_their_own(array, size):
+    content = packed(labels=np.tile(array, (100, 1)))  # so that the header of the file is small beside it
+    size *= 100
+    found = read_npz(content, ("labels",), field="npz", maximum_bytes=size + 128)
+    assert len(found["labels"]) == 100 * (len(array) if array.ndim > 1 else 1)
+    with pytest.raises(PayloadTooLargeError, match="unpacks to"):
+        read_npz(content, ("labels",), field="npz", maximum_bytes=size - 1)
+
+
+def test_nothing_is_unpacked_beyond_what_is_accepted():
+    zeros = np.zeros(20_000_000, np.int8)
+    lying = bytearray(packed(labels=zeros))
+    place = lying.index(b"PK\x01\x02") + 24
+    lying[place : place + 4] = (1000).to_bytes(4, "little")
+    contents = [packed(labels=zeros), packed(zipfile.ZIP_BZIP2, labels=zeros), bytes(lying)]
+    contents.append(packed(labels=np.zeros(3), other=zeros))
+    tracemalloc.start()
+    for content in contents:
+        with pytest.raises(InvalidInputError):
+            read_npz(content, ("labels",), field="npz", maximum_bytes=1_000_000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2_000_000
+    assert len(read_npz(contents[0], ("labels",), field="npz")["labels"]) == len(zeros)
+
+
+def test_a_directory_of_many_entries():
+    for entries in (MAXIMUM_ENTRIES, MAXIMUM_ENTRIES + 1):
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            for entry in range(entries):
+                archive.writestr(f"{entry}.npy", b"")
+        expected = InvalidInputError if entries == MAXIMUM_ENTRIES else PayloadTooLargeError
+        with pytest.raises(InvalidInputError) as caught:
+            read_npz(file.getvalue(), ("labels",), field="npz")
+        assert type(caught.value) is expected

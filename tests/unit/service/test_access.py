@@ -42,8 +42,13 @@ SCOPES = {
     ("POST", "/v1/admin/models/{reference}/validations"): "operate",
     ("POST", "/v1/admin/groups/erase"): "admin",
     ("POST", "/v1/admin/tokens"): "admin",
+    ("POST", "/v1/admin/tokens/{name}/rotate"): "admin",
     ("DELETE", "/v1/admin/tokens/{name}"): "admin",
     ("DELETE", "/v1/admin/models/{reference}"): "admin",
+    ("POST", "/v1/admin/environments"): "operate",
+    ("POST", "/v1/admin/environments/{name}/disable"): "operate",
+    ("POST", "/v1/admin/environments/{name}/enable"): "operate",
+    ("DELETE", "/v1/admin/environments/{name}"): "admin",
 }
 GRANTS = {
     "predict": {"predict", "admin"},

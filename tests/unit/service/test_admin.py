@@ -123,7 +123,7 @@ def test_classes_that_mean_probabilities_hide_but_their_spread_shows_are_taken(s
 
 
 def test_an_npz_that_unpacks_to_too_much_is_refused(registered: None, serve: Callable[..., Service]) -> None:
-    service = serve(maximum_model_bytes=100_000)
+    service = serve(maximum_labelled_bytes=100_000)
     file = BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("logits.npy", bytes(200_000))

@@ -156,7 +156,7 @@ def test_an_outage_delays_one_batch_by_the_patience_and_loses_nothing(bench: Ben
         for number in range(20):
             new = entry(f"c{number}", f"r{number}")
             assert bench.log.find([new.request or RequestKey(0, "", "")]) == {}
-            bench.log.ensure_environment(new.predictions[0].environment)
+            bench.log.ensure_environment(new.predictions[0].environment, creator=f"gateway-{number}")
             later += bench.append(new)
         assert later < PATIENCE + SLACK
         assert bench.asking.count("prediction-log") == asked, "a database known to be away is not asked"
@@ -179,7 +179,7 @@ def test_all_questions_of_a_batch_share_the_patience(bench: Bench) -> None:
         bench.log.begin()
         key = RequestKey(1, "new", "r")
         assert bench.log.find([key]) == {}
-        bench.log.ensure_environment("new")
+        bench.log.ensure_environment("new", creator="gateway")
         bench.log.append([entry("new", "r")])
         assert time.monotonic() - began < PATIENCE + SLACK
         with pytest.raises(UnavailableError, match="head 3 of m@1"):
@@ -318,17 +318,17 @@ def test_environments_in_an_outage_up_to_the_limit(bench: Bench) -> None:
     with bench.away():
         bench.append(entry())
         for name in ("a", "default", "b", "a"):
-            bench.log.ensure_environment(name)
+            bench.log.ensure_environment(name, creator="gateway")
         with pytest.raises(ConflictError, match="3 environments"):
-            bench.log.ensure_environment("c")
+            bench.log.ensure_environment("c", creator="gateway")
         with pytest.raises(InvalidInputError):
-            bench.log.ensure_environment("../etc")
+            bench.log.ensure_environment("../etc", creator="gateway")
         bench.append(entry("a"), entry("b"))
     eventually(lambda: bench.log.problem is None)
     assert bench.store.environments.list() == ["a", "b", "default"]
     bench.log.begin()
     with pytest.raises(ConflictError, match="3 environments"):
-        bench.log.ensure_environment("c")
+        bench.log.ensure_environment("c", creator="gateway")
 
 
 @only_sqlite
@@ -338,10 +338,10 @@ def test_a_promise_that_was_not_kept_is_none(bench: Bench) -> None:
     for name in ("a", "b"):
         with bench.away():
             bench.append(entry())
-            bench.log.ensure_environment(name)
+            bench.log.ensure_environment(name, creator="gateway")
         eventually(lambda: bench.log.problem is None)
         bench.append(entry())
-    bench.log.ensure_environment("b")
+    bench.log.ensure_environment("b", creator="gateway")
     assert bench.store.environments.list() == ["b", "default"]
 
 

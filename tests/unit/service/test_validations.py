@@ -204,7 +204,7 @@ def test_what_is_asked_for_wrongly(judged: Service) -> None:
 
 
 def test_an_npz_that_unpacks_to_too_much(registered: None, serve: Callable[..., Service]) -> None:
-    service = serve(maximum_model_bytes=100_000)
+    service = serve(maximum_labelled_bytes=100_000)
     attached(service, fingerprint={"number_of_classes": 3} | ANSWERS)
     file = BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -1,0 +1,60 @@
+"""`lifelong environments`: where predictions come from."""
+
+import click
+
+from lifelong.commands.common import actor, as_json, open_store
+from lifelong.commands.tables import print_rows
+
+
+@click.group(short_help="Where predictions come from: list, add, disable, delete.")
+def environments() -> None:
+    """Where predictions come from (hospital, scanner, season): list, add, disable, enable, delete.
+
+    With LIFELONG_ENVIRONMENT_CREATION=open (the default) the first prediction of a new name adds an environment; with
+    `listed` only `lifelong environments add` does. Workers follow within a second.
+    """
+
+
+@environments.command("list")
+@as_json
+def list_(*, as_json: bool) -> None:
+    """List all environments: when and by whom each was added, and since when it is disabled."""
+    with open_store() as store:
+        rows = [vars(environment) for environment in store.environments.all()]
+    print_rows(rows, as_json=as_json, empty="No environment.")
+
+
+@environments.command()
+@click.argument("name")
+def add(name: str) -> None:
+    """Add the environment NAME; one that is there stays as it is."""
+    with open_store() as store:
+        store.environments.add(name, actor=actor())
+    click.echo(f"The environment {name} is there.")
+
+
+@environments.command()
+@click.argument("name")
+def disable(name: str) -> None:
+    """Refuse predictions in the environment NAME; what was logged there stays and may still be labelled."""
+    with open_store() as store:
+        store.environments.disable(name, actor=actor())
+    click.echo(f"Disabled {name}: predictions there get 403 within a second.")
+
+
+@environments.command()
+@click.argument("name")
+def enable(name: str) -> None:
+    """Allow predictions in the environment NAME again."""
+    with open_store() as store:
+        store.environments.enable(name, actor=actor())
+    click.echo(f"Enabled {name}.")
+
+
+@environments.command()
+@click.argument("name")
+def delete(name: str) -> None:
+    """Delete the environment NAME, if nothing was logged or published there; else disable it."""
+    with open_store() as store:
+        store.environments.delete(name, actor=actor())
+    click.echo(f"Deleted {name}.")

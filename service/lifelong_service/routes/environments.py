@@ -1,0 +1,62 @@
+"""`/v1/admin/environments`: where predictions come from."""
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.store.records import Scope
+from lifelong_service.documents import environment_document
+from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.schemas.history import EnvironmentAnswer, EnvironmentList
+from lifelong_service.schemas.requests import RequestDocument
+
+router = APIRouter(route_class=GuardedRoute, tags=["environments"])
+
+
+class NewEnvironment(RequestDocument):
+    """An environment: a hospital, a scanner, a season."""
+
+    name: str
+
+
+@router.get("/v1/admin/environments")
+@access(Scope.READ)
+def list_environments(request: Request) -> EnvironmentList:
+    """All environments, the disabled ones included."""
+    found = worker_of(request).store.environments.all()
+    return {
+        "environments": [one.name for one in found],
+        "details": [environment_document(one) for one in found],
+    }
+
+
+@router.post("/v1/admin/environments", status_code=201)
+@access(Scope.OPERATE)
+def add_environment(request: Request, new: NewEnvironment) -> EnvironmentAnswer:
+    """Add an environment; one that is there stays as it is. Every worker knows it within a second."""
+    store = worker_of(request).store
+    return environment_document(store.environments.add(new.name, actor=actor_of(request)))
+
+
+@router.post("/v1/admin/environments/{name}/disable")
+@access(Scope.OPERATE)
+def disable_environment(request: Request, name: str) -> EnvironmentAnswer:
+    """Refuse predictions there with 403; what was logged stays and may still be labelled."""
+    store = worker_of(request).store
+    return environment_document(store.environments.disable(name, actor=actor_of(request)))
+
+
+@router.post("/v1/admin/environments/{name}/enable")
+@access(Scope.OPERATE)
+def enable_environment(request: Request, name: str) -> EnvironmentAnswer:
+    """Allow predictions there again."""
+    store = worker_of(request).store
+    return environment_document(store.environments.enable(name, actor=actor_of(request)))
+
+
+@router.delete("/v1/admin/environments/{name}", status_code=204)
+@access(Scope.ADMIN)
+def delete_environment(request: Request, name: str) -> Response:
+    """Delete an environment in which nothing was logged or published yet; otherwise 409: disable it."""
+    worker_of(request).store.environments.delete(name, actor=actor_of(request))
+    return Response(status_code=204)

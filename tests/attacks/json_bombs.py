@@ -1,0 +1,194 @@
+"""Documents and arrays that are small to send and large to read: no other request may feel them."""
+
+import threading
+import time
+import zipfile
+from io import BytesIO
+
+import numpy as np
+
+from lifelong_service.json_structure import MAXIMUM_CONTAINERS, MAXIMUM_NAMES, MAXIMUM_VALUES
+from tests.attacks.attack import Outcome, Scale
+from tests.attacks.target import Target
+
+LOGITS = ("/v1/logits",)
+FEEDBACK = ("/v1/feedback",)
+LABELLED = ("/v1/admin/models/linear/calibration-sets", "/v1/admin/models/linear/validations")
+DOCUMENTS = (
+    "/v1/admin/tasks",
+    "/v1/admin/tasks/skin/recommendations",
+    "/v1/admin/tokens",
+    "/v1/admin/interviews",
+    "/v1/admin/models",
+    "/v1/admin/models/linear/heads",
+)
+FORMS = ("/v1/predict", "/v1/admin/models/linear/logits", *LABELLED, "/v1/admin/models")
+
+BOUNDARY = "xxxxxxxx"
+
+
+def unknown_names(size: int) -> bytes:
+    """Each of them was an error of its own."""
+    return ("{" + ",".join(f'"{name:06x}":0' for name in range(size // 11)) + "}").encode()
+
+
+def wrong_elements(field: str, size: int, *, wrong: bytes = b"{}") -> bytes:
+    """A list whose elements are all of a wrong type."""
+    return b'{"%s":[' % field.encode() + wrong + (b"," + wrong) * (size // (len(wrong) + 1)) + b"]}"
+
+
+def one_long_text(size: int) -> bytes:
+    """An array of texts gives all of them the size of the longest."""
+    texts = ",".join(['"' + "a" * (size // 2) + '"', *['""'] * (size // 6)])
+    return f'{{"logits": [[{texts}]], "labels": [0], "costs": [[{texts}]], "head": {{"bias": [{texts}]}}}}'.encode()
+
+
+def nested(size: int) -> bytes:
+    """Lists inside each other."""
+    return b'{"logits":' + b"[" * (size // 2) + b"]" * (size // 2) + b"}"
+
+
+def documents(size: int) -> dict[str, bytes]:
+    """JSON bodies of about `size` bytes, by what they are."""
+    fields = ("logits", "labels", "groups", "classes", "costs", "scopes", "class_names", "thresholds")
+    return {
+        "unknown names": unknown_names(size),
+        "unknown names in a list": b'{"labels":[' + unknown_names(size) + b"]}",
+        "U+0000 among many values": b'{"logits":[["\\u0000"' + b",0" * (size // 2) + b"]]}",
+        "numbers": b'{"logits":[[0' + b",0" * (size // 2) + b"]]}",
+        "a number of many digits": b'{"logits":[[' + b"1" * size + b"]]}",
+        "empty lists": wrong_elements("logits", size, wrong=b"[]"),
+        "nested lists": nested(size),
+        "one long text": one_long_text(size),
+        "wrong groups beside no logits": b'{"logits":[],"groups":[1' + b",1" * (size // 2) + b"]}",
+        **{f"wrong {field}": wrong_elements(field, size) for field in fields},
+    }
+
+
+def documents_at_limits() -> dict[str, bytes]:
+    """The costliest bodies that are parsed."""
+    names = b"{" + b",".join(b'"%d":0' % index for index in range(MAXIMUM_NAMES - 1)) + b"}"
+    values = b'{"logits":[[0.5' + b",0.5" * (MAXIMUM_VALUES - 9) + b"]]"
+    return {
+        "as many names": names,
+        "as many names in a list": b'{"labels":[%s]}' % names,
+        "as many lists": wrong_elements("logits", 3 * (MAXIMUM_CONTAINERS - 10), wrong=b"[]"),
+        "as many values": values + b"}",
+        "as many values and U+0000": values + b',"model":"\\u0000"}',
+        "as many values and a wrong name": values + b',"modle":"linear"}',
+    }
+
+
+def npz(**arrays: bytes) -> bytes:
+    """An npz file of entries that are given as they are."""
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in arrays.items():
+            archive.writestr(f"{name}.npy", content)
+    return file.getvalue()
+
+
+def zeros(samples: int, kind: str, *shape: int) -> bytes:
+    """An npy file of zeros."""
+    file = BytesIO()
+    np.save(file, np.zeros((samples, *shape), kind))
+    return file.getvalue()
+
+
+def archives(samples: int) -> dict[str, bytes]:
+    """npz files that unpack to far more, by what they are."""
+    labels = zeros(samples, "i1")
+    lying = bytearray(npz(logits=zeros(samples, "f4", 3), labels=labels))
+    place = lying.index(b"PK\x01\x02") + 24  # the size that the directory declares
+    lying[place : place + 4] = (1000).to_bytes(4, "little")
+    bz2 = BytesIO()
+    with zipfile.ZipFile(bz2, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("logits.npy", zeros(samples, "f4", 3))
+    entries = BytesIO()
+    with zipfile.ZipFile(entries, "w") as archive:
+        for entry in range(samples // 200):
+            archive.writestr(f"{entry}.npy", b"")
+    return {
+        "zeros": npz(logits=zeros(samples, "f4", 3), labels=labels),
+        "one byte each": npz(logits=zeros(samples, "i1", 3), labels=labels),
+        "long groups": npz(logits=zeros(100, "f4", 3), labels=zeros(100, "i1"), groups=zeros(100, "U100000")),
+        "a size that is a lie": bytes(lying),
+        "bzip2": bz2.getvalue(),
+        "many entries": entries.getvalue(),
+    }
+
+
+def forms(count: int) -> dict[str, bytes]:
+    """Multipart forms of many parts, by what they are."""
+    field = b'--%s\r\nContent-Disposition: form-data; name="a"\r\n\r\n\r\n' % BOUNDARY.encode()
+    file = (
+        b'--%s\r\nContent-Disposition: form-data; name="images"; filename="b"\r\n\r\n\r\n' % BOUNDARY.encode()
+    )
+    headers = b"--%s\r\n" % BOUNDARY.encode() + b"a: b\r\n" * count
+    return {"many fields": field * count, "many files": file * count, "many headers": headers}
+
+
+def json_bombs(target: Target, scale: Scale) -> Outcome:
+    """A stream of JSON documents, npz files and forms that Python objects make a hundred times as large.
+
+    Each is sent to every route that takes its kind, then all of them by several clients at once.
+    """
+    size, samples = (18_000_000, 100_000_000) if scale.seconds > 10 else (4_000_000, 20_000_000)
+    outcome = Outcome()
+    corpus = _requests(size, samples)
+    with target.watched() as seen:
+        slowest = 0.0
+        for path, kind, body in corpus:
+            began = time.monotonic()
+            status = _send(target, path, kind, body)
+            slowest = max(slowest, time.monotonic() - began)
+            if status >= 500 or status < 400:
+                outcome.missed.append(f"{path} answered {status} to {kind}: {body[:40]!r}")
+        _stream(target, corpus, scale)
+    outcome.expect("worst single body, s", slowest, below=2)
+    outcome.expect("innocent p99, s", seen.predictions.percentile(99), below=0.25)
+    outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
+    outcome.expect("/livez p99, s", seen.livez.percentile(99), below=0.1)
+    outcome.expect("memory growth, MB", seen.growth_megabytes, below=100)
+    outcome.figures["worst /livez, s"] = round(max(seen.livez.seconds), 4)
+    outcome.figures["innocent requests"] = len(seen.predictions.seconds)
+    outcome.figures["attacking bodies"] = len(corpus)
+    return outcome
+
+
+def _requests(size: int, samples: int) -> list[tuple[str, str, bytes]]:
+    """Path, content type and body of each: bodies just below the limit of JSON, and above it."""
+    small = documents(3_900_000) | documents_at_limits()
+    json_kind, form_kind = "application/json", f"multipart/form-data; boundary={BOUNDARY}"
+    found = [
+        (path, json_kind, body)
+        for path in (*LOGITS, *FEEDBACK, *LABELLED, *DOCUMENTS)
+        for body in small.values()
+    ]
+    found += [(path, json_kind, body) for path in (*LOGITS, *LABELLED) for body in documents(size).values()]
+    found += [(path, "application/x-npz", body) for path in LABELLED for body in archives(samples).values()]
+    found += [(path, form_kind, body) for path in FORMS for body in forms(size // 100).values()]
+    return found
+
+
+def _send(target: Target, path: str, kind: str, body: bytes) -> int:
+    try:
+        return target.service.send("POST", path, body, Content_Type=kind).status
+    except OSError:  # refused by its length: the service closes the connection before it has read the body
+        return 413
+
+
+def _stream(target: Target, corpus: list[tuple[str, str, bytes]], scale: Scale) -> None:
+    end = time.monotonic() + scale.seconds
+
+    def send(first: int) -> None:
+        index = first * 17
+        while time.monotonic() < end:
+            _send(target, *corpus[index % len(corpus)])
+            index += 1
+
+    threads = [threading.Thread(target=send, args=(first,)) for first in range(scale.clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
