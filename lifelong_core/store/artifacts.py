@@ -16,6 +16,10 @@ from lifelong_core.store.files import write_whole
 _FIELD = "LIFELONG_ARTIFACTS_URL"
 
 
+class DamagedArtifactError(UnavailableError):
+    """The storage has other bytes under a digest than were put."""
+
+
 class Artifacts:
     """Puts and gets bytes by their SHA-256; what was put never changes.
 
@@ -90,7 +94,8 @@ class Artifacts:
 
         Raises:
             NotFoundError: there are none.
-            UnavailableError: the storage cannot be read, or gives other bytes than were put.
+            DamagedArtifactError: the storage has other bytes than were put.
+            UnavailableError: the storage cannot be read.
         """
         place = self._place(digest)
         try:
@@ -124,7 +129,8 @@ class Artifacts:
 
         Raises:
             NotFoundError: there are none.
-            UnavailableError: the storage cannot be read, or gives other bytes than were put.
+            DamagedArtifactError: the storage has other bytes than were put.
+            UnavailableError: the storage cannot be read.
         """
         if self._is_local:
             self.get(digest)
@@ -157,7 +163,7 @@ def _default_cache() -> Path:
 
 def _verified(content: bytes, digest: str, place: str) -> bytes:
     if digest_of(content) != digest:
-        raise UnavailableError(
+        raise DamagedArtifactError(
             f"the artifact {place} has other bytes than were put.", mend="Bring it back from the backup."
         )
     return content

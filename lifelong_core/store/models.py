@@ -8,7 +8,7 @@ from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import tables
 from lifelong_core.store.activations import serving_version
-from lifelong_core.store.artifacts import Artifacts
+from lifelong_core.store.artifacts import Artifacts, DamagedArtifactError
 from lifelong_core.store.audit import write_audit
 from lifelong_core.store.engine import Database
 from lifelong_core.store.records import Model, ModelKind, check_name
@@ -94,8 +94,10 @@ class Models:
 
         Raises:
             NotFoundError: there is no such model.
-            ConflictError: it has no default head yet, so it could not answer.
+            ConflictError: it has no default head yet, or its stored graph is gone or damaged, so it could not answer.
+            UnavailableError: the artifact storage cannot be read.
         """
+        check_graph_is_stored(self._artifacts, self.get(reference))
         with changing_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             if serving_version(connection, model.id, None) is None:
@@ -158,6 +160,25 @@ def promote_model(connection: sa.Connection, model: Model, *, actor: str) -> Non
     tasks = tables.tasks
     connection.execute(sa.update(tasks).where(tasks.c.id == model.task_id).values(promoted_model_id=model.id))
     write_audit(connection, actor=actor, action="models.promote", subject=model.reference)
+
+
+def check_graph_is_stored(artifacts: Artifacts, model: Model) -> None:
+    """Make sure that every worker can load a model after a restart, whatever the living ones hold in memory.
+
+    Raises:
+        ConflictError: its graph is not stored, or is damaged.
+        UnavailableError: the artifact storage cannot be read.
+    """
+    if model.artifact is None:
+        return
+    try:
+        artifacts.get(model.artifact)
+    except (NotFoundError, DamagedArtifactError) as error:
+        raise ConflictError(
+            f"the stored graph of {model.reference} cannot be used: {error.message}",
+            field="model",
+            mend="Bring this file back from the backup, or add the model again and promote the new version.",
+        ) from error
 
 
 def _versions(connection: sa.Connection, name: str) -> list[Row]:

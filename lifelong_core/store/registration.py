@@ -12,7 +12,7 @@ from lifelong_core.deploy.acceptance import CalibrationReport, examine_calibrati
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnidentifiableError
 from lifelong_core.store.calibration_sets import check_classes, insert_calibration_set
 from lifelong_core.store.heads import publish_head
-from lifelong_core.store.models import model_referenced, model_with_id, promote_model
+from lifelong_core.store.models import check_graph_is_stored, model_referenced, model_with_id, promote_model
 from lifelong_core.store.records import HeadRecord, Model, Task, check_reason
 from lifelong_core.store.registry import changing_registry
 from lifelong_core.store.store import Store
@@ -185,7 +185,8 @@ def publish_candidate(
     Raises:
         InvalidInputError: the reason says nothing.
         RefusedCalibrationError: the report refuses the set, and no reason forces it.
-        ConflictError: the costs of the task, or the model's calibration set, changed since it was examined.
+        ConflictError: the costs of the task, or the model's calibration set, changed since it was examined; or the
+            task serves no model yet and the stored graph of this one is gone or damaged.
     """
     if force_reason is not None:
         mend = "Say in a few words why the set is right all the same."
@@ -193,6 +194,8 @@ def publish_candidate(
     if candidate.report.refusals and force_reason is None:
         raise RefusedCalibrationError(candidate.report)
     model, task, labelled = candidate.model, candidate.task, candidate.labelled
+    if candidate.takes_over:
+        check_graph_is_stored(store.artifacts, model)
     digest = store.artifacts.put(labelled.to_bytes())
     details: dict[str, Any] = {"report": candidate.report.to_document()}
     if candidate.report.refusals:

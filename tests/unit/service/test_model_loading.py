@@ -73,6 +73,18 @@ def test_promoting_what_no_worker_can_load_is_refused_with_the_reason(
     assert promoted["serving"] == "nan@1 is served now: it is promoted and run by 1 of 1 worker."
 
 
+def test_promoting_a_model_that_only_the_memory_of_workers_holds_is_refused(service: Service) -> None:
+    eventually(lambda: service.store.workers.list()[0].models)
+    artifact = service.store.models.get("table").artifact
+    assert artifact is not None
+    service.store.artifacts.path(artifact).unlink()
+    answer = service.client.post("/v1/admin/models/table/promote")
+    assert answer.status_code == 409, answer.text
+    assert artifact in error_of(answer)["message"]
+    assert "backup" in error_of(answer)["mend"]
+    assert service.client.get("/v1/admin/models/linear").json()["promoted"] is True
+
+
 def test_a_model_that_was_never_calibrated_says_so_instead_of_try_again(service: Service) -> None:
     service.store.models.add(
         "skin", "raw", kind="onnx", onnx=graphs.linear(), preprocessing=GREY, actor="test"

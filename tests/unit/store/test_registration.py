@@ -3,7 +3,9 @@ import pytest
 
 from lifelong_core.deploy import LabeledLogits, fit_head
 from lifelong_core.errors import ConflictError, InvalidInputError, UnidentifiableError
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import (
+    Model,
     RefusedCalibrationError,
     Store,
     examine_candidate,
@@ -12,6 +14,13 @@ from lifelong_core.store import (
     register_calibration,
 )
 from tests.unit.store.samples import CLASSES, COSTS, add_model, calibration, head
+
+
+def add_onnx_model(store: Store) -> Model:
+    store.tasks.add("lesions", CLASSES, COSTS, actor="test")
+    return store.models.add(
+        "lesions", "dermatology", kind="onnx", onnx=b"graph", preprocessing=Preprocessing(), actor="test"
+    )
 
 
 def test_a_calibrated_model_serves_with_the_head_fitted_on_its_set(store: Store):
@@ -140,3 +149,28 @@ def test_a_set_whose_predecessor_is_lost_is_judged_alone(store: Store):
     assert examine_candidate(store, model.reference, calibration(2)).report.previous is not None
     store.artifacts.remove(record.digest)
     assert examine_candidate(store, model.reference, calibration(2)).report.previous is None
+
+
+@pytest.mark.parametrize("damage", ["gone", "damaged"])
+def test_a_model_whose_stored_graph_is_gone_or_damaged_is_not_promoted(store: Store, damage: str):
+    model = add_onnx_model(store)
+    register_calibration(store, "dermatology", calibration(), actor="ann")
+    assert model.artifact is not None
+    graph = store.artifacts.path(model.artifact)
+    content = graph.read_bytes()
+    graph.unlink() if damage == "gone" else graph.write_bytes(b"other bytes")
+    with pytest.raises(ConflictError, match=model.artifact) as refused:
+        store.models.promote("dermatology@1", actor="ann")
+    assert "backup" in str(refused.value.mend)
+    graph.write_bytes(content)
+    assert store.models.promote("dermatology@1", actor="ann").id == model.id
+
+
+def test_the_first_calibration_promotes_no_model_whose_stored_graph_is_gone(store: Store):
+    model = add_onnx_model(store)
+    assert model.artifact is not None
+    store.artifacts.remove(model.artifact)
+    before = store.registry()
+    with pytest.raises(ConflictError, match=model.artifact):
+        register_calibration(store, "dermatology", calibration(), actor="ann")
+    assert store.registry() == before
