@@ -74,6 +74,11 @@ def init(source: str | None, *, mode: str | None) -> None:
     if secret is not None:
         click.echo("The first admin token; it is shown only now, keep it safe:", err=True)
         click.echo(secret)
+        click.echo(
+            "Give each client a token of its own, bound to its environment: `lifelong tokens create clinic-a --scope"
+            " predict --scope feedback --environment clinic-a`.",
+            err=True,
+        )
     if problems:
         sys.exit(1)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 
-from lifelong.doctor import content, database, machine, monitoring, populations, processes
+from lifelong.doctor import access, content, database, machine, monitoring, populations, processes
 from lifelong.doctor.findings import Check, Finding, Installation, Level, Result, failure, ok
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
@@ -26,6 +26,7 @@ CHECKS: dict[str, Check] = {
     "monitor": monitoring.monitor,
     "jobs": processes.jobs,
     "environments": populations.environments,
+    "tokens": access.tokens,
     "summaries": populations.summaries,
 }
 

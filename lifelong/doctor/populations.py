@@ -12,6 +12,8 @@ from lifelong_core.store.identifiers import EPOCH
 
 _MISSED_CYCLES = 2
 _MOST = 5
+_NEARLY_FULL = 0.8
+"""Share of the environments that there may be."""
 
 
 def environments(installation: Installation) -> Iterator[Finding]:
@@ -23,6 +25,13 @@ def environments(installation: Installation) -> Iterator[Finding]:
             sentence,
             "If the name is right, nothing has to be done. Otherwise correct it: the environment that was meant uses"
             " the common settings.",
+        )
+    if settings.environment_creation == "open" and len(known) >= _NEARLY_FULL * settings.maximum_environments:
+        yield warning(
+            f"there are {len(known)} environments; from {settings.maximum_environments} on, predictions with a new name"
+            " are refused.",
+            "Look who adds them (`lifelong environments list`): delete those that are mistakes, bind tokens to"
+            " environments, or raise LIFELONG_MAXIMUM_ENVIRONMENTS.",
         )
     yield ok(f"{len(known)}; the mode here is {settings.modes_in_words}.")
 

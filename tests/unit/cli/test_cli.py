@@ -391,6 +391,49 @@ def test_an_external_model_needs_no_graph(run, served, calibration):
     assert promoted == ["triton@1"]
 
 
+def test_a_token_is_bound_expires_and_is_rotated(run):
+    run("init")
+    secret = run(
+        "tokens", "create", "site", "--scope", "predict", "--environment", "clinic-a", "--expires-in", "90d"
+    ).strip()
+    with open_store() as store:
+        assert store.tokens.verify(secret) is not None
+    (token,) = [one for one in json.loads(run("tokens", "list", "--json")) if one["name"] == "site"]
+    assert token["environments"] == "clinic-a"
+    assert token["last_used_at"] is None
+    lifetime = datetime.fromisoformat(token["expires_at"]) - datetime.now(UTC)
+    assert timedelta(days=89, hours=23) < lifetime <= timedelta(days=90)
+    rotated = run("tokens", "rotate", "site", "--overlap", "0s", "--expires-at", "2099-01-31").strip()
+    with open_store() as store:
+        assert store.tokens.verify(secret) is None
+        found = store.tokens.verify(rotated)
+        assert found is not None
+        assert found.environments == {"clinic-a"}
+        assert found.expires_at is not None
+        assert found.expires_at.year == 2099
+
+
+@pytest.mark.parametrize("arguments", [("--expires-in", "soon"), ("--expires-at", "soon")])
+def test_a_time_that_is_none_is_a_usage_error(arguments):
+    result = CliRunner().invoke(cli, ("tokens", "create", "x", "--scope", "read", *arguments))
+    assert (result.exit_code, "'soon'" in result.output) == (2, True)
+
+
+def test_environments_are_added_disabled_and_deleted(run):
+    run("init")
+    run("environments", "add", "clinic-a")
+    run("environments", "disable", "clinic-a")
+    listed = {one["name"]: one for one in json.loads(run("environments", "list", "--json"))}
+    assert listed["clinic-a"]["disabled_at"] is not None
+    assert listed["clinic-a"]["created_by"].startswith("cli:")
+    run("environments", "enable", "clinic-a")
+    run("environments", "delete", "clinic-a")
+    assert [one["name"] for one in json.loads(run("environments", "list", "--json"))] == ["default"]
+    assert [one["action"] for one in json.loads(run("audit", "--json"))][:4] == [
+        f"environments.{verb}" for verb in ("delete", "enable", "disable", "create")
+    ]
+
+
 def test_tokens_are_created_and_revoked(run, served):
     assert run("tokens", "create", "gateway", "--scope", "predict", "--scope", "feedback").startswith("ll_")
     run("tokens", "revoke", "gateway")

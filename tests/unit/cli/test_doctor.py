@@ -25,6 +25,7 @@ from lifelong_core.store import (
     Heartbeat,
     LogEntry,
     Prediction,
+    Scope,
     Store,
     Tick,
     Visit,
@@ -174,7 +175,7 @@ def test_people_get_lines_with_what_to_do(store: Store):
     result = CliRunner().invoke(cli, ["doctor"], catch_exceptions=False)
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
-    assert "ok       audit log: 7 entries without a gap." in lines
+    assert "ok       audit log: 8 entries without a gap." in lines
     index = next(index for index, line in enumerate(lines) if line.startswith("warning  group key: others"))
     assert lines[index + 1].strip() == f"chmod 600 {DATA / 'group.key'}"
 
@@ -510,3 +511,43 @@ def test_a_check_that_fails_itself_keeps_no_other_from_being_made(
 
     monkeypatch.setitem(examination.CHECKS, "heads", broken)
     expect("heads", "failure", "could not be made: ZeroDivisionError()")
+
+
+def test_tokens_that_expire_soon_or_lately(store: Store):
+    for name, days in (("soon", 13), ("late", 15), ("never", None)):
+        moment = None if days is None else datetime.now(UTC) + timedelta(days=days)
+        store.tokens.create(name, [Scope.READ], actor="tests", expires_at=moment)
+    expect("tokens", "warning", "token soon expires", "lifelong tokens rotate soon", only=False)
+    _, checks = examine()
+    assert len(checks["tokens"]["findings"]) == 1
+    update(store, sa.update(tables.tokens).values(expires_at=datetime.now(UTC) - timedelta(days=1)))
+    expect("tokens", "warning", "token soon has expired", "token late has expired", only=False)
+
+
+def test_tokens_in_use_that_reach_several_sites(store: Store, monkeypatch: pytest.MonkeyPatch):
+    used, _ = store.tokens.create("gateway", [Scope.PREDICT], actor="tests")
+    idle, _ = store.tokens.create("idle", [Scope.PREDICT], actor="tests")
+    bound, _ = store.tokens.create("bound", [Scope.PREDICT], actor="tests", environments=["clinic"])
+    reader, _ = store.tokens.create("reader", [Scope.READ], actor="tests")
+    now = datetime.now(UTC)
+    store.tokens.note_use({used.id: now, bound.id: now, reader.id: now, idle.id: now - timedelta(days=31)})
+    monkeypatch.setenv("LIFELONG_OPEN_ACCESS", "true")
+    expect("tokens", "ok", "5 valid", only=False)
+    log(store, replace(prediction(), environment="default"))
+    expect(
+        "tokens",
+        "warning",
+        "token gateway may predict",
+        "all 2 environments",
+        "open_access is on",
+        only=False,
+    )
+    _, checks = examine()
+    assert [finding["status"] for finding in checks["tokens"]["findings"]] == ["warning", "warning"]
+
+
+def test_a_list_of_environments_that_fills_up(store: Store, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LIFELONG_MAXIMUM_ENVIRONMENTS", "2")
+    expect("environments", "warning", "there are 2 environments", "lifelong environments list")
+    monkeypatch.setenv("LIFELONG_ENVIRONMENT_CREATION", "listed")
+    expect("environments", "ok")

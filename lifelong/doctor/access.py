@@ -1,0 +1,52 @@
+"""Checks of tokens: what expires soon, and what may reach more environments than it needs."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from lifelong.doctor.findings import Finding, Installation, ok, warning
+from lifelong_core.store import Token
+from lifelong_core.store.identifiers import EPOCH
+from lifelong_core.store.records import BOUND_SCOPES
+
+EXPIRY_NOTICE = timedelta(days=14)
+"""A token that expires within this time, or has expired within it, is named."""
+IN_USE = timedelta(days=30)
+"""A token that was used within this time is in use."""
+
+
+def tokens(installation: Installation) -> Iterator[Finding]:
+    """No token expires unnoticed, and clients reach only the environments that are theirs."""
+    known = [token for token in installation.store.tokens.list() if token.revoked_at is None]
+    for token in known:
+        yield from _of_expiry(installation, token)
+    environments = {name for _, name in installation.store.predictions.populations(EPOCH)}
+    if len(environments) > 1:
+        for token in known:
+            if token.environments is None and token.scopes & BOUND_SCOPES and _is_in_use(installation, token):
+                yield warning(
+                    f"the token {token.name} may predict or label in all {len(environments)} environments.",
+                    "Bind each client to its own: `lifelong tokens create NAME --scope predict --environment SITE`,"
+                    f" then `lifelong tokens revoke {token.name}`.",
+                )
+        if installation.settings.open_access:
+            yield warning(
+                f"open_access is on, so any client may predict and label in all {len(environments)} environments.",
+                "Turn it off and give each client a token that is bound to its environment, unless the gateway before"
+                " the service checks the environment.",
+            )
+    valid = [token for token in known if token.expires_at is None or token.expires_at > installation.now]
+    yield ok(f"{len(valid)} valid.")
+
+
+def _of_expiry(installation: Installation, token: Token) -> Iterator[Finding]:
+    if token.expires_at is None or abs(token.expires_at - installation.now) > EXPIRY_NOTICE:
+        return
+    verb = "expires" if token.expires_at > installation.now else "has expired"
+    yield warning(
+        f"the token {token.name} {verb} on {token.expires_at:%Y-%m-%d %H:%M} UTC.",
+        f"Give its client a new secret: `lifelong tokens rotate {token.name}`, or revoke it.",
+    )
+
+
+def _is_in_use(installation: Installation, token: Token) -> bool:
+    return token.last_used_at is not None and installation.now - token.last_used_at < IN_USE
