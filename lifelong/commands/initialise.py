@@ -12,7 +12,7 @@ from lifelong_core.errors import ConfigurationError
 if TYPE_CHECKING:
     from lifelong_core.settings import Settings
     from lifelong_core.store import Store
-    from lifelong_core.store.group_keys import KeyFile
+    from lifelong_core.store.group_keys import Installed, KeyFile
 
 
 @click.command(short_help="Prepare database, keys and the first token.")
@@ -112,14 +112,31 @@ def _prepare_group_key(store: "Store", settings: "Settings", source: str | None)
     path = settings.resolved_group_key_file
     try:
         if source is not None:
-            file = store.group_keys.install(path, _read_key_file(source), actor=actor())
-            click.echo(f"Installed {path}; it holds {counted(len(file.keys), 'key')}.", err=True)
+            installed = store.group_keys.install(path, _read_key_file(source), actor=actor())
+            file = installed.file
+            click.echo(_describe_installed(installed), err=True)
         else:
             file = store.group_keys.create(path, actor=actor())
         check_complete(file, store.group_keys.known())
     except ConfigurationError as error:
         return str(error)
     return None
+
+
+def _describe_installed(installed: "Installed") -> str:
+    path = installed.file.path
+    sentences = [f"Installed {path}; it holds {counted(len(installed.file.keys), 'key')}."]
+    if installed.kept:
+        sentences.append(
+            f"{counted(installed.kept, 'key')} of this host's own stay as old ones, because an older version may have"
+            f" hashed groups with them: copy {path} back to the other hosts, so that they can erase those groups."
+        )
+    if installed.set_aside is not None:
+        sentences.append(
+            f"This host had another key, under which this database has no group: it is in {installed.set_aside} now."
+            " Delete that file if no other database needs it."
+        )
+    return "\n".join(sentences)
 
 
 def _read_key_file(source: str) -> "KeyFile":

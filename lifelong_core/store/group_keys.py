@@ -21,6 +21,7 @@ from lifelong_core.store.privacy import load_group_key, load_group_keys, rotate_
 from lifelong_core.store.registry import changing_registry, known_keys
 
 _FIELD = "group_key_file"
+_RECORD = "group_keys.record"
 _SHOWN = 8
 """Characters of a digest that messages and the audit log show."""
 
@@ -82,6 +83,21 @@ class KeyFile:
         return self.digests[:first]
 
 
+@dataclass(frozen=True)
+class Installed:
+    """What came of installing a copy of a key file.
+
+    Attributes:
+        file: the key file of this host now.
+        kept: how many keys of this host's own it holds as old ones; groups may have been logged under them.
+        set_aside: the file with the own keys under which nothing was logged here; None: there were none.
+    """
+
+    file: KeyFile
+    kept: int = 0
+    set_aside: Path | None = None
+
+
 def load_key_file(path: Path, known: Sequence[str]) -> KeyFile:
     """The file at `path`.
 
@@ -132,7 +148,7 @@ def check_complete(file: KeyFile, known: Sequence[str]) -> None:
             mend="Copy the key file of that host to this one.",
         )
     raise GroupKeyError(
-        f"the key file {file.path} lacks {len(missing)} of {len(known)} keys under which groups were logged.",
+        f"the key file {file.path} lacks {len(missing)} of {len(known)} keys under which groups may have been logged.",
         field=_FIELD,
         mend="Copy the key file of another host, or bring it back from the backup. If the keys were deleted on purpose"
         " or are lost, run `lifelong forget-group-keys`.",
@@ -185,24 +201,31 @@ class GroupKeys:
         self.confirm(file, actor=actor)
         return file
 
-    def install(self, path: Path, source: KeyFile, *, actor: str) -> KeyFile:
+    def install(self, path: Path, source: KeyFile, *, actor: str) -> Installed:
         """Put a copy of another host's key file at `path`.
 
-        Keys that this host had used by itself stay, as old ones: what was logged under them can still be erased.
+        Keys of this host that the copy lacks are unknown to the database. A host never hashes groups with such a key, so they
+        are moved to a file beside `path`: another database may need them. Versions before schema 0007 did hash
+        with them: on a database that they used, such keys stay as old ones, for erasing.
 
         Raises:
             GroupKeyError: the source does not hold every key that the database knows.
-            ConfigurationError: the file cannot be written.
+            ConfigurationError: a file cannot be written.
         """
         with changing_registry(self._database) as connection:
             known = known_keys(connection)
             check_complete(source, known)
             own = load_group_keys(path) if path.exists() else ()
-            keys = (*source.keys, *(key for key in own if key not in source.keys))
-            write_group_keys(path, keys)
-            file = KeyFile(path, keys)
-            _record(connection, file.digests, actor)
-        return file
+            extra = tuple(key for key in own if key not in source.keys)
+            kept = extra if _was_used_without_digests(connection) else ()
+            set_aside = None
+            if extra and not kept:
+                set_aside = path.with_name(f"{path.name}.{short_digest(key_digest(extra[0]))}")
+                write_group_keys(set_aside, extra)
+            file = KeyFile(path, (*source.keys, *kept))
+            write_group_keys(path, file.keys)
+            _record(connection, (*source.unknown_newer(known), *known, *map(key_digest, kept)), actor)
+        return Installed(file, len(kept), set_aside)
 
     def erasing_keys(self, path: Path, *, actor: str) -> tuple[bytes, ...]:
         """All keys under which a group may be in the log.
@@ -309,6 +332,12 @@ def _is_fresh(connection: sa.Connection) -> bool:
     )
 
 
+def _was_used_without_digests(connection: sa.Connection) -> bool:
+    """Whether somebody used the database before it knew a key: a fresh one learns its first key before all else."""
+    query = sa.select(tables.audit.c.action).order_by(tables.audit.c.id).limit(1)
+    return connection.execute(query).scalar_one_or_none() not in (None, _RECORD)
+
+
 def _record(connection: sa.Connection, digests: Sequence[str], actor: str) -> tuple[str, ...]:
     if known_keys(connection) != tuple(digests):
         connection.execute(sa.delete(tables.group_keys))
@@ -317,7 +346,7 @@ def _record(connection: sa.Connection, digests: Sequence[str], actor: str) -> tu
         write_audit(
             connection,
             actor=actor,
-            action="group_keys.record",
+            action=_RECORD,
             subject="group key",
             details={"keys": list(map(short_digest, digests))},
         )

@@ -107,8 +107,17 @@ def test_a_host_with_another_key_is_told_so_by_every_command(
     assert wrong.exit_code == 1
     assert "standard input" in wrong.stderr
     assert KeyFile.load(key_file(tmp_path, "second")) == own
-    assert second("init", "--group-key", str(key_file(tmp_path, "first"))).exit_code == 0
-    assert KeyFile.load(key_file(tmp_path, "second")).keys[1:] == own.keys
+    repaired = second("init", "--group-key", "-", given=key_file(tmp_path, "first").read_text())
+    assert repaired.exit_code == 0
+    assert KeyFile.load(key_file(tmp_path, "second")).keys == KeyFile.load(key_file(tmp_path, "first")).keys
+    aside = next(key_file(tmp_path, "second").parent.glob("group.key.*"))
+    assert KeyFile.load(aside).keys == own.keys
+    assert str(aside) in repaired.stderr
+    # Neither host is worse off than before.
+    for host in (first, second):
+        assert host("erase", "--group", "patient-1", "--dry-run").exit_code == 0
+        checks = {check["check"]: check for check in json.loads(host("doctor", "--json").stdout)["checks"]}
+        assert checks["group key"]["status"] == "ok"
 
 
 def test_a_rotation_reaches_the_database_and_other_hosts_are_told(

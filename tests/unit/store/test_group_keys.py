@@ -178,19 +178,52 @@ def test_rotations_on_two_hosts_at_once_lose_no_key(
     assert store.group_keys.known() == KeyFile.load(first if done[0] else second).digests
 
 
-def test_a_copy_is_installed_and_the_hosts_own_key_stays_for_erasing(
-    store: Store, first: Path, other: Path, tmp_path: Path
+def test_installing_a_copy_sets_a_key_aside_that_the_database_has_never_known(
+    store: Store, first: Path, other: Path
 ) -> None:
+    own, known = KeyFile.load(other), store.group_keys.known()
+    installed = store.group_keys.install(other, KeyFile.load(first), actor="other")
+    assert KeyFile.load(other).keys == installed.file.keys == KeyFile.load(first).keys
+    assert installed.kept == 0
+    assert installed.set_aside is not None
+    for path, keys in ((other, KeyFile.load(first).keys), (installed.set_aside, own.keys)):
+        assert KeyFile.load(path).keys == keys
+        assert path.stat().st_mode & 0o777 == 0o600
+    # The first host is as it was.
+    assert store.group_keys.known() == known
+    assert store.group_keys.erasing_keys(first, actor="first") == KeyFile.load(first).keys
+    check_complete(KeyFile.load(first), store.group_keys.known())
+    again = store.group_keys.install(other, KeyFile.load(first), actor="other")
+    assert (again.kept, again.set_aside) == (0, None)
+
+
+def test_a_key_that_an_older_version_may_have_hashed_with_stays_for_erasing(
+    store: Store, other: Path, tmp_path: Path
+) -> None:
+    store.tokens.create("admin", [Scope.ADMIN], actor="older version")
+    first = tmp_path / "first" / "group.key"
+    load_group_key(first, create=True)
+    store.group_keys.confirm(KeyFile.load(first), actor="first")
     own = KeyFile.load(other)
-    file = store.group_keys.install(other, KeyFile.load(first), actor="other")
-    assert file.keys == (*KeyFile.load(first).keys, *own.keys)
-    assert KeyFile.load(other) == file
+    installed = store.group_keys.install(other, KeyFile.load(first), actor="other")
+    assert installed.file.keys == (*KeyFile.load(first).keys, *own.keys)
+    assert (installed.kept, installed.set_aside) == (1, None)
+    assert KeyFile.load(other).keys == installed.file.keys
     assert other.stat().st_mode & 0o777 == 0o600
     # What the second host had logged under its own key can be erased by its file only, and the first host knows that.
-    assert store.group_keys.erasing_keys(other, actor="other") == file.keys
-    with pytest.raises(GroupKeyError, match="lacks 1 of 2 keys"):
+    assert store.group_keys.erasing_keys(other, actor="other") == installed.file.keys
+    with pytest.raises(GroupKeyError, match="lacks 1 of 2 keys under which groups may have been logged"):
         store.group_keys.erasing_keys(first, actor="first")
-    assert hashing_key(KeyFile.load(first), store.group_keys.known()) == file.keys[0]
+    assert hashing_key(KeyFile.load(first), store.group_keys.known()) == installed.file.keys[0]
+
+
+def test_a_copy_with_a_newer_key_than_the_database_knows_tells_it(
+    store: Store, first: Path, tmp_path: Path
+) -> None:
+    known = store.group_keys.known()
+    rotate_group_key(first)  # the process died here
+    store.group_keys.install(tmp_path / "second" / "group.key", KeyFile.load(first), actor="second")
+    assert store.group_keys.known() == (KeyFile.load(first).digests[0], *known)
 
 
 def test_only_a_complete_copy_is_installed(store: Store, first: Path, other: Path, tmp_path: Path) -> None:
