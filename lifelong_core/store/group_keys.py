@@ -204,9 +204,9 @@ class GroupKeys:
     def install(self, path: Path, source: KeyFile, *, actor: str) -> Installed:
         """Put a copy of another host's key file at `path`.
 
-        Keys of this host that the copy lacks are unknown to the database. A host never hashes groups with such a key, so they
-        are moved to a file beside `path`: another database may need them. Versions before schema 0007 did hash
-        with them: on a database that they used, such keys stay as old ones, for erasing.
+        Keys of this host that the copy lacks are unknown to the database. A host never hashes groups with such a
+        key, so they are moved to a file beside `path`: another database may need them. Versions before schema 0007 did
+        hash with them: on a database that they used, such keys stay as old ones, for erasing.
 
         Raises:
             GroupKeyError: the source does not hold every key that the database knows.
