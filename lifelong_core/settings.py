@@ -31,6 +31,7 @@ from pydantic_settings import (
 )
 
 from lifelong_core.errors import ConfigurationError
+from lifelong_core.logs import LogFormat
 from lifelong_core.validation_errors import as_input_error, suggest
 
 
@@ -190,6 +191,12 @@ class Settings(BaseSettings):
     environment_retention_days: dict[EnvironmentName, Positive] = Field(
         default_factory=dict[str, int],
         description="Environments with a retention of their own.",
+    )
+
+    log_format: LogFormat | None = Field(
+        default=None,
+        description="Form of the log lines on standard error: json or console; None: console where that is a terminal,"
+        " else json.",
     )
 
     # Service

@@ -2,9 +2,9 @@
 
 import logging
 import sys
-import time
 
 from lifelong_core.errors import ConfigurationError
+from lifelong_core.logs import configure_logging, early_format
 from lifelong_core.settings import Settings
 from lifelong_monitor.daemon import Daemon
 from lifelong_monitor.exporter import Exporter
@@ -13,10 +13,11 @@ from lifelong_monitor.quantifiers import check_method
 
 def main() -> int:
     """Run until stopped by a signal. 0: stopped; 1: it could not start, and standard error says why."""
-    _configure_logging()
+    configure_logging(early_format())
     log = logging.getLogger("lifelong_monitor")
     try:
         settings = Settings.load()
+        configure_logging(settings.log_format)
         check_method(settings.quantifier)
         with Exporter(cycle_interval_seconds=settings.cycle_interval_seconds) as exporter:
             daemon = Daemon(settings, exporter)
@@ -35,17 +36,6 @@ def main() -> int:
         return 1
     log.info("stopped")
     return 0
-
-
-def _configure_logging() -> None:
-    formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
-    formatter.converter = time.gmtime
-    handler = logging.StreamHandler()
-    handler.setFormatter(formatter)
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
-    # They would report every tick, and every look at the schema.
-    for chatty in ("apscheduler", "alembic"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 if __name__ == "__main__":

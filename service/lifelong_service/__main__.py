@@ -3,6 +3,7 @@
 import sys
 
 from lifelong_core.errors import LifelongError
+from lifelong_core.logs import configure_logging, early_format
 from lifelong_core.settings import Settings
 from lifelong_service.launch import REFUSED, open_standard_streams, report, serve
 
@@ -10,8 +11,11 @@ from lifelong_service.launch import REFUSED, open_standard_streams, report, serv
 def main() -> None:
     """Start the service; does not return."""
     open_standard_streams()
+    configure_logging(early_format())
     try:
-        serve(Settings.load())
+        settings = Settings.load()
+        configure_logging(settings.log_format)
+        serve(settings)
     except LifelongError as error:
         report(error)
         sys.exit(REFUSED)

@@ -17,7 +17,6 @@ from lifelong_service import console, metrics
 from lifelong_service.draining import Draining
 from lifelong_service.errors import on_http_error, on_lifelong_error, on_validation_error
 from lifelong_service.launch import ANSWERING_SECONDS, CLOSING_SECONDS, LISTENING_SECONDS
-from lifelong_service.logs import configure_logging
 from lifelong_service.middleware import RequestMiddleware
 from lifelong_service.openapi import openapi
 from lifelong_service.routes import (
@@ -81,7 +80,6 @@ def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        configure_logging()
         metrics.create_request_series(_prediction_routes())
         worker = app.state.worker = Worker(settings)
         # In a thread: the server must go on answering signals while models are loaded.

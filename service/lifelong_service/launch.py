@@ -5,17 +5,19 @@ for its verdict before it starts a worker.
 """
 
 import gc
+import logging
 import os
 import runpy
 import signal
 import socket
 import sys
-import traceback
 from pathlib import Path
 
 from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_service import stopping
+
+logger = logging.getLogger(__name__)
 
 LISTENING_SECONDS = 0.8
 """After SIGTERM a worker says that it is not ready and still takes new requests for this long."""
@@ -180,9 +182,10 @@ def check_database(settings: Settings) -> None:
     except UnavailableError as error:
         if not _has_registry(settings):
             raise
-        sys.stderr.write(
-            f"lifelong serve: warning: {error.message} The service starts all the same: it serves what it served last"
-            " and keeps its predictions in the spool until the database is back.\n"
+        logger.warning(
+            "%s The service starts all the same: it serves what it served last and keeps its predictions in the spool"
+            " until the database is back.",
+            error.message,
         )
     check_spool_folder(settings.resolved_spool_directory)
 
@@ -211,8 +214,8 @@ def start_checker(settings: Settings) -> int:
     except LifelongError as error:
         report(error)
         status = REFUSED
-    except Exception:  # noqa: BLE001 - a child must never run on into the code of its parent, whatever happens
-        traceback.print_exc()
+    except Exception:
+        logger.exception("the database could not be checked")
     finally:
         sys.stderr.flush()
         os._exit(status)
@@ -255,5 +258,4 @@ def _check_absolute(settings: Settings) -> None:
 
 def report(error: LifelongError) -> None:
     """One line that says why the service does not start."""
-    sys.stderr.write(f"lifelong serve: {error}\n")
-    sys.stderr.flush()
+    logger.error("%s", error)

@@ -5,16 +5,21 @@ begins in the lifespan of the application.
 """
 
 import gc
+import logging
 import sys
 from typing import Any
 
 import bentoml
 
+from lifelong_core.logs import configure_logging
 from lifelong_core.settings import Settings
 from lifelong_service import stopping
 from lifelong_service.launch import await_checker
 
 settings = Settings.load()
+# After BentoML has configured its loggers, in the parent and in each worker.
+configure_logging(settings.log_format)
+logger = logging.getLogger(__name__)
 
 
 @bentoml.service(
@@ -42,6 +47,12 @@ class Lifelong:
         from lifelong_service.supervision import close_control_sockets  # workers need no supervisor
 
         close_control_sockets()
+        logger.info(
+            "starting to listen on http://%s:%d",
+            settings.host,
+            settings.port,
+            extra={"details": {"workers": settings.workers}},
+        )
         gc.enable()
 
 

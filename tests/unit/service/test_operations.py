@@ -139,7 +139,6 @@ def test_our_own_faults_are_500_without_details_and_cost_nobody_else(
         raise ZeroDivisionError("secret detail")
 
     monkeypatch.setattr(service.worker.store.audit, "list", explode)
-    monkeypatch.setattr("lifelong_service.application.configure_logging", lambda: None)
     answer = service.client.get("/v1/admin/audit")
     assert answer.status_code == 500
     assert error_of(answer)["code"] == "internal"

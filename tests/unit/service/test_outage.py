@@ -152,7 +152,6 @@ def test_the_log_is_asked_once_for_a_batch_and_not_again_for_each_request(
         return append(entries)
 
     monkeypatch.setattr(service.worker.store.predictions, "append", counted)
-    monkeypatch.setattr("lifelong_service.application.configure_logging", lambda: None)
     with locked(service.settings.data_directory / "lifelong.db"):
         answers = service.client.post_all("/v1/predict", [png(value) for value in range(6)])
     assert {answer.status_code for answer in answers} == {200}

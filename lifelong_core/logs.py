@@ -1,0 +1,129 @@
+"""One log format for a whole process: its own messages, those of libraries, warnings and uncaught exceptions.
+
+Every event is one line on standard error. As JSON it is an object with `time` (UTC), `level`, `logger`, `process` (its
+id) and `message`; `details` holds the values of the event, `traceback` that of an exception.
+"""
+
+import json
+import logging
+import os
+import sys
+import threading
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Literal, TypeAlias
+
+LogFormat: TypeAlias = Literal["json", "console"]
+
+_OURS = ("lifelong", "lifelong_core", "lifelong_service", "lifelong_monitor")
+
+
+def configure_logging(log_format: LogFormat | None) -> None:
+    """Let all loggers of this process write in one format; may be called again, and then takes over all loggers again.
+
+    Args:
+        log_format: None: `console` where standard error is a terminal, else `json`.
+    """
+    if log_format is None:
+        log_format = "console" if sys.stderr.isatty() else "json"
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else ConsoleFormatter())
+    for logger in list(logging.root.manager.loggerDict.values()):
+        if isinstance(logger, logging.Logger):
+            logger.handlers.clear()
+            logger.propagate = True
+    logging.root.handlers[:] = [handler]
+    logging.root.setLevel(logging.WARNING)
+    for name in _OURS:
+        logging.getLogger(name).setLevel(logging.INFO)
+    # What BentoML says of its start and end, our own messages say.
+    logging.getLogger("bentoml").setLevel(logging.WARNING)
+    logging.captureWarnings(capture=True)
+    logging.raiseExceptions = (
+        False  # a message that cannot be formatted must not print a traceback between the lines
+    )
+    sys.excepthook = _log_exception
+    threading.excepthook = _log_exception_of_thread
+    sys.unraisablehook = _log_unraisable
+
+
+def early_format() -> LogFormat | None:
+    """The format to use until the settings are read, which may fail: what the environment says, if it is legal."""
+    found = os.environ.get("LIFELONG_LOG_FORMAT")
+    return found if found in ("json", "console") else None
+
+
+class JsonFormatter(logging.Formatter):
+    """Each record as one JSON object; what was given as `extra={"details": {...}}` is in `details`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line."""
+        line: dict[str, Any] = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "process": record.process,
+            "message": _message(record),
+        }
+        if details := getattr(record, "details", None):
+            line["details"] = details
+        if traceback := _traceback(self, record):
+            line["traceback"] = traceback
+        try:
+            return json.dumps(line, default=str, allow_nan=False)
+        except (TypeError, ValueError):  # nan, or keys that are no texts
+            return json.dumps({**line, "details": repr(details)})
+
+
+class ConsoleFormatter(logging.Formatter):
+    """Each record as a line for people, and a traceback below it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as text."""
+        details: dict[str, object] = getattr(record, "details", None) or {}
+        message = " ".join(_message(record).split("\n"))
+        named = ", ".join(f"{name}={value}" for name, value in details.items()).replace("\n", " ")
+        line = f"{_time(record)} {record.levelname} {record.name}: {message}" + (
+            f" ({named})" if named else ""
+        )
+        return "\n".join(filter(None, (line, _traceback(self, record))))
+
+
+def _time(record: logging.LogRecord) -> str:
+    text = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError):
+        return f"{record.msg} {record.args}"
+
+
+def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    return formatter.formatException(record.exc_info) if record.exc_info else ""
+
+
+def _log_exception(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        return
+    logging.getLogger("lifelong").critical("uncaught exception", exc_info=(kind, error, traceback))
+
+
+def _log_exception_of_thread(arguments: threading.ExceptHookArgs) -> None:
+    error = arguments.exc_value
+    if error is None or isinstance(error, SystemExit):
+        return
+    name = arguments.thread.name if arguments.thread is not None else "unknown"
+    logging.getLogger("lifelong").critical(
+        "uncaught exception in a thread", exc_info=error, extra={"details": {"thread": name}}
+    )
+
+
+def _log_unraisable(arguments: "sys.UnraisableHookArgs") -> None:
+    logging.getLogger("lifelong").error(
+        "an exception was ignored",
+        exc_info=arguments.exc_value,
+        extra={"details": {"object": repr(arguments.object)[:200]}},
+    )
