@@ -124,7 +124,9 @@ def _session(graph: Path | bytes, providers: Sequence[str], threads: int) -> onn
     options.inter_op_num_threads = 1
     # Idle threads of the pool would spin and take the core from the other worker.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 3
+    options.log_severity_level = (
+        4  # errors are raised: printed as well, they would stand between the lines of the log
+    )
     try:
         session = onnxruntime.InferenceSession(
             graph if isinstance(graph, bytes) else str(graph), sess_options=options, providers=chosen

@@ -17,6 +17,7 @@ import sys
 from typing import Any, BinaryIO, Final
 
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
+from lifelong_core.logs import configure_logging, early_format
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding import frames
 from lifelong_service.decoding.header import read_header
@@ -34,6 +35,7 @@ ERRORS: Final[dict[str, type[LifelongError]]] = {
 
 def main() -> int:
     """Answer one image after the other; returns when the input ends."""
+    configure_logging(early_format())
     limits = json.loads(sys.argv[1])
     source, answers = sys.stdin.buffer, _private_output()
     _confine(limits["maximum_pixels"])

@@ -1,5 +1,6 @@
 """The monitor as a real process: what stops it, what does not, and what it never imports."""
 
+import json
 import os
 import re
 import signal
@@ -87,7 +88,7 @@ def test_a_signal_stops_it_with_status_0(folder: Path, stopping: signal.Signals)
     assert "swap." in said
     with settings_store(folder) as store:
         assert store.monitors.list() == []
-    assert said.rstrip().endswith("stopped")
+    assert json.loads(said.splitlines()[-1])["message"] == "stopped"
 
 
 def test_a_cycle_that_cannot_write_does_not_hold_up_the_end(folder: Path) -> None:

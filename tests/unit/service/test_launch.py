@@ -141,7 +141,7 @@ def test_a_database_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_database_that_is_away_is_only_a_warning_where_the_registry_was_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     nobody = "postgresql+psycopg://user@127.0.0.1:1/lifelong"
     settings = Settings(data_directory=tmp_path, database_url=nobody)
@@ -155,8 +155,9 @@ def test_a_database_that_is_away_is_only_a_warning_where_the_registry_was_kept(
     assert registry is not None
     cache.save(registry)
     launch.check_database(settings)
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "warning: the database 127.0.0.1/lifelong does not answer" in line
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith("the database 127.0.0.1/lifelong does not answer")
     cache.path.write_text("{}")
     with pytest.raises(UnavailableError, match="does not answer"):
         launch.check_database(settings)

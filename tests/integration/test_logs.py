@@ -1,0 +1,111 @@
+"""What a real service and a real monitor write, from start to end: nothing but lines of one format."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.store import register_calibration
+from tests.integration.installation import image, install
+from tests.integration.processes import eventually, free_port, running_service
+from tests.unit.service import graphs
+from tests.unit.service.conftest import calibration, png
+
+FIELDS = {"time", "level", "logger", "process", "message"}
+
+
+def read(log: Path) -> list[dict[str, Any]]:
+    """The lines of a log, each of which has to be a JSON object."""
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        assert set(line) >= FIELDS, line
+        assert set(line) <= FIELDS | {"details", "traceback"}, line
+    return lines
+
+
+def test_a_service_writes_nothing_but_json_lines(tmp_path: Path) -> None:
+    installation = install(tmp_path)
+    with installation.store() as store:
+        preprocessing = Preprocessing.model_validate(
+            {"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]}
+        )
+        graph = graphs.fails_on_white()
+        model = store.models.add(
+            "skin", "table", kind="onnx", onnx=graph, preprocessing=preprocessing, actor="test"
+        )
+        register_calibration(store, model.reference, calibration(), actor="test")
+    with running_service(tmp_path, installation.token) as service:
+        service.wait_for_workers()
+        sent = {
+            "good": service.send("POST", "/v1/predict", image()).status,
+            "cut": service.send("POST", "/v1/predict", image("JPEG")[:200]).status,
+            "bad_tiff": service.send("POST", "/v1/predict", image("TIFF")[:150]).status,
+            "white": service.send("POST", "/v1/predict?model=table", png(255)).status,
+            "npy": service.send("POST", "/v1/logits", b"x", Content_Type="application/x-npy").status,
+            "json": service.send("POST", "/v1/logits", b"{", Content_Type="application/json").status,
+            "nowhere": service.send("GET", "/nowhere").status,
+        }
+        head = service.send("GET", "/v1/admin/models/linear/heads/1").body["head"] | {"bias": [1.0, 0.0, 0.0]}
+        with service.connect() as connection:
+            swapped = connection.post_json("/v1/admin/models/linear/heads", {"head": head})
+        before = service.workers()
+        before[0].send_signal(signal.SIGKILL)
+        eventually(lambda: len(set(service.workers()) - set(before)) == 1, "another worker")
+        service.wait_for_workers()
+        assert service.terminate() == 0
+    assert sent["good"] == 200
+    assert swapped.status == 201
+    assert all(400 <= status < 600 for name, status in sent.items() if name != "good"), sent
+    lines = read(service.log)
+    said = [line["message"] for line in lines]
+    assert any("starting to listen" in message for message in said)
+    assert said.count("the worker has started") == 3
+    assert said.count("the worker has stopped") == 2
+    assert installation.token not in service.log.read_text()
+    with running_service(tmp_path, port=1, host="192.0.2.1") as refused:
+        assert refused.process.wait(30) == 2
+    assert "cannot listen" in read(refused.log)[-1]["message"]
+
+
+def test_the_console_format_is_text(tmp_path: Path) -> None:
+    installation = install(tmp_path)
+    with running_service(tmp_path, installation.token, log_format="console", workers=1) as service:
+        service.wait_until_ready()
+        assert service.terminate() == 0
+    for line in service.log.read_text().splitlines():
+        assert line.split(" ")[1] in ("INFO", "WARNING"), line
+
+
+def test_a_monitor_writes_nothing_but_json_lines(tmp_path: Path) -> None:
+    installation = install(tmp_path)
+    log = tmp_path / "monitor.log"
+    environment = {
+        "LIFELONG_DATA_DIRECTORY": str(installation.settings.data_directory),
+        "LIFELONG_MONITOR_PORT": str(free_port()),
+        "LIFELONG_CYCLE_INTERVAL_SECONDS": "0.5",
+    }
+    with installation.store() as store:
+        store.artifacts.put(b"anything")
+        job = store.jobs.submit("validate", {"nonsense": 1}, actor="test")
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lifelong_monitor"],
+            env={"PATH": "/usr/bin:/bin", **environment},
+            cwd=tmp_path,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        with installation.store() as store:
+            eventually(lambda: store.jobs.get(job.id).state == "failed", "the job to fail")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+    said = [line["message"] for line in read(log)]
+    assert said[0].startswith("watching in mode auto")
+    assert any(str(job.id) in message for message in said)
+    assert said[-1] == "stopped"

@@ -1,0 +1,76 @@
+"""One format for everything that a process says."""
+
+import json
+import subprocess
+import sys
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+SPEAK = """
+import logging, sys, threading, warnings
+from lifelong_core.logs import configure_logging
+library = logging.getLogger("library.part")
+library.addHandler(logging.StreamHandler(sys.stdout))
+library.propagate = False
+configure_logging(sys.argv[1])
+log = logging.getLogger("lifelong_service.some")
+log.debug("not said")
+log.info("said %d", 1, extra={"details": {"a": 1, "nan": float("nan"), "object": object}})
+log.info("wrong %d", "arguments")
+library.info("not said either")
+library.warning("two\\nlines")
+warnings.warn("old", DeprecationWarning, stacklevel=1)
+try:
+    1 / 0
+except ZeroDivisionError:
+    log.exception("caught")
+thread = threading.Thread(target=lambda: [][1])
+thread.start()
+thread.join()
+raise KeyError("at last")
+"""
+
+
+def spoken(log_format: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-W", "default", "-c", SPEAK, log_format], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    return done.stderr.splitlines()
+
+
+def test_every_line_is_a_json_object() -> None:
+    lines: list[dict[str, Any]] = [json.loads(line, parse_constant=pytest.fail) for line in spoken("json")]
+    found = [(line["level"], line["logger"], line["message"].split(":")[0]) for line in lines]
+    assert found == [
+        ("info", "lifelong_service.some", "said 1"),
+        ("info", "lifelong_service.some", "wrong %d ('arguments',)"),
+        ("warning", "library.part", "two\nlines"),
+        ("warning", "py.warnings", "<string>"),
+        ("error", "lifelong_service.some", "caught"),
+        ("critical", "lifelong", "uncaught exception in a thread"),
+        ("critical", "lifelong", "uncaught exception"),
+    ]
+    assert "'a': 1" in lines[0]["details"]
+    assert ["ZeroDivisionError" in lines[4]["traceback"], "IndexError" in lines[5]["traceback"]] == [True] * 2
+    assert lines[6]["traceback"].endswith("KeyError: 'at last'")
+    for line in lines:
+        assert datetime.fromisoformat(line["time"]).utcoffset().total_seconds() == 0
+        assert line["process"] > 0
+
+
+def test_the_console_has_a_line_for_each_event() -> None:
+    lines = [line for line in spoken("console") if line[:3] == "202"]
+    assert [line.split(" ", 2)[1] for line in lines] == [
+        "INFO",
+        "INFO",
+        "WARNING",
+        "WARNING",
+        "ERROR",
+        "CRITICAL",
+        "CRITICAL",
+    ]
+    assert lines[0].endswith("lifelong_service.some: said 1 (a=1, nan=nan, object=<class 'object'>)")
+    assert lines[2].endswith("library.part: two lines")
