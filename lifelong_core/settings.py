@@ -183,6 +183,17 @@ class Settings(BaseSettings):
         default=1_000_000_000,
         description="Size of the spool from which on predictions get 503 instead; 1 GB holds some 5 million.",
     )
+    recent_requests_hours: float = Field(
+        default=24,
+        gt=0,
+        le=24 * 365,
+        description="How long request ids with their answers are kept in the spool's folder, so that a repeated request"
+        " is recognised while the database is away.",
+    )
+    maximum_recent_requests_bytes: Annotated[int, Field(ge=1_000_000)] = Field(
+        default=200_000_000,
+        description="Size of that file from which on the oldest are forgotten; 200 MB hold about a million requests.",
+    )
     retention_days: Positive | None = Field(
         default=None,
         description="Predictions with their labels and request ids are deleted this many days after they were made,"
@@ -435,6 +446,11 @@ class Settings(BaseSettings):
     def resolved_spool_directory(self) -> Path:
         """The folder of the spool."""
         return self.spool_directory or self.data_directory / "spool"
+
+    @property
+    def recent_requests_file(self) -> Path:
+        """The requests that this machine has answered lately."""
+        return self.resolved_spool_directory / "recent_requests.db"
 
     @property
     def registry_cache_file(self) -> Path:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from lifelong_core.store import tables
 from lifelong_core.store.environments import ensure_environment
 from lifelong_core.store.identifiers import logged_at
-from lifelong_core.store.log_writing import insert_missing_entries
+from lifelong_core.store.log_writing import Repetition, insert_missing_entries
 from lifelong_core.store.records import LogEntry, Prediction
 from lifelong_core.store.statements import limit_lock_wait, portions
 
@@ -26,11 +26,13 @@ class Delivered:
         written: now in the log, and not before.
         erased: left out, because their group was erased after they were made.
         repeated: left out, because they were in the log.
+        repetitions: left out, because another machine had answered the same request before.
     """
 
     written: int
     erased: int
     repeated: int
+    repetitions: tuple[Repetition, ...] = ()
 
 
 def deliver_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> Delivered:
@@ -47,12 +49,13 @@ def deliver_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> D
     # The predictions were answered: there is no asking any longer whether there may be one environment more.
     for name in sorted({prediction.environment for entry in left for prediction in entry.predictions}):
         ensure_environment(connection, name)
-    written = insert_missing_entries(connection, left) if left else 0
+    written, repetitions = insert_missing_entries(connection, left) if left else (0, [])
     kept = sum(len(entry.predictions) for entry in left)
     return Delivered(
         written=written,
         erased=sum(len(entry.predictions) for entry in entries) - kept,
-        repeated=kept - written,
+        repeated=kept - written - sum(len(one.predictions) for one in repetitions),
+        repetitions=tuple(repetitions),
     )
 
 

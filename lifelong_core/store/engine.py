@@ -1,5 +1,6 @@
 """One engine with the same transactions on both databases: `read` sees one state, `write` is all or nothing."""
 
+import hashlib
 import os
 import random
 import sqlite3
@@ -262,6 +263,14 @@ def parse_url(url: str) -> sa.URL:
             "a database in memory cannot be shared by the processes.", field=field, mend="Name a file."
         )
     return parsed
+
+
+def database_origin(url: str) -> str:
+    """A digest that says which database this is, without saying who may enter."""
+    parsed = parse_url(url)
+    hosts = parsed.normalized_query.get("host", ())
+    parts = (parsed.get_backend_name(), parsed.host, parsed.port, parsed.database, *hosts)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def _identity(file: Path | None) -> tuple[int, int] | None:

@@ -3,19 +3,24 @@
 The statements are written out for each database: building them anew for every batch took twice as long as the commit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import sqlalchemy as sa
 
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.store import tables
 from lifelong_core.store.columns import pack_logits
 from lifelong_core.store.identifiers import logged_on
 from lifelong_core.store.records import LogEntry, Prediction, RequestKey
-from lifelong_core.store.rows import join_ids
+from lifelong_core.store.rows import join_ids, split_ids
+from lifelong_core.store.statements import portions
 
 MAXIMUM_REQUEST_ID = 200
+_requests = tables.requests
 
 _REQUEST = "INSERT INTO requests (model_id, request_id, environment, body_digest, prediction_ids, logged_on)"
 _PREDICTION = (
@@ -67,26 +72,85 @@ def insert_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> tu
     return tuple(is_first(entry) and (entry.request is None or entry.request in new) for entry in entries)
 
 
-def insert_missing_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> int:
+@dataclass(frozen=True)
+class Repetition:
+    """A request that was answered twice, by machines that could not know of each other.
+
+    Attributes:
+        predictions: ids of the predictions that are not logged.
+        first: ids of the predictions in the log that answered the same request first.
+    """
+
+    predictions: tuple[UUID, ...]
+    first: tuple[UUID, ...]
+
+
+def insert_missing_entries(
+    connection: sa.Connection, entries: Sequence[LogEntry]
+) -> tuple[int, list[Repetition]]:
     """Write what may be in the log already, or in part: after a commit whose outcome was not known, from the spool.
 
-    Every prediction is written unless it is there. A request whose key is taken keeps it only for itself: if two
-    workers answered one request id during an outage, the predictions of both are logged, and the first has the key.
+    Every prediction is written unless it is there, with two exceptions for a request whose key another one has. One
+    with the same body is a repetition and is left out. One with another body is logged without its key.
 
     Returns:
-        The number of predictions that were not there.
+        The number of predictions that were not there, and the repetitions.
 
     Raises:
         InvalidInputError: an entry has no predictions, or holds a value that the log does not take.
     """
     check_entries(entries)
-    if first_of_key := _first_of_key(entries):
-        _insert_requests(connection, first_of_key)
+    first_of_key = _first_of_key(entries)
+    new = _insert_requests(connection, first_of_key) if first_of_key else set[RequestKey]()
+    answered = _answered(connection, first_of_key.keys() - new)
+    left, repetitions = _without_repetitions(entries, first_of_key, answered)
+    if not left:
+        return 0, repetitions
     if connection.dialect.name == "postgresql":
-        values = _columns(_postgresql_rows(entries))
-        return connection.exec_driver_sql(_POSTGRESQL_MISSING_PREDICTIONS, values).rowcount
-    values = _sqlite_values(connection, entries)
-    return connection.exec_driver_sql(_SQLITE_MISSING_PREDICTION, values).rowcount
+        values = _columns(_postgresql_rows(left))
+        return connection.exec_driver_sql(_POSTGRESQL_MISSING_PREDICTIONS, values).rowcount, repetitions
+    values = _sqlite_values(connection, left)
+    return connection.exec_driver_sql(_SQLITE_MISSING_PREDICTION, values).rowcount, repetitions
+
+
+def _answered(
+    connection: sa.Connection, keys: Collection[RequestKey]
+) -> dict[RequestKey, tuple[bytes, tuple[UUID, ...]]]:
+    """Body digest and prediction ids of the requests with these keys that are in the log."""
+    found: dict[RequestKey, tuple[bytes, tuple[UUID, ...]]] = {}
+    for some in portions(list(keys)):
+        query = sa.select(_requests).where(
+            _requests.c.model_id.in_({key.model_id for key in some}),
+            _requests.c.request_id.in_({key.request_id for key in some}),
+        )
+        for row in connection.execute(query):
+            key = RequestKey(row.model_id, row.environment, row.request_id)
+            found[key] = (row.body_digest, tuple(split_ids(row.prediction_ids)))
+    return found
+
+
+def _without_repetitions(
+    entries: Sequence[LogEntry],
+    first_of_key: dict[RequestKey, LogEntry],
+    answered: dict[RequestKey, tuple[bytes, tuple[UUID, ...]]],
+) -> tuple[list[LogEntry], list[Repetition]]:
+    left: list[LogEntry] = []
+    repetitions: list[Repetition] = []
+    for entry in entries:
+        if entry.request is None:
+            left.append(entry)
+            continue
+        first = first_of_key[entry.request]
+        digest, ids = answered.get(entry.request, (first.body_digest, _ids_of(first)))
+        if (own := _ids_of(entry)) != ids and entry.body_digest == digest:
+            repetitions.append(Repetition(own, ids))
+        else:
+            left.append(entry)
+    return left, repetitions
+
+
+def _ids_of(entry: LogEntry) -> tuple[UUID, ...]:
+    return tuple(prediction.id for prediction in entry.predictions)
 
 
 def check_entries(entries: Sequence[LogEntry]) -> None:

@@ -51,8 +51,9 @@ class Predictions:
     def deliver(self, entries: Sequence[LogEntry]) -> Delivered:
         """Write what waited in a spool; harmless to repeat. Environments that are not there yet are created.
 
-        Left out are predictions that are in the log, and those of a group that was erased after they were made. A
-        request whose key another one has is logged without it.
+        Left out are predictions that are in the log, those of a group that was erased after they were made, and those
+        of a request that was answered before (same key, same body). A request whose key belongs to another body is
+        logged without it.
 
         Raises:
             InvalidInputError: an entry holds a value that the log does not take.

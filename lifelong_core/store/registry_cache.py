@@ -8,7 +8,7 @@ from typing import Any
 
 from lifelong_core.deploy.documents import canonical, parse_document
 from lifelong_core.errors import LifelongError, UnavailableError
-from lifelong_core.store.engine import parse_url
+from lifelong_core.store.engine import database_origin
 from lifelong_core.store.files import write_whole
 from lifelong_core.store.records import Registry
 from lifelong_core.store.registry_documents import registry_document, registry_from
@@ -38,7 +38,7 @@ class RegistryCache:
         Raises:
             UnavailableError: the file cannot be written.
         """
-        content = {"origin": _origin(self._database_url), "registry": registry_document(registry)}
+        content = {"origin": database_origin(self._database_url), "registry": registry_document(registry)}
         document = {"schema_version": SCHEMA_VERSION, "checksum": _checksum(content), **content}
         try:
             write_whole(self.path, canonical(document).encode(), mode=0o600)
@@ -86,7 +86,7 @@ class RegistryCache:
             raise self._refused(f"has the schema version {version}, expected {SCHEMA_VERSION}")
         if checksum != _checksum(document):
             raise self._refused("is damaged: its checksum is another one")
-        if document["origin"] != _origin(self._database_url):
+        if document["origin"] != database_origin(self._database_url):
             raise self._refused("is that of another database")
         return document
 
@@ -105,11 +105,3 @@ class RegistryCache:
 
 def _checksum(content: dict[str, Any]) -> str:
     return hashlib.sha256(canonical(content).encode()).hexdigest()
-
-
-def _origin(database_url: str) -> str:
-    """Which database this is, without saying who may enter."""
-    url = parse_url(database_url)
-    hosts = url.normalized_query.get("host", ())
-    parts = (url.get_backend_name(), url.host, url.port, url.database, *hosts)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -104,10 +104,15 @@ class DeliveryThread:
 
     def _write(self, entries: Sequence[LogEntry]) -> None:
         try:
-            self._store().predictions.deliver(entries)
+            delivered = self._store().predictions.deliver(entries)
         except _AWAY as error:
             self._outage.begin(error)
             raise
+        for one in delivered.repetitions:
+            # Only ids: what clients name their requests by may say something of patients.
+            details = {"left_out": [*map(str, one.predictions)], "first": [*map(str, one.first)]}
+            logger.warning("a request was answered by two machines", extra={"details": details})
+            metrics.REPEATED_PREDICTIONS.inc(len(one.predictions))
 
     def _is_writable(self) -> bool:
         try:

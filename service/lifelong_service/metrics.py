@@ -96,6 +96,11 @@ DELIVERED_PREDICTIONS = Counter(
     "Predictions brought from the spool to the database.",
     registry=REGISTRY,
 )
+REPEATED_PREDICTIONS = Counter(
+    "lifelong_spool_repeated_predictions_total",
+    "Predictions of the spool that are not logged, because another machine had answered the same request before.",
+    registry=REGISTRY,
+)
 HEAD_SWAPS_SEEN = Counter(
     "lifelong_head_swaps_seen_total",
     "Changes of the head that answers a place (a model's default, an environment) that a worker has taken over.",

@@ -12,6 +12,7 @@ from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableE
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.environments import too_fast, too_many
+from lifelong_core.store.recent_requests import RecentRequests
 from lifelong_core.store.records import (
     HeadRecord,
     LogEntry,
@@ -75,6 +76,12 @@ class PredictionLog:
             maximum_bytes=settings.maximum_spool_bytes,
             durability=settings.log_durability,
         )
+        self._recent = RecentRequests(
+            settings.recent_requests_file,
+            database_url=settings.resolved_database_url,
+            keep_seconds=settings.recent_requests_hours * 3600,
+            maximum_bytes=settings.maximum_recent_requests_bytes,
+        )
         self._database = DeadlineThread("prediction-log")
         self._outage = Outage(lambda: self._database.is_stuck)
         self._delivery = DeliveryThread(self._spool, store, self._outage, has_backlog=self._has_backlog)
@@ -98,6 +105,7 @@ class PredictionLog:
         self._database.close()
         if self._delivery.close():
             self._spool.close()
+        self._recent.close()
 
     @property
     def problem(self) -> str | None:
@@ -117,6 +125,11 @@ class PredictionLog:
     def failure(self) -> str | None:
         """Why predictions cannot be answered at present: no database, and no spool. Any thread may ask."""
         return self.spool_problem if self._outage.reason is not None else None
+
+    @property
+    def recent_problem(self) -> str | None:
+        """Why repeated requests might not be recognised during an outage. Any thread may ask."""
+        return self._recent.problem
 
     def state(self) -> SpoolState | None:
         """What waits in the spool, for probes and metrics, which are set here too; None: it cannot be read.
@@ -145,7 +158,8 @@ class PredictionLog:
         self._left = self._patience
 
     def find(self, keys: Collection[RequestKey]) -> dict[RequestKey, StoredRequest]:
-        """What was answered to requests with these keys; one that is not found is new, as far as can be known now.
+        """What was answered to requests with these keys; one that is not found is new, as far as can be known now:
+        without the database, what another machine answered is not known.
 
         Only worth its time before costly work: `append` finds out by itself what is not new.
 
@@ -232,16 +246,25 @@ class PredictionLog:
                 self._lose(error)
             else:
                 self._promised.clear()
+                self._remember(entries, written)
                 return written
         taken = self._taken(entries)
         new = [entry for entry in entries if entry.request not in taken]
         spooled = iter(self._append_to_spool(new) if new else ())
-        return tuple(entry.request not in taken and next(spooled) for entry in entries)
+        written = tuple(entry.request not in taken and next(spooled) for entry in entries)
+        self._remember(entries, written)
+        return written
 
     def _taken(self, entries: Sequence[LogEntry]) -> set[RequestKey | None]:
-        """The keys that the database has already; the spool knows its own, but nobody may have asked the database."""
+        """The keys that were answered already, as far as the database or, without it, this machine knows. The spool
+        knows its own."""
         keys = {entry.request for entry in entries if entry.request is not None}
-        return set(self.find(keys)) if keys and self._outage.reason is None else set()
+        if not keys:
+            return set()
+        return set(self.find(keys) if self._outage.reason is None else self._recent.find(keys))
+
+    def _remember(self, entries: Sequence[LogEntry], written: Sequence[bool]) -> None:
+        self._recent.add([entry for entry, is_new in zip(entries, written, strict=True) if is_new])
 
     def _look_up(self, keys: Collection[RequestKey]) -> tuple[dict[RequestKey, StoredRequest], str | None]:
         """What was answered, and why the database could not be asked about the rest."""
@@ -250,14 +273,17 @@ class PredictionLog:
         if self._has_backlog():
             found = {key: stored for key in keys if (stored := self._spool.find(key)) is not None}
         rest = [key for key in keys if key not in found]
-        if not rest or self._outage.reason is not None:
-            return found, self._outage.reason if rest else None
-        try:
-            found |= self._ask(lambda: self._store().predictions.requests(rest))
-        except _AWAY as error:
-            self._lose(error)
-            return found, str(error)
-        return found, None
+        if not rest:
+            return found, None
+        problem = self._outage.reason
+        if problem is None:
+            try:
+                return found | self._ask(lambda: self._store().predictions.requests(rest)), None
+            except _AWAY as error:
+                self._lose(error)
+                problem = str(error)
+        found |= self._recent.find(rest)
+        return found, None if len(found) == len(keys) else problem
 
     def _ask(self, question: Callable[[], Result]) -> Result:
         if self._left <= 0:

@@ -195,6 +195,7 @@ class Worker:
         problems = (
             self.log.problem,
             self.log.spool_problem,
+            self.log.recent_problem,
             self.poller.problem if self.poller.snapshot is not None else None,
             self.group_keyring.problem(),
             *(

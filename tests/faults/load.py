@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -189,15 +189,7 @@ class Load:
     ) -> http.client.HTTPConnection:
         """Send one request until it is answered; returns the connection that is still good."""
         logits, group = self._content(number)
-        request_id = f"{self._environment}-{self._seed}-{number}"
-        document: dict[str, Any] = {
-            "logits": logits.tolist(),
-            "environment": self._environment,
-            "request_id": request_id,
-        }
-        if group is not None:
-            document["groups"] = [group] * len(logits)
-        body = json.dumps(document).encode()
+        request_id, body = self._request(number)
         resets = refusals = 0
         while time.monotonic() - due_at < _GIVE_UP_SECONDS and not self._hopeless.is_set():
             sent_at = time.monotonic()
@@ -240,6 +232,39 @@ class Load:
             return connection
         self.failures.append(Failure(request_id, due_at, f"no answer: {resets} resets, {refusals} refusals"))
         return connection
+
+    def repeat(self, answers: Sequence[Answer]) -> list[str]:
+        """Send requests again that were answered, each on a connection of its own.
+
+        Returns:
+            What got another answer than at first, in words. 503 is none: nothing was logged.
+        """
+        wrong: list[str] = []
+        for answer in answers:
+            _, body = self._request(int(answer.request_id.rpartition("-")[2]))
+            with closing(self._renewed(None)) as connection:
+                connection.request("POST", "/v1/logits", body, self._headers)
+                response = connection.getresponse()
+                content = response.read()
+            if response.status == http.client.SERVICE_UNAVAILABLE:
+                continue
+            rows = json.loads(content).get("predictions", [])
+            if tuple(UUID(row["prediction_id"]) for row in rows) != answer.prediction_ids:
+                wrong.append(f"the repeated request {answer.request_id} got {content[:200].decode()}")
+        return wrong
+
+    def _request(self, number: int) -> tuple[str, bytes]:
+        """The id and the body of a request."""
+        logits, group = self._content(number)
+        request_id = f"{self._environment}-{self._seed}-{number}"
+        document: dict[str, Any] = {
+            "logits": logits.tolist(),
+            "environment": self._environment,
+            "request_id": request_id,
+        }
+        if group is not None:
+            document["groups"] = [group] * len(logits)
+        return request_id, json.dumps(document).encode()
 
     def _wait_as_told(self, response: http.client.HTTPResponse) -> None:
         told = response.headers["Retry-After"]

@@ -76,14 +76,17 @@ class TokenLimiter:
     def _usage(self, token: str) -> _Usage:
         usage = self._usages.get(token)
         if usage is None:
-            limits, now = self._limits(token), self._clock()
-            requests, rows = limits.requests_per_second, limits.rows_per_minute
-            usage = self._usages[token] = _Usage(
-                limits,
-                requests=requests and TokenBucket(rate=requests, burst=max(1.0, requests), now=now),
-                rows=rows and TokenBucket(rate=rows / 60, burst=rows, now=now),
-            )
+            usage = self._usages[token] = _usage_of(self._limits(token), now=self._clock())
         return usage
+
+
+def _usage_of(limits: TokenLimits, *, now: float) -> _Usage:
+    requests, rows = limits.requests_per_second, limits.rows_per_minute
+    return _Usage(
+        limits,
+        requests=None if requests is None else TokenBucket(rate=requests, burst=max(1.0, requests), now=now),
+        rows=None if rows is None else TokenBucket(rate=rows / 60, burst=rows, now=now),
+    )
 
 
 def _exceeded(token: str, limit: str, allowed: str, wait: float) -> TooManyRequestsError:

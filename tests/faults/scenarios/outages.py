@@ -8,6 +8,8 @@ from tests.faults.world import World, patiently
 
 _BOTH_SECONDS = 20.0
 """Connections stay with the worker that they found; after this time they have been renewed many times."""
+_REPEATED = 20
+"""Requests that were answered before an outage and are repeated in it."""
 
 
 def database_outage(world: World, scale: Scale) -> Outcome:
@@ -33,9 +35,11 @@ def _away(
 ) -> Outcome:
     with under_load(world, name, scale) as trial:
         time.sleep(scale.of(10, 1))
+        answered_before = trial.load.answers[-_REPEATED:]
         with trial.fault():
             with away:
                 time.sleep(seconds)
+                trial.violations += trial.load.repeat(answered_before)
                 waiting = world.spool()
                 if not world.readyz()["degraded"]:
                     trial.violations.append("a worker did not say that the database is away")

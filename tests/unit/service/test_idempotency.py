@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 from uuid import UUID
 
@@ -91,16 +92,21 @@ def test_a_failed_request_may_be_repeated(service: Service) -> None:
     assert service.client.post("/v1/predict?request_id=r1", content=png()).status_code == 200
 
 
+def silent(*_: object) -> NoReturn:
+    raise UnavailableError("the database does not answer.")
+
+
 @pytest.mark.parametrize("logits", [ROWS["logits"], [[9.0, 2.0, 0.5]]], ids=["same body", "another"])
 def test_a_known_request_is_never_answered_anew(
-    service: Service, monkeypatch: pytest.MonkeyPatch, logits: list[list[float]]
+    registered: None,
+    serve: Callable[..., Service],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    logits: list[list[float]],
 ) -> None:
-    """The log refuses it, and then the database falls silent before it has said what was answered."""
-    assert service.client.post("/v1/logits", json=ROWS).status_code == 200
-
-    def silent(*_: object) -> NoReturn:
-        raise UnavailableError("the database does not answer.")
-
+    """The log refuses it, and then the database falls silent before it has said what another machine answered."""
+    service, elsewhere = serve(), serve(spool_directory=tmp_path / "another machine")
+    assert elsewhere.client.post("/v1/logits", json=ROWS).status_code == 200
     with monkeypatch.context() as patched:
         patched.setattr(Predictions, "requests", silent)
         answer = service.client.post("/v1/logits", json=ROWS | {"logits": logits})
@@ -108,6 +114,18 @@ def test_a_known_request_is_never_answered_anew(
     assert int(answer.headers["Retry-After"]) >= 1
     assert "request id" in answer.json()["error"]["message"]
     eventually(lambda: service.worker.log.problem is None)
+    assert service.logged() == 2
+
+
+def test_what_this_machine_answered_is_known_without_the_database(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = service.client.post("/v1/logits", json=ROWS)
+    with monkeypatch.context() as patched:
+        patched.setattr(Predictions, "requests", silent)
+        assert service.client.post("/v1/logits", json=ROWS).content == first.content
+        other = service.client.post("/v1/logits", json=ROWS | {"logits": [[9.0, 2.0, 0.5]]})
+        assert other.status_code == 409
     assert service.logged() == 2
 
 

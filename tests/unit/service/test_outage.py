@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lifelong_core.settings import Settings
+from lifelong_service import metrics
 from tests.databases import locked
 from tests.unit.service.conftest import Service, png
 
@@ -157,3 +158,41 @@ def test_the_log_is_asked_once_for_a_batch_and_not_again_for_each_request(
     assert {answer.status_code for answer in answers} == {200}
     assert len(asked) == 1
     assert "could not be logged at once" not in caplog.text
+
+
+def test_what_was_answered_before_the_outage_is_answered_again_by_every_worker_of_the_machine(
+    registered: None, serve: Callable[..., Service], file: Path
+) -> None:
+    service, other = serve(log_patience_seconds=0.1), serve(log_patience_seconds=0.1)
+    first = service.client.post("/v1/logits", json=ROWS)
+    image = service.client.post("/v1/predict?request_id=r2", content=png(9))
+    with outage(service, file):
+        for worker in (service, other):
+            assert worker.client.post("/v1/logits", json=ROWS).content == first.content
+            assert worker.client.post("/v1/predict?request_id=r2", content=png(9)).content == image.content
+            for answer in (
+                worker.client.post("/v1/logits", json=ROWS | {"logits": [[1.0, 2.0, 3.0]], "groups": None}),
+                worker.client.post("/v1/predict?request_id=r2", content=png(10)),
+            ):
+                assert (answer.status_code, answer.json()["error"]["field"]) == (409, "request_id")
+    ready(other, lambda body: body["degraded"] == [])
+    assert service.logged() == 2 + 1 + 1
+
+
+def test_what_another_machine_answered_before_the_outage_is_answered_anew_and_logged_once(
+    registered: None, serve: Callable[..., Service], file: Path, tmp_path: Path
+) -> None:
+    here = serve(log_patience_seconds=0.1)
+    there = serve(log_patience_seconds=0.1, spool_directory=tmp_path / "another machine")
+    first = there.client.post("/v1/logits", json=ROWS)
+    before = metrics.REPEATED_PREDICTIONS._value.get()
+    with outage(here, file):
+        anew = here.client.post("/v1/logits", json=ROWS)
+        assert anew.status_code == 200
+        assert (
+            anew.json()["predictions"][0]["prediction_id"] != first.json()["predictions"][0]["prediction_id"]
+        )
+        assert here.client.post("/v1/logits", json=ROWS).content == anew.content
+    assert here.logged() == 2 + 1, "the rows of the first answer, and what `outage` sends"
+    assert metrics.REPEATED_PREDICTIONS._value.get() == before + 2
+    assert here.client.post("/v1/logits", json=ROWS).content == first.content

@@ -143,7 +143,7 @@ def test_while_the_database_answers_the_spool_is_not_touched(bench: Bench) -> No
     bench.append(entry(), entry(request_id="r"))
     assert bench.is_all_logged_once()
     assert bench.log.problem is None
-    assert not bench.settings.resolved_spool_directory.exists()
+    assert not [*bench.settings.resolved_spool_directory.glob("*.segment")]
 
 
 def test_an_outage_delays_one_batch_by_the_patience_and_loses_nothing(bench: Bench) -> None:
@@ -254,9 +254,14 @@ def test_repeated_requests_in_an_outage(bench: Bench) -> None:
         found = bench.log.find([first.request, RequestKey(1, "default", "other")])
         assert [one.id for one in found[first.request].predictions] == [first.predictions[0].id]
         assert set(found) == {first.request}
-        # What only the database knows is answered anew, and logged all the same.
-        bench.log.find([before.request])
-        bench.append(entry(request_id="before"))
+        # What this machine answered before is known without the database, too.
+        assert set(bench.log.find([before.request])) == {before.request}
+        assert bench.log.append([entry(request_id="before")]) == (False,)
+        # What another one answered is answered anew, and left out when it is delivered.
+        bench.settings.recent_requests_file.unlink()
+        bench.log._recent.close()
+        assert bench.log.find([before.request]) == {}
+        assert bench.log.append([entry(request_id="before")]) == (True,)
     eventually(lambda: bench.log.problem is None)
     assert bench.is_all_logged_once()
     bench.log.begin()
@@ -298,9 +303,9 @@ def test_a_look_up_before_says_nothing_about_later(bench: Bench, monkeypatch: py
 
     with monkeypatch.context() as patched:
         patched.setattr(type(bench.store.predictions), "requests", silent)
-        assert bench.log.find([before.request]) == {}
+        assert set(bench.log.find([before.request])) == {before.request}
         with pytest.raises(UnavailableError, match="does not answer"):
-            bench.log.first_answers([before.request])
+            bench.log.first_answers([before.request, first.request])
     bench.log._outage.end(bench.log._outage.failures)
     assert bench.log.find([first.request]) == {}
     bench.store.predictions.append([first])

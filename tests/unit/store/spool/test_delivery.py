@@ -56,20 +56,39 @@ def test_what_is_there_in_part_is_completed_and_nothing_is_there_twice(store: St
     assert list(read_all(store, limit=100)) == first
 
 
-def test_of_two_answers_to_one_request_both_are_logged_and_the_first_keeps_the_key(store: Store):
+def test_of_two_answers_to_one_request_the_first_is_logged(store: Store):
     first, second, third = entry("r1"), entry("r1", predictions=2), entry("r1")
     store.predictions.append([first])
-    assert store.predictions.deliver([second, third]) == Delivered(written=3, erased=0, repeated=0)
+    delivered = store.predictions.deliver([second, third])
+    assert (delivered.written, delivered.repeated) == (0, 0)
+    assert [one.predictions for one in delivered.repetitions] == [
+        tuple(ids_of([second])),
+        tuple(ids_of([third])),
+    ]
+    assert {one.first for one in delivered.repetitions} == {tuple(ids_of([first]))}
+    assert sorted(read_all(store)) == sorted(ids_of([first]))
+    # On a key that is free, the one that comes first has it.
+    fourth, fifth = entry("r2"), entry("r2")
+    for _ in range(2):  # also when it comes again
+        delivered = store.predictions.deliver([fourth, fifth])
+        assert [one.predictions for one in delivered.repetitions] == [tuple(ids_of([fifth]))]
+    assert sorted(read_all(store)) == sorted(ids_of([first, fourth]))
+    found = store.predictions.request(RequestKey(1, "default", "r2"))
+    assert found
+    assert found.predictions == fourth.predictions
+
+
+def test_another_body_under_a_key_that_is_taken_is_logged_without_it(store: Store):
+    first = entry("r1")
+    second, third = (replace(entry("r1"), body_digest=digest) for digest in (b"other", b"third"))
+    store.predictions.append([first])
+    for written in (2, 0):
+        delivered = store.predictions.deliver([second, third])
+        assert (delivered.written, delivered.repeated, delivered.repetitions) == (written, 2 - written, ())
     assert sorted(read_all(store)) == sorted(ids_of([first, second, third]))
     found = store.predictions.request(RequestKey(1, "default", "r1"))
     assert found
     assert found.predictions == first.predictions
-    # On a key that is free, the one that comes first has it.
-    fourth, fifth = entry("r2"), entry("r2")
-    assert store.predictions.deliver([fourth, fifth]).written == 2
-    found = store.predictions.request(RequestKey(1, "default", "r2"))
-    assert found
-    assert found.predictions == fourth.predictions
 
 
 def test_the_normal_path_still_refuses_an_id_that_is_there(store: Store):

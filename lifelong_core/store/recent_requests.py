@@ -1,0 +1,205 @@
+"""Requests that were answered lately, on the local disk: repetitions are recognised while the database is away."""
+
+import hashlib
+import logging
+import sqlite3
+import struct
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from lifelong_core.errors import LifelongError
+from lifelong_core.store.engine import database_origin
+from lifelong_core.store.records import LogEntry, RequestKey, StoredRequest
+from lifelong_core.store.spool.encoding import decode_entries, encode_entries
+
+Result = TypeVar("Result")
+
+_SCHEMA_VERSION = 1
+_BUSY_SECONDS = 0.2
+"""How long one process waits for another that writes; a write takes a tenth of a millisecond."""
+_TABLE = "CREATE TABLE requests (key BLOB PRIMARY KEY, answered_at INTEGER NOT NULL, entry BLOB NOT NULL)"
+_ADD = "INSERT OR REPLACE INTO requests VALUES (?, ?, ?)"
+_FIND = "SELECT entry FROM requests WHERE key = ? AND answered_at >= ?"
+# Row ids grow with time. The limit is inside, so that not the whole table is read.
+_FORGET = (
+    "DELETE FROM requests WHERE rowid IN (SELECT rowid FROM"
+    " (SELECT rowid, answered_at FROM requests ORDER BY rowid LIMIT ?) WHERE answered_at < ?)"
+)
+_CALLS_BETWEEN_PRUNING = 16
+
+logger = logging.getLogger(__name__)
+
+
+class RecentRequests:
+    """A small SQLite file that the workers of one machine share; any thread may use it.
+
+    It holds keys as hashes, and of the answers what is needed to give them again; no group, no image. It only helps:
+    what goes wrong with it is in `problem` and in the log of the process, and is never raised.
+
+    Attributes:
+        problem: why the file could not be used when it was last tried.
+
+    Args:
+        path: of the file; its folder is made.
+        database_url: in which database the requests are logged; those of another one are not found.
+        keep_seconds: how long a request is remembered.
+        maximum_bytes: size from which on the oldest requests are forgotten.
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        database_url: str,
+        keep_seconds: float,
+        maximum_bytes: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._path = path
+        self._origin = bytes.fromhex(database_origin(database_url))
+        self._keep_seconds = keep_seconds
+        self._maximum_bytes = maximum_bytes
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._added = 0
+        self._calls = 0
+        self.problem: str | None = None
+
+    def add(self, entries: Sequence[LogEntry]) -> None:
+        """Remember the requests of these entries; those without a key are left out."""
+        now = int(self._clock())
+        rows = [
+            (self._hash(entry.request), now, _encoded(entry))
+            for entry in entries
+            if entry.request is not None
+        ]
+        if rows:
+            self._try(lambda connection: self._insert(connection, rows, now))
+
+    def find(self, keys: Collection[RequestKey]) -> dict[RequestKey, StoredRequest]:
+        """What was answered on this machine to requests with these keys."""
+        return self._try(lambda connection: self._select(connection, keys)) or {}
+
+    def close(self) -> None:
+        """Let go of the file; a later call opens it again."""
+        with self._lock:
+            self._disconnect()
+
+    def _insert(self, connection: sqlite3.Connection, rows: list[tuple[bytes, int, bytes]], now: int) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.executemany(_ADD, rows)
+            self._added += len(rows)
+            self._calls += 1
+            if self._calls >= _CALLS_BETWEEN_PRUNING:
+                self._prune(connection, now)
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
+
+    def _prune(self, connection: sqlite3.Connection, now: int) -> None:
+        """Forget at most twice as many as were added: each call is short, and the file does not grow for ever."""
+        pages, free, size = (
+            connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        is_full = (pages - free) * size > self._maximum_bytes
+        before = now + 1 if is_full else now - self._keep_seconds
+        connection.execute(_FORGET, (2 * self._added, before))
+        self._added = self._calls = 0
+
+    def _select(
+        self, connection: sqlite3.Connection, keys: Collection[RequestKey]
+    ) -> dict[RequestKey, StoredRequest]:
+        found: dict[RequestKey, StoredRequest] = {}
+        since = self._clock() - self._keep_seconds
+        for key in keys:
+            row = connection.execute(_FIND, (self._hash(key), since)).fetchone()
+            if row is not None:
+                try:
+                    [entry] = decode_entries(row[0], 0)
+                except (struct.error, ValueError) as error:
+                    raise sqlite3.DatabaseError("a request cannot be read") from error
+                found[key] = StoredRequest(key, entry.body_digest, entry.predictions)
+        return found
+
+    def _hash(self, key: RequestKey) -> bytes:
+        text = f"{key.model_id}\0{key.environment}\0{key.request_id}".encode(errors="surrogatepass")
+        return hashlib.blake2b(text, key=self._origin, digest_size=16).digest()
+
+    def _try(self, work: Callable[[sqlite3.Connection], Result]) -> Result | None:
+        with self._lock:
+            try:
+                result = work(self._connected())
+            except (sqlite3.Error, OSError, LifelongError) as error:
+                self._fail(error)
+                return None
+        self.problem = None
+        return result
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._path.touch(mode=0o600)
+            connection = sqlite3.connect(
+                self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                # Outlives any process; a power failure may damage it, and it is begun anew.
+                connection.execute("PRAGMA synchronous = OFF")
+                if _version(connection) != _SCHEMA_VERSION:
+                    _create(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _fail(self, error: Exception) -> None:
+        problem = f"the requests answered lately cannot be kept in {self._path}: {error}."
+        if self.problem is None:
+            logger.warning("repeated requests may not be recognised", extra={"details": {"reason": problem}})
+        self.problem = problem
+        self._disconnect()
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+            # It is damaged, or no database: it is begun anew.
+            for suffix in ("", "-wal", "-shm"):
+                with suppress(OSError):
+                    Path(f"{self._path}{suffix}").unlink()
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error), closing(connection):
+                pass
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    if _version(connection) != _SCHEMA_VERSION:  # else another process has been faster
+        connection.execute("DROP TABLE IF EXISTS requests")
+        connection.execute(_TABLE)
+        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+    connection.execute("COMMIT")
+
+
+def _encoded(entry: LogEntry) -> bytes:
+    """The entry without its key, of which there is a hash, and without groups."""
+    predictions = tuple(
+        one if one.group_hash is None else replace(one, group_hash=None) for one in entry.predictions
+    )
+    return encode_entries([LogEntry(predictions, None, entry.body_digest)]).body

@@ -1,0 +1,164 @@
+"""What a machine remembers of the requests that it has answered."""
+
+import sqlite3
+import stat
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lifelong_core.store import LogEntry, Prediction, RequestKey, new_prediction_id
+from lifelong_core.store.recent_requests import RecentRequests
+
+URL = "postgresql+psycopg://user@somewhere/lifelong"
+HOUR = 3600.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def entry(request_id: str | None, rows: int = 1, group: bytes | None = None) -> LogEntry:
+    logits = np.array([0.25, -1.5, 3.0], dtype=np.float32)
+    predictions = tuple(
+        Prediction(new_prediction_id(), 1, "default", 7, 2, logits, group) for _ in range(rows)
+    )
+    key = None if request_id is None else RequestKey(1, "default", request_id)
+    return LogEntry(predictions, key, b"digest of the body")
+
+
+def opened(
+    folder: Path, *, url: str = URL, clock: Clock | None = None, maximum: int = 10_000_000
+) -> RecentRequests:
+    return RecentRequests(
+        folder / "recent.db",
+        database_url=url,
+        keep_seconds=HOUR,
+        maximum_bytes=maximum,
+        clock=clock or Clock(),
+    )
+
+
+def test_what_was_added_is_found_also_by_another_process(tmp_path: Path) -> None:
+    writer, reader = opened(tmp_path), opened(tmp_path)
+    one = entry("r1", rows=3)
+    writer.add([one, entry(None)])
+    assert one.request is not None
+    found = reader.find([one.request, RequestKey(1, "elsewhere", "r1"), RequestKey(2, "default", "r1")])
+    assert list(found) == [one.request]
+    assert found[one.request].body_digest == one.body_digest
+    assert found[one.request].predictions == one.predictions
+    writer.close()
+    assert writer.find([one.request]) == found, "a closed one opens again"
+
+
+def test_requests_of_another_database_are_not_found(tmp_path: Path) -> None:
+    one = entry("r1")
+    assert one.request is not None
+    opened(tmp_path).add([one])
+    assert opened(tmp_path, url="sqlite:////elsewhere.db").find([one.request]) == {}
+
+
+def test_neither_groups_nor_request_ids_are_kept_and_only_the_owner_reads(tmp_path: Path) -> None:
+    one = entry("accession-4711", group=b"hash-of-a-patient")
+    recent = opened(tmp_path)
+    recent.add([one])
+    assert one.request is not None
+    [found] = recent.find([one.request]).values()
+    assert found.predictions == tuple(replace(row, group_hash=None) for row in one.predictions)
+    for file in tmp_path.iterdir():
+        content = file.read_bytes()
+        assert b"4711" not in content
+        assert b"patient" not in content
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_request_is_forgotten_after_a_while(tmp_path: Path) -> None:
+    clock = Clock()
+    recent = opened(tmp_path, clock=clock)
+    old = entry("old")
+    recent.add([old])
+    assert old.request is not None
+    clock.now += HOUR - 1
+    assert recent.find([old.request])
+    clock.now += 2
+    assert not recent.find([old.request])
+    for index in range(40):
+        recent.add([entry(f"r{index}")])
+    assert count(tmp_path) == 40, "and its row is gone"
+
+
+def test_the_file_does_not_grow_beyond_its_bound(tmp_path: Path) -> None:
+    bound = 400_000
+    recent = opened(tmp_path, maximum=bound)
+    last = entry("last")
+    for batch in range(200):
+        recent.add([entry(f"{batch}-{index}") for index in range(50)])
+    recent.add([last])
+    assert last.request is not None
+    assert recent.find([last.request])
+    assert (tmp_path / "recent.db").stat().st_size < 2 * bound
+    assert 100 < count(tmp_path) < 10_000
+
+
+def test_the_latest_answer_to_a_request_is_the_one(tmp_path: Path) -> None:
+    """The first was erased from the log, so the request was new again."""
+    recent = opened(tmp_path)
+    first, second = entry("r"), entry("r")
+    recent.add([first])
+    recent.add([second])
+    assert second.request is not None
+    assert recent.find([second.request])[second.request].predictions == second.predictions
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 1000, b"SQLite format 3\0" + bytes(5000)])
+def test_a_damaged_file_is_begun_anew(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "recent.db").write_bytes(content)
+    recent = opened(tmp_path)
+    one = entry("r")
+    recent.add([one])
+    recent.add([one])
+    assert recent.problem is None
+    assert one.request is not None
+    assert recent.find([one.request])
+
+
+def test_where_it_cannot_be_written_nothing_fails_and_the_problem_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    recent = RecentRequests(
+        tmp_path / "file" / "recent.db", database_url=URL, keep_seconds=HOUR, maximum_bytes=10_000_000
+    )
+    one = entry("r")
+    recent.add([one])
+    assert one.request is not None
+    assert recent.find([one.request]) == {}
+    assert recent.problem is not None
+    (tmp_path / "file").unlink()
+    recent.add([one])
+    assert recent.problem is None
+    assert recent.find([one.request])
+
+
+def test_a_writer_that_holds_the_file_holds_up_nobody_for_long(tmp_path: Path) -> None:
+    recent = opened(tmp_path)
+    one, two = entry("one"), entry("two")
+    recent.add([one])
+    with closing(sqlite3.connect(tmp_path / "recent.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        recent.add([two])
+        assert recent.problem is not None
+        assert one.request is not None
+        assert recent.find([one.request])
+    recent.add([two])
+    assert recent.problem is None
+
+
+def count(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / "recent.db")) as connection:
+        return connection.execute("SELECT count(*) FROM requests").fetchone()[0]
