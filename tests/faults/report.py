@@ -15,7 +15,7 @@ What is promised, on SQLite and on PostgreSQL alike:
 - A prediction that was answered is in the log exactly once, with the values that were answered, even if any process is
   killed at any moment (`log_durability = "process"`), or the machine loses power (`"power"`).
 - A request that is repeated with the same request id gets the same answer and is logged once. The one exception: the
-  database is away, and another machine gave the first answer. Then the answer is a new one, and the log keeps the first.
+  database is away, and another machine gave the first answer. Then the answer is new, and the log keeps the first.
 - While the database is away, hangs or is locked, predictions are answered as before and wait in a spool on the local
   disk; workers that start then serve, too. All is in the log within {delivery:g} s after the database is back.
 - A disk without space is answered with 503 and Retry-After; nothing crashes, and no restart is needed afterwards.
