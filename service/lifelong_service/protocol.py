@@ -81,7 +81,7 @@ def _reserve_files(connections: int) -> int:
 
     The server accepts as many connections as its backlog holds before it looks at the first of them.
     """
-    backlog = config.Config("").backlog
+    backlog = config.Config("", log_config=None).backlog  # else it would change the loggers
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = connections + backlog + OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < needed:
