@@ -178,3 +178,11 @@ def test_a_broken_file_is_named(tmp_path):
 def test_localhost_is_an_address(monkeypatch):
     monkeypatch.setenv("LIFELONG_HOST", "localhost")
     assert Settings.load().host == "127.0.0.1"
+
+
+def test_a_proxy_is_an_address_or_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIFELONG_TRUSTED_PROXIES", '["10.0.0.7", "10.1.0.5/16", "::1"]')
+    assert Settings.load().trusted_proxies == ("10.0.0.7/32", "10.1.0.0/16", "::1/128")
+    monkeypatch.setenv("LIFELONG_TRUSTED_PROXIES", '["proxy.example"]')
+    with pytest.raises(ConfigurationError, match="an IP address or a network"):
+        Settings.load()
