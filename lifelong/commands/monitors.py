@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 @click.command(short_help="List the monitors of all machines.")
 @as_json
 def monitors(*, as_json: bool) -> None:
-    """List the monitors of all machines and their last ticks; `lifelong doctor` says what is wrong."""
+    """List the monitors of all machines and their last ticks; `lifelong doctor` says what is wrong.
+
+    Monitors that watch with the same settings show the same digest under "settings". All need the same ones.
+    """
     with open_store() as store:
         rows = [_row(one) for one in store.monitors.list()]
     print_rows(
@@ -23,13 +26,17 @@ def monitors(*, as_json: bool) -> None:
 
 
 def _row(one: "MonitorProcess") -> dict[str, object]:
+    from lifelong_core.monitor_settings import settings_digest
+
     heartbeat = one.heartbeat
+    own = [f"{environment}: {mode}" for environment, mode in sorted(heartbeat.environment_modes.items())]
     return {
         "host": heartbeat.host,
         "process": heartbeat.process,
         "state": "lost" if one.is_lost else _state(heartbeat.tick),
         "seen_at": one.seen_at,
-        "mode": heartbeat.mode,
+        "mode": ", ".join([heartbeat.mode, *own]),
+        "settings": None if heartbeat.settings is None else settings_digest(heartbeat.settings),
         "interval": f"{heartbeat.interval_seconds:g} s",
         "populations": len(heartbeat.visits),
     }

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from lifelong.doctor.findings import Finding, Installation, ok, warning
+from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
+from lifelong_core.monitor_settings import describe_differences, monitor_settings
 from lifelong_core.store import Heartbeat, MonitorProcess, Visit
+from lifelong_core.store.monitors import describe_disagreements
 
 _MISSED_TICKS = 2
 _LEAST_PATIENCE = timedelta(minutes=1)
@@ -27,6 +29,7 @@ def monitor(installation: Installation) -> Iterator[Finding]:
         installation.now - installation.settings.window_age
     )
     yield from _abandoned(installation, patience, populations)
+    yield from _disagreements(installation, living)
     yield from _lost(monitors, living)
     if not living:
         yield _none_runs(installation, len(populations))
@@ -58,12 +61,31 @@ def _abandoned(
             )
 
 
+def _disagreements(installation: Installation, living: Sequence[MonitorProcess]) -> Iterator[Finding]:
+    """Monitors watch with different settings, or with others than this host has."""
+    for sentence in describe_disagreements(living):
+        yield failure(
+            f"{sentence} The strictest mode of them holds; of all else, the monitor that runs a cycle decides.",
+            "Give all hosts the same settings and start the monitors again (`lifelong monitors`).",
+        )
+    here = monitor_settings(installation.settings)
+    for one in living:
+        stated = one.heartbeat.settings
+        differing = [] if stated is None else describe_differences(here, stated)
+        if differing:
+            yield warning(
+                f"{one.heartbeat.name} watches with other settings than this host has: {', '.join(differing)}"
+                " (here, there).",
+                "Give all hosts the same settings; a monitor reads them when it starts.",
+            )
+
+
 def _lost(monitors: Sequence[MonitorProcess], living: Sequence[MonitorProcess]) -> Iterator[Finding]:
     for one in monitors:
         is_replaced = any(other.heartbeat.started_at > one.seen_at for other in living)
         if one.is_lost and not is_replaced:
             yield warning(
-                f"{_name(one.heartbeat)} was seen last at {one.seen_at:%Y-%m-%d %H:%M:%S} UTC.",
+                f"{one.heartbeat.name} was seen last at {one.seen_at:%Y-%m-%d %H:%M:%S} UTC.",
                 "It was killed, or it hangs: look at its log and start it again (`lifelong monitor`).",
             )
 
@@ -83,7 +105,7 @@ def _none_runs(installation: Installation, populations: int) -> Finding:
 
 
 def _ticks(heartbeat: Heartbeat, now: datetime) -> Iterator[Finding]:
-    tick, name = heartbeat.tick, _name(heartbeat)
+    tick, name = heartbeat.tick, heartbeat.name
     patience = max(_MISSED_TICKS * timedelta(seconds=heartbeat.interval_seconds), _LEAST_PATIENCE)
     if tick is None:
         if now - heartbeat.started_at > _LEAST_PATIENCE:
@@ -159,7 +181,7 @@ def _visit(one: MonitorProcess, model_id: int, environment: str) -> Visit | None
 def _summary(installation: Installation, living: Sequence[MonitorProcess], populations: int) -> str:
     """What runs, and what it does now."""
     running = ", ".join(
-        f"{_name(one.heartbeat)} (mode {one.heartbeat.mode}, every {one.heartbeat.interval_seconds:g} s)"
+        f"{one.heartbeat.name} (mode {_modes(one.heartbeat)}, every {one.heartbeat.interval_seconds:g} s)"
         for one in living
     )
     watched = f"{_count(populations)} watched" if populations else "no recent predictions to watch"
@@ -169,8 +191,9 @@ def _summary(installation: Installation, living: Sequence[MonitorProcess], popul
     return f"{running}; {watched}{'; now ' + ', '.join(held) if held else ''}."
 
 
-def _name(heartbeat: Heartbeat) -> str:
-    return f"monitor {heartbeat.process} on {heartbeat.host}"
+def _modes(heartbeat: Heartbeat) -> str:
+    own = [f"{environment}: {mode}" for environment, mode in sorted(heartbeat.environment_modes.items())]
+    return ", ".join([heartbeat.mode, *own])
 
 
 def _count(populations: int) -> str:

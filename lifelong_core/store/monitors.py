@@ -1,12 +1,14 @@
 """Heartbeats of the monitors: which processes watch the predictions, and when each population was visited last."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
+from lifelong_core.deploy.policy import Mode
+from lifelong_core.monitor_settings import describe_differences
 from lifelong_core.store import tables
 from lifelong_core.store.clock import database_time
 from lifelong_core.store.engine import Database
@@ -17,6 +19,8 @@ LOST_AFTER = timedelta(minutes=1)
 """A monitor without a heartbeat for this time counts as dead."""
 FORGOTTEN_AFTER = timedelta(days=1)
 """After this time its row is deleted."""
+
+_STRICTEST_FIRST: tuple[Mode, ...] = ("shadow", "propose", "auto")
 
 _monitors = tables.monitors
 
@@ -66,6 +70,17 @@ class Heartbeat:
     """None: before the first one"""
     visits: tuple[Visit, ...]
     """one for each population"""
+    settings: Mapping[str, Any] | None = None
+    """what it watches with, by `monitor_settings`; None: not known, it is of an older version"""
+
+    @property
+    def name(self) -> str:
+        """For people: its process and host."""
+        return f"monitor {self.process} on {self.host}"
+
+    def mode_in(self, environment: str) -> str:
+        """Its mode in an environment."""
+        return self.environment_modes.get(environment, self.mode)
 
 
 @dataclass(frozen=True)
@@ -99,6 +114,7 @@ class Monitors:
             "interval_seconds": heartbeat.interval_seconds,
             "mode": heartbeat.mode,
             "environment_modes": dict(heartbeat.environment_modes),
+            "settings": None if heartbeat.settings is None else dict(heartbeat.settings),
             "tick_due_at": tick and tick.due_at,
             "tick_started_at": tick and tick.started_at,
             "tick_finished_at": tick and tick.finished_at,
@@ -125,10 +141,45 @@ class Monitors:
                 for row in connection.execute(query)
             ]
 
+    def strictest_mode(self, environment: str, own: Mode) -> Mode:
+        """The mode that holds in an environment: where living monitors have different ones, that which does least.
+
+        Args:
+            environment: where.
+            own: the mode of the monitor that asks.
+
+        Raises:
+            UnavailableError: the database does not answer.
+        """
+        stated = {own, *(one.heartbeat.mode_in(environment) for one in self.list() if not one.is_lost)}
+        return next((mode for mode in _STRICTEST_FIRST if mode in stated), own)
+
     def forget(self, monitor_id: str) -> None:
         """Delete the heartbeat of a monitor that stops. Doing it again changes nothing."""
         with self._database.write() as connection:
             connection.execute(sa.delete(_monitors).where(_monitors.c.id == monitor_id))
+
+
+def describe_disagreements(monitors: Sequence[MonitorProcess]) -> list[str]:
+    """Which living monitors watch with different settings, as sentences; none if all agree.
+
+    Args:
+        monitors: of `Monitors.list`.
+    """
+    living = sorted(
+        (one.heartbeat for one in monitors if not one.is_lost and one.heartbeat.settings is not None),
+        key=lambda heartbeat: (heartbeat.started_at, heartbeat.id),
+    )
+    first, rest = living[:1], living[1:]
+    sentences: list[str] = []
+    for one in first:
+        for other in rest:
+            differing = describe_differences(one.settings or {}, other.settings or {})
+            if differing:
+                sentences.append(
+                    f"{one.name} and {other.name} watch with different settings: {', '.join(differing)}."
+                )
+    return sentences
 
 
 def _heartbeat_of(row: Row) -> Heartbeat:
@@ -145,6 +196,7 @@ def _heartbeat_of(row: Row) -> Heartbeat:
         environment_modes=dict(row.environment_modes),
         tick=tick,
         visits=tuple(_visit_of(document) for document in row.visits),
+        settings=row.settings,
     )
 
 

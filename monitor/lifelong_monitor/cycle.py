@@ -210,6 +210,7 @@ class _Population:
         """The pure judgement, with all that it needs beside the window."""
         settings = self.settings
         policy = AdaptationPolicy(**settings.policy_for(self.environment).model_dump())
+        policy = replace(policy, mode=self.store.monitors.strictest_mode(self.environment, policy.mode))
         gathered = gather(
             self.store,
             self.model.id,

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from lifelong_core.errors import UnavailableError
+from lifelong_core.monitor_settings import monitor_settings
 from lifelong_core.settings import Settings
 from lifelong_core.store import Heartbeat, Store, Tick, Visit
 
@@ -45,6 +46,7 @@ class HeartbeatThread:
             environment_modes=settings.environment_modes,
             tick=None,
             visits=(),
+            settings=monitor_settings(settings),
         )
         self._changed = threading.Event()
         self._stopping = threading.Event()
@@ -52,7 +54,8 @@ class HeartbeatThread:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Write the first heartbeat, then go on in the thread: other monitors see this one before its first cycle."""
+        self._write()
         self._thread.start()
 
     def tick_started(self, due_at: datetime) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store, Visit
+from lifelong_core.store.monitors import describe_disagreements
 from lifelong_core.store.records import Cycle, Model, Registry
 from lifelong_monitor.cycle import CycleResult, run_cycle
 from lifelong_monitor.exporter import Exporter
@@ -54,6 +55,7 @@ class Ticker:
         self._skip_reasons: dict[tuple[int, str], str] = {}
         self._realised = RealisedPerformances(store)
         self._unknown_environments: list[str] = []
+        self._disagreements: list[str] = []
         self._left_out: dict[tuple[int, str, str], tuple[str, ...]] = {}
 
     def tick(self, now: datetime, due_at: datetime) -> float | None:
@@ -68,6 +70,7 @@ class Ticker:
         """
         self._ensure_partitions(now.date())
         self._warn_of_unknown_environments()
+        self._warn_of_disagreements()
         registry = self._current_registry()
         populations = [
             (registry.models[model_id], environment)
@@ -122,6 +125,16 @@ class Ticker:
             if sentence not in self._unknown_environments:
                 log.warning("%s", sentence)
         self._unknown_environments = unknown
+
+    def _warn_of_disagreements(self) -> None:
+        """Say once which monitors watch with different settings."""
+        disagreements = describe_disagreements(self._store.monitors.list())
+        for sentence in disagreements:
+            if sentence not in self._disagreements:
+                log.warning(
+                    "%s The strictest mode of them holds. Give all monitors the same settings.", sentence
+                )
+        self._disagreements = disagreements
 
     def _delete_expired(self, today: date) -> None:
         """Delete what the settings say is old enough; what there is no time for goes right after this tick."""
@@ -226,7 +239,9 @@ class Ticker:
                 first_seen=self._first_seen[model.id, environment],
                 last_success=self._last_success.get((model.id, environment)),
                 head=head,
-                mode=self._settings.policy_for(environment).mode,
+                mode=self._store.monitors.strictest_mode(
+                    environment, self._settings.policy_for(environment).mode
+                ),
                 pinned=registry.pin_for(model, environment) is not None,
                 proposed=bool(self._store.cycles.proposals(model.id, environment)),
                 cycle=None if last is None else figures_of(last, None if head is None else head.version),

@@ -132,6 +132,7 @@ def monitor_document(monitor: MonitorProcess, models: dict[int, Model]) -> Monit
         "interval_seconds": heartbeat.interval_seconds,
         "mode": heartbeat.mode,
         "environment_modes": dict(heartbeat.environment_modes),
+        "settings": None if heartbeat.settings is None else dict(heartbeat.settings),
         "tick": None
         if tick is None
         else {

@@ -192,6 +192,7 @@ class MonitorAnswer(TypedDict):
     interval_seconds: float
     mode: str
     environment_modes: dict[str, str]
+    settings: dict[str, Any] | None
     tick: TickAnswer | None
     populations: list[VisitAnswer]
 

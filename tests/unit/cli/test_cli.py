@@ -134,10 +134,24 @@ def test_monitors(run, served):
     with open_store() as store:
         ticks = (None, tick, replace(tick, finished_at=None), replace(tick, problem="gone."))
         for number, one in enumerate(ticks):
-            beat = Heartbeat(f"m{number}", "ward-3", 7, at, 60.0, "shadow", {}, one, ())
+            beat = Heartbeat(
+                f"m{number}",
+                "ward-3",
+                7,
+                at,
+                60.0,
+                "shadow",
+                {"clinic": "auto"},
+                one,
+                (),
+                settings={"a": number},
+            )
             store.monitors.acknowledge(beat)
     states = [row["state"] for row in json.loads(run("monitors", "--json"))]
     assert sorted(states) == ["failing", "in a tick", "starting", "waiting"]
+    rows = json.loads(run("monitors", "--json"))
+    assert {row["mode"] for row in rows} == {"shadow, clinic: auto"}
+    assert len({row["settings"] for row in rows}) == 4
     assert "ward-3" in run("monitors")
     with open_store() as store, store.database.write() as connection:
         connection.execute(sa.update(tables.monitors).values(seen_at=at - timedelta(minutes=2)))

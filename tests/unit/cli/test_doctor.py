@@ -21,6 +21,8 @@ from lifelong.doctor import examination, processes
 from lifelong_core.deploy import quantifier
 from lifelong_core.deploy.quantification.codebook import Codebook
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.monitor_settings import monitor_settings
+from lifelong_core.settings import Settings
 from lifelong_core.store import (
     Heartbeat,
     LogEntry,
@@ -384,6 +386,19 @@ def test_without_predictions_it_says_that_there_is_nothing_to_watch(store: Store
     expect("monitor", "ok", "monitor 8 on ward-3", "no recent predictions to watch")
     store.monitors.forget("m1")
     expect("monitor", "warning", "no monitor is running: there are no recent predictions to watch")
+
+
+def test_monitors_with_different_settings(store: Store):
+    here = monitor_settings(Settings.load())
+    first = Heartbeat("m1", "ward-3", 8, NOW, 3600, "auto", {}, Tick(NOW, NOW, NOW), (VISIT,), here)
+    shadow = {**here, "policy.mode": "shadow"}
+    store.monitors.acknowledge(first)
+    store.monitors.acknowledge(replace(first, id="m2", host="ward-4", settings=here))
+    expect("monitor", "ok")
+    store.monitors.acknowledge(replace(first, id="m2", host="ward-4", mode="shadow", settings=shadow))
+    expect("monitor", "failure", "monitor 8 on ward-3", "monitor 8 on ward-4", "policy.mode (auto, shadow)")
+    store.monitors.forget("m1")
+    expect("monitor", "warning", "other settings than this host has: policy.mode (auto, shadow)")
 
 
 def test_a_monitor_that_was_killed_or_hangs(store: Store):

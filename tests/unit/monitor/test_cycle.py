@@ -9,7 +9,7 @@ import pytest
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits
 from lifelong_core.errors import NotFoundError
 from lifelong_core.settings import PolicySettings, Settings
-from lifelong_core.store import Cycle, Model, Store, new_prediction_id
+from lifelong_core.store import Cycle, Heartbeat, Model, Store, new_prediction_id
 from lifelong_monitor.cycle import ELSEWHERE, CycleResult, run_cycle
 from lifelong_monitor.figures import figures_of
 from lifelong_monitor.quantifiers import FittedQuantifiers
@@ -74,6 +74,26 @@ def test_a_shift_swaps_the_head_of_its_environment_only(
         "heads.swap",
         f"{model.reference}/clinic",
     )
+
+
+def test_the_stricter_mode_of_another_living_monitor_holds(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    shadowing = Heartbeat("other", "ward-3", 8, DUE, 60.0, "auto", {"clinic": "shadow"}, None, ())
+    store.monitors.acknowledge(shadowing)
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    predict(store, model, "other", draw(SHIFTED, 600, seed=3))
+    result = run_cycle(store, settings, model, "clinic", DUE)
+    assert result.last is not None
+    assert (result.outcome, result.last.published_version) == ("swap", None)
+    assert result.last.report["policy"]["mode"] == "shadow"
+    assert active_version(store, model, "clinic") == 1
+    run_cycle(store, settings, model, "other", DUE)
+    assert active_version(store, model, "other") == 2
+    store.monitors.forget("other")
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=4))
+    run_cycle(store, settings, model, "clinic", LATER + MINUTE)
+    assert active_version(store, model, "clinic") == 3
 
 
 def test_the_default_environment_gets_a_head_of_its_own_too(

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lifelong_core.errors import NotFoundError, UnavailableError
+from lifelong_core.monitor_settings import monitor_settings
 from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Heartbeat, Model, MonitorProcess, Store, Visit
 from lifelong_core.store.monitors import LOST_AFTER
@@ -16,7 +17,7 @@ from lifelong_monitor import heartbeat
 from lifelong_monitor.daemon import Daemon
 from lifelong_monitor.exporter import Exporter
 from lifelong_monitor.tick import Ticker
-from tests.unit.monitor.population import BALANCED, draw, predict
+from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict
 
 
 @contextmanager
@@ -172,3 +173,26 @@ def test_a_monitor_that_stops_is_not_lost(store: Store, settings: Settings) -> N
     with running(settings):
         until(listed)
     assert listed() == []
+
+
+def test_monitors_with_different_settings_are_told_of_in_the_log_once(
+    store: Store, settings: Settings, model: Model, caplog: pytest.LogCaptureFixture
+) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    stated = monitor_settings(settings.model_copy(update={"policy": PolicySettings(mode="shadow")}))
+    at = datetime.now(UTC)
+    store.monitors.acknowledge(
+        Heartbeat("other", "ward-3", 8, at, 0.2, "shadow", {}, None, (), settings=stated)
+    )
+
+    def others() -> list[Heartbeat]:
+        return [one.heartbeat for one in store.monitors.list() if one.heartbeat.id != "other"]
+
+    with running(settings):
+        until(lambda: any(beat.visits for beat in others()))
+        until(lambda: (beat := others()[0]).tick and beat.tick.due_at > at)
+    (warned,) = [one.message for one in caplog.records if "different settings" in one.message]
+    for words in ("monitor 8 on ward-3", "policy.mode (shadow, auto)", "strictest mode"):
+        assert words in warned
+    assert "would swap" in caplog.text
+    assert [cycle.published_version for cycle in store.cycles.list()] == [None]

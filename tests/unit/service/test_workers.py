@@ -75,10 +75,13 @@ def test_monitors_are_listed_by_their_heartbeats(service: Service) -> None:
     at = datetime.now(UTC)
     model = service.store.models.get("linear")
     visit = Visit(model.id, "default", at, "skip", "no new prediction", at)
-    beat = Heartbeat("one", "ward-3", 7, at, 60.0, "auto", {"site-a": "shadow"}, Tick(at, at, None), (visit,))
+    beat = Heartbeat(
+        "one", "ward-3", 7, at, 60.0, "auto", {"site-a": "shadow"}, Tick(at, at, None), (visit,), {"a": 1}
+    )
     service.store.monitors.acknowledge(beat)
     (found,) = service.client.get("/v1/admin/monitors").json()["monitors"]
     assert (found["lost"], found["mode"], found["environment_modes"]) == (False, "auto", {"site-a": "shadow"})
+    assert found["settings"] == {"a": 1}
     assert found["tick"] == {
         "due_at": at.isoformat(),
         "started_at": at.isoformat(),

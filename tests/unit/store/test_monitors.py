@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from lifelong_core.store import Heartbeat, Store, Tick, Visit, tables
-from lifelong_core.store.monitors import FORGOTTEN_AFTER, LOST_AFTER
+from lifelong_core.store.monitors import FORGOTTEN_AFTER, LOST_AFTER, describe_disagreements
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 FIRST = Heartbeat(
@@ -37,6 +37,7 @@ def test_a_heartbeat_is_listed_as_it_was_sent(store: Store):
     for heartbeat in (
         FIRST,
         replace(FIRST, tick=TICK),
+        replace(FIRST, settings={"policy.mode": "auto", "window_samples": 1000}),
         replace(FIRST, tick=replace(TICK, finished_at=STARTED, problem="the database was away.")),
         replace(FIRST, tick=TICK, visits=(VISIT, replace(VISIT, model_id=2, watched_at=None))),
     ):
@@ -86,3 +87,38 @@ def test_heartbeats_are_no_change_of_the_registry(store: Store):
     store.monitors.acknowledge(FIRST)
     store.monitors.forget("one")
     assert store.revision() == before
+
+
+def test_of_living_monitors_the_strictest_mode_holds_in_an_environment(store: Store):
+    assert store.monitors.strictest_mode("clinic", "auto") == "auto"
+    store.monitors.acknowledge(FIRST)
+    assert store.monitors.strictest_mode("clinic", "auto") == "shadow"
+    assert store.monitors.strictest_mode("elsewhere", "auto") == "auto"
+    assert store.monitors.strictest_mode("elsewhere", "propose") == "propose"
+    store.monitors.acknowledge(replace(FIRST, id="two", mode="propose", environment_modes={}))
+    assert store.monitors.strictest_mode("elsewhere", "auto") == "propose"
+    for monitor_id in ("one", "two"):
+        age(store, monitor_id, LOST_AFTER + timedelta(seconds=1))
+    assert store.monitors.strictest_mode("clinic", "auto") == "auto"
+
+
+def test_living_monitors_with_different_settings_are_named_with_what_differs(store: Store):
+    first = replace(FIRST, settings={"policy.mode": "shadow", "quantifier": "auto"})
+    second = replace(
+        first,
+        id="two",
+        host="ward-4",
+        started_at=STARTED + timedelta(seconds=1),
+        settings={"policy.mode": "auto", "quantifier": "auto"},
+    )
+    store.monitors.acknowledge(first)
+    store.monitors.acknowledge(replace(second, settings=first.settings))
+    store.monitors.acknowledge(replace(FIRST, id="older version"))
+    assert describe_disagreements(store.monitors.list()) == []
+    store.monitors.acknowledge(second)
+    assert describe_disagreements(store.monitors.list()) == [
+        "monitor 4711 on ward-3 and monitor 4711 on ward-4 watch with different settings:"
+        " policy.mode (shadow, auto)."
+    ]
+    age(store, "two", LOST_AFTER + timedelta(seconds=1))
+    assert describe_disagreements(store.monitors.list()) == []

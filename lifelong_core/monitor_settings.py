@@ -1,0 +1,70 @@
+"""The settings that decide what a monitor does: all monitors of an installation need the same ones."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lifelong_core.settings import Settings
+
+_PLAIN = frozenset(
+    {
+        "cycle_interval_seconds",
+        "window_samples",
+        "window_seconds",
+        "quantifier",
+        "validation_samples",
+        "evidence_samples",
+        "retention_days",
+        "environment_retention_days",
+    }
+)
+_SHOWN = 8
+
+
+def monitor_settings(settings: Settings) -> dict[str, Any]:
+    """The values by their names, with dots; of an environment only what differs from the common policy.
+
+    Examples:
+        >>> monitor_settings(Settings())["policy.mode"]
+        'auto'
+    """
+    values = settings.model_dump(mode="json", include=set(_PLAIN))
+    common = settings.policy.model_dump(mode="json")
+    values |= {f"policy.{name}": value for name, value in common.items()}
+    for environment in settings.environment_policies:
+        own = settings.policy_for(environment).model_dump(mode="json")
+        values |= {
+            f"environment_policies.{environment}.{name}": value
+            for name, value in own.items()
+            if value != common[name]
+        }
+    return values
+
+
+def settings_digest(values: Mapping[str, Any]) -> str:
+    """Eight characters by which people compare the settings of two monitors."""
+    document = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(document.encode()).hexdigest()[:_SHOWN]
+
+
+def describe_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Which values differ, in words: "policy.mode (shadow, auto)".
+
+    Examples:
+        >>> describe_differences({"policy.mode": "shadow"}, {"policy.mode": "auto", "quantifier": "EMQ"})
+        ['policy.mode (shadow, auto)', 'quantifier (not set, EMQ)']
+    """
+    return list(_differences(one, other))
+
+
+def _differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted({*one, *other}):
+        if one.get(name) != other.get(name):
+            yield f"{name} ({_text(one.get(name))}, {_text(other.get(name))})"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "not set"
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,17 @@
+"""What the monitors watch with, so that those with different settings are found."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0010"
+down_revision = "0009"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("monitors", sa.Column("settings", sa.JSON(none_as_null=True)))
+
+
+def downgrade() -> None:
+    op.drop_column("monitors", "settings")
