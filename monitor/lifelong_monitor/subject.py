@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lifelong_core.errors import NotFoundError, UnavailableError
+from lifelong_core.errors import ConflictError, UnavailableError
 from lifelong_core.store import Store
 from lifelong_core.store.records import HeadRecord, Model
 from lifelong_monitor.circumstances import Service, services
@@ -35,7 +35,7 @@ def subject_of(store: Store, model: Model, environment: str) -> Subject | str:
         return "the model has no calibration set, so its prevalence cannot be estimated"
     try:
         head = registry.head_for(current, environment)
-    except (NotFoundError, UnavailableError) as error:
+    except (ConflictError, UnavailableError) as error:
         return str(error)
     return Subject(
         model=current,
