@@ -333,8 +333,6 @@ monitors = sa.Table(
     # What a cycle that wants another head does: auto, propose or shadow; by environment where it differs.
     sa.Column("mode", sa.String(16), nullable=False),
     sa.Column("environment_modes", sa.JSON, nullable=False),
-    # What it watches with: {"policy.mode": "auto", ...}. Null: a monitor of a version before schema 0010.
-    sa.Column("settings", sa.JSON(none_as_null=True)),
     # Of the newest tick; all null before the first one.
     sa.Column("tick_due_at", Moment),
     sa.Column("tick_started_at", Moment),
@@ -345,6 +343,8 @@ monitors = sa.Table(
     # Its newest visit of each population: [{"model_id", "environment", "visited_at", "outcome", "reason",
     # "watched_at" (null: never)}].
     sa.Column("visits", sa.JSON, nullable=False),
+    # What it watches with: {"policy.mode": "auto", ...}. Null: a monitor of a version before schema 0010.
+    sa.Column("settings", sa.JSON(none_as_null=True)),
 )
 """Heartbeats of the monitors."""
 
