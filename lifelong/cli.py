@@ -9,6 +9,7 @@ from lifelong.commands import (
     adapt,
     audit,
     calibrate,
+    calibration_sets,
     cycles,
     demo,
     doctor,
@@ -31,7 +32,7 @@ from lifelong_core.errors import LifelongError
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Start": (demo.demo, initialise.init, processes.serve, processes.monitor),
-    "Models": (tasks.tasks, models.models, calibrate.calibrate),
+    "Models": (tasks.tasks, models.models, calibrate.calibrate, calibration_sets.calibration_sets),
     "Heads and cycles": (heads.heads, cycles.cycles, adapt.adapt),
     "Metrics": (recommend.recommend, validate.validate),
     "Operation": (

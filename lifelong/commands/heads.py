@@ -134,7 +134,10 @@ def publish(
             expected_sequence=expected_sequence,
             expected_digest=digest,
         )
+        calibration = store.calibration_sets.of_head(record)
     click.echo(f"Published head {record.version}.")
+    if environment is None or calibration.is_at_risk:
+        click.echo(calibration.sentence())
 
 
 @heads.command()
@@ -153,6 +156,9 @@ def rollback(
 ) -> None:
     """Go back to an earlier head of MODEL; every worker serves it within a second.
 
+    The calibration set that a default head was fitted on becomes the active one of MODEL again, so
+    that no cycle fits a head on a set that was withdrawn. In an environment the active set stays.
+
     \b
     Examples:
       lifelong heads rollback resnet
@@ -167,8 +173,11 @@ def rollback(
             to_version=to_version,
         )
         pinned = any(pin.environment == environment for pin in store.heads.pins(model))
+        calibration = store.calibration_sets.of_head(record)
     place = "as the default head" if environment is None else f"in {environment}"
     click.echo(f"Head {record.version} is active again {place}.")
+    if environment is None or calibration.is_at_risk:
+        click.echo(calibration.sentence())
     if pinned:
         click.echo("It is pinned: cycles leave it alone.")
 

@@ -3,6 +3,7 @@
 Nothing outside this package speaks SQL or knows the name of a table.
 """
 
+from lifelong_core.store.calibration_sets import HeadCalibration
 from lifelong_core.store.design_records import (
     AttachedRecommendation,
     InterviewRecord,
@@ -53,7 +54,7 @@ from lifelong_core.store.registration import (
     publish_candidate,
     register_calibration,
 )
-from lifelong_core.store.serving import Serving, describe_serving, serving_of
+from lifelong_core.store.serving import Serving, describe_default_head, describe_serving, serving_of
 from lifelong_core.store.store import Store
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "CalibrationCandidate",
     "CalibrationSet",
     "Cycle",
+    "HeadCalibration",
     "HeadPin",
     "HeadRecord",
     "Heartbeat",
@@ -100,6 +102,7 @@ __all__ = [
     "Window",
     "attach_and_refit",
     "check_name",
+    "describe_default_head",
     "describe_serving",
     "examine_candidate",
     "examine_first",

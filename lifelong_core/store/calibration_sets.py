@@ -1,21 +1,55 @@
 """Calibration sets: labelled logits of a model, immutable; the arrays are artifacts."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
-from lifelong_core.deploy import LabeledLogits
-from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.deploy import LabeledLogits, PostProcessingHead
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import tables
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.audit import write_audit
 from lifelong_core.store.engine import Database
-from lifelong_core.store.models import model_referenced
-from lifelong_core.store.records import CalibrationSet, Model, Task
+from lifelong_core.store.models import model_referenced, model_with_id
+from lifelong_core.store.records import CalibrationSet, HeadRecord, Model, Task
 from lifelong_core.store.registry import changing_registry
 from lifelong_core.store.rows import calibration_set_of, now
 from lifelong_core.store.tasks import task_with_id
+
+
+@dataclass(frozen=True)
+class HeadCalibration:
+    """On which calibration set a head was fitted, and on which one cycles fit the next heads of its model."""
+
+    model: str
+    """reference of the model"""
+    fitted_on: CalibrationSet | None
+    """None: the provenance of the head names no set of the model"""
+    active: CalibrationSet | None
+
+    @property
+    def is_at_risk(self) -> bool:
+        """Whether the next cycle may replace the head, because another set of the model is active."""
+        return None not in (self.fitted_on, self.active) and self.fitted_on != self.active
+
+    def sentence(self) -> str:
+        """The state in one or two sentences, for people."""
+        if self.active is None:
+            return f"{self.model} has no calibration set, so no cycle adapts its heads."
+        if self.fitted_on is None:
+            return f"Calibration set {self.active.id} of {self.model} is active: cycles fit heads on it."
+        if self.fitted_on.id == self.active.id:
+            return (
+                f"Its calibration set {self.active.id} is the active one of {self.model}:"
+                " cycles fit heads on it."
+            )
+        return (
+            f"It was fitted on calibration set {self.fitted_on.id}, but set {self.active.id} stays the active one of"
+            f" {self.model}: the next cycle may fit a head on that. To withdraw it:"
+            f" `lifelong calibration-sets activate {self.model} {self.fitted_on.id}`."
+        )
 
 
 class CalibrationSets:
@@ -36,6 +70,41 @@ class CalibrationSets:
         with changing_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             return insert_calibration_set(connection, model, labelled, digest, actor=actor)
+
+    def activate(self, reference: str, calibration_set_id: int, *, actor: str) -> CalibrationSet:
+        """Make a set that the model has its active one: cycles fit heads on it. Heads stay as they are.
+
+        Raises:
+            NotFoundError: there is no such model, it has no such set, or the artifact of the set is gone.
+            ConflictError: the set is active already.
+        """
+        with self._database.read() as connection:
+            chosen = _set_of(connection, model_referenced(connection, reference), calibration_set_id)
+        self._artifacts.get(chosen.digest)
+        with changing_registry(self._database) as connection:
+            model = model_referenced(connection, reference)
+            chosen = _set_of(connection, model, calibration_set_id)
+            if model.calibration_set_id == chosen.id:
+                raise ConflictError(
+                    f"calibration set {chosen.id} of {model.reference} is active already.",
+                    field="calibration_set",
+                )
+            _activate(connection, model, chosen.id, actor=actor)
+        return chosen
+
+    def of_head(self, record: HeadRecord) -> HeadCalibration:
+        """The calibration set of a head, and the active one of its model.
+
+        Raises:
+            NotFoundError: the model was removed.
+        """
+        with self._database.read() as connection:
+            model = model_with_id(connection, record.model_id)
+            fitted_on = _fitted_on(connection, model, record.head)
+            active = None
+            if model.calibration_set_id is not None:
+                active = _set_of(connection, model, model.calibration_set_id)
+        return HeadCalibration(model.reference, fitted_on, active)
 
     def get(self, calibration_set_id: int) -> CalibrationSet:
         """The set with that id.
@@ -113,6 +182,56 @@ def insert_calibration_set(
         details=identity | dict(details or {}),
     )
     return added
+
+
+def activate_set_of_head(
+    connection: sa.Connection, model: Model, head: PostProcessingHead, *, actor: str
+) -> None:
+    """Make the set that a head was fitted on the active one, within a transaction that changes the registry.
+
+    Else the next cycle would fit a head on the set that was active and replace the one that a person chose. A head
+    that names no set of the model changes nothing.
+    """
+    fitted_on = _fitted_on(connection, model, head)
+    if fitted_on is not None and fitted_on.id != model.calibration_set_id:
+        _activate(connection, model, fitted_on.id, actor=actor)
+
+
+def _activate(connection: sa.Connection, model: Model, set_id: int, *, actor: str) -> None:
+    models = tables.models
+    connection.execute(sa.update(models).where(models.c.id == model.id).values(calibration_set_id=set_id))
+    write_audit(
+        connection,
+        actor=actor,
+        action="calibration_sets.activate",
+        subject=model.reference,
+        details={"id": set_id, "previous": model.calibration_set_id},
+    )
+
+
+def _set_of(connection: sa.Connection, model: Model, set_id: int) -> CalibrationSet:
+    sets = tables.calibration_sets
+    query = sa.select(sets).where(sets.c.id == set_id, sets.c.model_id == model.id)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise NotFoundError(
+            f"the model {model.reference} has no calibration set {set_id}.",
+            field="calibration_set",
+            mend=f"List them: `lifelong calibration-sets list {model.reference}`.",
+        )
+    return calibration_set_of(row)
+
+
+def _fitted_on(connection: sa.Connection, model: Model, head: PostProcessingHead) -> CalibrationSet | None:
+    """The set of the model that a head was fitted on; None: its provenance names none."""
+    digest = head.provenance.get("calibration_digest")
+    if not isinstance(digest, str):
+        return None
+    sets = tables.calibration_sets
+    query = sa.select(sets).where(sets.c.model_id == model.id, sets.c.content_digest == digest)
+    found = [calibration_set_of(row) for row in connection.execute(query.order_by(sets.c.id))]
+    active = [one for one in found if one.id == model.calibration_set_id]
+    return next(iter([*active, *reversed(found)]), None)
 
 
 def check_classes(labelled: LabeledLogits, task: Task) -> None:

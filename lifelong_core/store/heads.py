@@ -8,6 +8,7 @@ from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import NotFoundError
 from lifelong_core.store import activations, pins, tables
 from lifelong_core.store.audit import write_audit
+from lifelong_core.store.calibration_sets import activate_set_of_head
 from lifelong_core.store.engine import Database
 from lifelong_core.store.environments import ensure_environment, expect_environment
 from lifelong_core.store.head_fit import check_calibration, check_digest, check_fit
@@ -45,6 +46,8 @@ class Heads:
     ) -> HeadRecord:
         """Add a head and put it in force.
 
+        The calibration set that a new default head was fitted on becomes the active one of the model.
+
         Args:
             reference: the model.
             head: what to publish; it must fit the model.
@@ -64,9 +67,12 @@ class Heads:
             model = model_referenced(connection, reference)
             if expected_sequence is not None:
                 activations.expect_sequence(connection, model, environment, expected_sequence)
-            return publish_head(
+            record = publish_head(
                 connection, model, head, environment=environment, actor=actor, reason="publish"
             )
+            if environment is None:
+                activate_set_of_head(connection, model, head, actor=actor)
+            return record
 
     def rollback(
         self,
@@ -86,6 +92,9 @@ class Heads:
         With `to_version` it is that head of the model, also one that was never in force there; an environment has it
         as its own head from then on. If the head is among those that rollbacks can still reach, this is as many steps
         back. Otherwise it is a new step, and the next rollback undoes it.
+
+        The calibration set that the default head was fitted on becomes the active one of the model again, so that no
+        cycle takes the rollback back. An environment's rollback leaves the active set of the model as it is.
 
         Args:
             reference: the model.
@@ -119,6 +128,8 @@ class Heads:
                 details["to_version"] = to_version
             subject = subject_of(model, environment)
             write_audit(connection, actor=actor, action="heads.rollback", subject=subject, details=details)
+            if environment is None:
+                activate_set_of_head(connection, model, record.head, actor=actor)
             return record
 
     def pin(

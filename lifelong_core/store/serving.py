@@ -110,6 +110,27 @@ def describe_serving(store: Store, reference: str, *, patience_seconds: float = 
     return serving_of(store, reference, patience_seconds=patience_seconds).sentence()
 
 
+def describe_default_head(store: Store, model: Model) -> str | None:
+    """On which calibration set the default head of a model was fitted, in words; None: it has no usable one.
+
+    Raises:
+        UnavailableError: the database does not answer.
+    """
+    registry = store.registry()
+    record = None if registry is None else registry.heads.get((model.id, None))
+    if record is None:
+        return None
+    fitted_on = store.calibration_sets.of_head(record).fitted_on
+    if fitted_on is None:
+        return f"Default head {record.version} names no calibration set of {model.reference}; it goes on."
+    if fitted_on.id == model.calibration_set_id:
+        return f"Default head {record.version} was fitted on this set."
+    return (
+        f"Default head {record.version} was fitted on set {fitted_on.id} and goes on. To change it:"
+        f" `lifelong heads rollback {model.reference}`."
+    )
+
+
 def _look(store: Store, reference: str) -> Serving:
     registry = store.registry()
     if registry is None:

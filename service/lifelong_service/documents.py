@@ -2,6 +2,7 @@
 
 from typing import cast
 
+from lifelong_core.store import Store
 from lifelong_core.store.monitors import MonitorProcess
 from lifelong_core.store.records import (
     CalibrationSet,
@@ -18,6 +19,7 @@ from lifelong_service.schemas.history import EnvironmentAnswer, MonitorAnswer, T
 from lifelong_service.schemas.registry import (
     CalibrationSetAnswer,
     HeadAnswer,
+    HeadInForce,
     HeadParameters,
     ModelAnswer,
     PinAnswer,
@@ -73,6 +75,17 @@ def head_document(record: HeadRecord) -> HeadAnswer:
         "created_at": record.created_at.isoformat(),
         "created_by": record.created_by,
         "head": cast("HeadParameters", record.head.to_document()),
+    }
+
+
+def head_in_force_document(store: Store, record: HeadRecord) -> HeadInForce:
+    """A head that was put in force, with what cycles fit the next one on."""
+    calibration = store.calibration_sets.of_head(record)
+    return {
+        **head_document(record),
+        "fitted_on": None if calibration.fitted_on is None else calibration.fitted_on.id,
+        "active_calibration_set": None if calibration.active is None else calibration.active.id,
+        "calibration": calibration.sentence(),
     }
 
 

@@ -15,6 +15,7 @@ from lifelong_core.graph_check import cannot_be_loaded
 from lifelong_core.store import (
     CalibrationCandidate,
     Model,
+    describe_default_head,
     describe_serving,
     examine_candidate,
     publish_candidate,
@@ -37,7 +38,11 @@ from lifelong_service.schemas.calibration import (
     CalibrationTrialAnswer,
     NewCalibrationSetAnswer,
 )
-from lifelong_service.schemas.registry import CalibrationSetAnswer, CalibrationSetList
+from lifelong_service.schemas.registry import (
+    ActivatedCalibrationSet,
+    CalibrationSetAnswer,
+    CalibrationSetList,
+)
 from lifelong_service.worker import Worker
 
 router = APIRouter(route_class=GuardedRoute, tags=["calibration sets"])
@@ -74,6 +79,22 @@ def show_calibration_set(
             f"the model {model.reference} has no calibration set {identifier}.", field="identifier"
         )
     return calibration_set_document(record)
+
+
+@router.post("/v1/admin/models/{reference}/calibration-sets/{identifier}/activate")
+@access(Scope.OPERATE)
+def activate_calibration_set(
+    request: Request, reference: str, identifier: Annotated[int, Path(ge=1, le=2**31 - 1)]
+) -> ActivatedCalibrationSet:
+    """Make a set that the model has its active one: cycles fit heads on it from now on. Heads stay as they are."""
+    store = worker_of(request).store
+    chosen = store.calibration_sets.activate(reference, identifier, actor=actor_of(request))
+    model = store.models.get(reference)
+    return {
+        **calibration_set_document(chosen),
+        "model": model.reference,
+        "default_head": describe_default_head(store, model),
+    }
 
 
 @router.post(

@@ -8,9 +8,16 @@ from starlette.requests import Request
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.store.records import Activation, Scope
-from lifelong_service.documents import head_document, pin_document
+from lifelong_service.documents import head_document, head_in_force_document, pin_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.schemas.registry import ActivationAnswer, HeadAnswer, HeadList, PinAnswer, PinList
+from lifelong_service.schemas.registry import (
+    ActivationAnswer,
+    HeadAnswer,
+    HeadInForce,
+    HeadList,
+    PinAnswer,
+    PinList,
+)
 from lifelong_service.schemas.requests import RequestDocument
 
 router = APIRouter(route_class=GuardedRoute, tags=["heads"])
@@ -76,10 +83,14 @@ def show_head(
 
 @router.post("/v1/admin/models/{reference}/heads", status_code=201)
 @access(Scope.OPERATE)
-def publish_head(request: Request, reference: str, new: NewHead) -> HeadAnswer:
-    """Publish a head and put it in force; every worker has it within a second."""
+def publish_head(request: Request, reference: str, new: NewHead) -> HeadInForce:
+    """Publish a head and put it in force; every worker has it within a second.
+
+    The calibration set that a new default head was fitted on becomes the active one of the model.
+    """
+    worker = worker_of(request)
     head = PostProcessingHead.from_document(new.head)
-    record = worker_of(request).store.heads.publish(
+    record = worker.store.heads.publish(
         reference,
         head,
         environment=new.environment,
@@ -87,21 +98,26 @@ def publish_head(request: Request, reference: str, new: NewHead) -> HeadAnswer:
         expected_sequence=new.expected_sequence,
         expected_digest=new.digest,
     )
-    return head_document(record)
+    return head_in_force_document(worker.store, record)
 
 
 @router.post("/v1/admin/models/{reference}/heads/rollback")
 @access(Scope.OPERATE)
-def roll_back(request: Request, reference: str, place: Rollback) -> HeadAnswer:
-    """Put an earlier head in force, the one before or a stated one; the answer is the head that serves now."""
-    record = worker_of(request).store.heads.rollback(
+def roll_back(request: Request, reference: str, place: Rollback) -> HeadInForce:
+    """Put an earlier head in force, the one before or a stated one; the answer is the head that serves now.
+
+    The calibration set that the default head was fitted on becomes the active one of the model again. An environment's
+    rollback leaves the active set as it is: `calibration` says how to withdraw it.
+    """
+    worker = worker_of(request)
+    record = worker.store.heads.rollback(
         reference,
         environment=place.environment,
         actor=actor_of(request),
         expected_sequence=place.expected_sequence,
         to_version=place.to_version,
     )
-    return head_document(record)
+    return head_in_force_document(worker.store, record)
 
 
 @router.post("/v1/admin/models/{reference}/heads/pin", status_code=201)

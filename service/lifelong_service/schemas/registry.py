@@ -90,6 +90,15 @@ class CalibrationSetAnswer(TypedDict):
     created_at: str
 
 
+class ActivatedCalibrationSet(CalibrationSetAnswer):
+    """The calibration set that is the active one of `model` from now on; heads stay as they are."""
+
+    model: str
+    default_head: Annotated[
+        str | None, Field(description="What the default head was fitted on, in words; null: there is none.")
+    ]
+
+
 class CalibrationSetList(TypedDict):
     """The calibration sets of a model; `active` is the one that heads and quantifiers are fitted on."""
 
@@ -119,6 +128,21 @@ class HeadAnswer(TypedDict):
     created_at: str
     created_by: str
     head: HeadParameters
+
+
+class HeadInForce(HeadAnswer):
+    """A head that was put in force, and the calibration sets of its model."""
+
+    fitted_on: Annotated[
+        int | None,
+        Field(
+            description="The calibration set of the model that the head was fitted on; null: it names none."
+        ),
+    ]
+    active_calibration_set: Annotated[
+        int | None, Field(description="The calibration set that cycles fit heads on from now on.")
+    ]
+    calibration: Annotated[str, Field(description="The same in words.")]
 
 
 class PinAnswer(TypedDict):

@@ -195,7 +195,32 @@ def test_a_model_that_nothing_uses_is_removed(run, served):
 def test_publish_and_roll_back(run, served, tmp_path):
     (tmp_path / "head.json").write_text(run("heads", "show", "net", "1"))
     assert "head 2" in run("heads", "publish", "net", str(tmp_path / "head.json"))
-    assert run("heads", "rollback", "net") == "Head 1 is active again as the default head.\n"
+    assert run("heads", "rollback", "net") == (
+        "Head 1 is active again as the default head.\n"
+        "Its calibration set 1 is the active one of net@1: cycles fit heads on it.\n"
+    )
+
+
+def test_a_calibration_set_is_withdrawn(run, served):
+    from lifelong.commands.common import open_store
+    from lifelong_core.deploy import LabeledLogits
+
+    with open_store() as store:
+        old = store.calibration_sets.load(1)
+        new = LabeledLogits(old.logits + 0.125, old.labels)
+        store.calibration_sets.add("net", new, actor="tests")
+    assert [row["active"] for row in json.loads(run("calibration-sets", "list", "net", "--json"))] == [
+        False,
+        True,
+    ]
+    assert run("calibration-sets", "activate", "net", "1") == (
+        "Calibration set 1 of net@1 is active: cycles fit heads on it.\nDefault head 1 was fitted on this set.\n"
+    )
+    assert "fitted on set 1 and goes on" in run("calibration-sets", "activate", "net", "2")
+    at_risk = run("heads", "rollback", "net", "--environment", "default", "--to", "1")
+    assert "`lifelong calibration-sets activate net@1 1`" in at_risk
+    with pytest.raises(LifelongError, match="no calibration set 9"):
+        run("calibration-sets", "activate", "net", "9")
 
 
 def test_roll_back_to_a_stated_version_of_one_place(run, served, tmp_path):

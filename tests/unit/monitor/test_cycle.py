@@ -9,7 +9,7 @@ import pytest
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits
 from lifelong_core.errors import NotFoundError
 from lifelong_core.settings import PolicySettings, Settings
-from lifelong_core.store import Cycle, Heartbeat, Model, Store, new_prediction_id
+from lifelong_core.store import Cycle, Heartbeat, Model, Store, new_prediction_id, register_calibration
 from lifelong_monitor.cycle import ELSEWHERE, CycleResult, run_cycle
 from lifelong_monitor.figures import figures_of
 from lifelong_monitor.quantifiers import FittedQuantifiers
@@ -94,6 +94,29 @@ def test_the_stricter_mode_of_another_living_monitor_holds(
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=4))
     run_cycle(store, settings, model, "clinic", LATER + MINUTE)
     assert active_version(store, model, "clinic") == 3
+
+
+def test_a_rolled_back_calibration_stays_rolled_back(store: Store, settings: Settings, model: Model) -> None:
+    right = model.calibration_set_id
+    assert right is not None
+    swapped = draw(BALANCED, 600, seed=6)
+    swapped = LabeledLogits(swapped.logits, np.array([2, 1, 0])[swapped.labels])
+    register_calibration(store, model.reference, swapped, actor="ann", force_reason="labels are right")
+    poisoned = store.heads.get(model.reference, 2).head
+    store.heads.publish(model.reference, poisoned, environment="poisoned", actor="ann")
+    for environment in ("clinic", "poisoned"):
+        predict(store, model, environment, draw(BALANCED, 600, seed=2))
+
+    store.heads.rollback(model.reference, environment=None, actor="ann")
+    restored = store.models.get(model.reference)
+    assert run_cycle(store, settings, restored, "clinic", DUE).outcome == "keep"
+    assert active_version(store, model, "clinic") == 1
+    assert restored.calibration_set_id == right
+    # The head of an environment that was fitted on the withdrawn set does not outlive it.
+    assert run_cycle(store, settings, restored, "poisoned", DUE).outcome == "swap"
+    version = active_version(store, model, "poisoned")
+    digest = store.heads.get(model.reference, version).head.provenance["calibration_digest"]
+    assert digest == store.heads.get(model.reference, 1).head.provenance["calibration_digest"]
 
 
 def test_the_default_environment_gets_a_head_of_its_own_too(

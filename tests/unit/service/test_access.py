@@ -26,6 +26,7 @@ SCOPES = {
     ("POST", "/v1/admin/models/{reference}/promote"): "operate",
     ("POST", "/v1/admin/models/{reference}/logits"): "operate",
     ("POST", "/v1/admin/models/{reference}/calibration-sets"): "operate",
+    ("POST", "/v1/admin/models/{reference}/calibration-sets/{identifier}/activate"): "operate",
     ("POST", "/v1/admin/models/{reference}/heads"): "operate",
     ("POST", "/v1/admin/models/{reference}/heads/rollback"): "operate",
     ("POST", "/v1/admin/models/{reference}/heads/pin"): "operate",

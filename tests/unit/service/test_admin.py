@@ -237,6 +237,28 @@ def test_publish_show_and_roll_back(service: Service) -> None:
     assert refused.status_code == 409
 
 
+def test_a_rollback_names_the_calibration_set_that_it_brings_back(service: Service) -> None:
+    client, path = service.client, "/v1/admin/models/linear/calibration-sets"
+    first = client.get(path).json()["active"]
+    rng = np.random.default_rng(8)
+    labels = np.arange(300) % 3
+    logits = 3 * np.eye(3)[labels] + rng.normal(size=(300, 3))
+    document = {"logits": logits.tolist(), "labels": labels.tolist()}
+    added = client.post(path, params={"force_reason": "a test"}, json=document)
+    assert added.status_code == 201, added.text
+    second = added.json()["id"]
+    back = client.post("/v1/admin/models/linear/heads/rollback", json={}).json()
+    assert (back["fitted_on"], back["active_calibration_set"]) == (first, first)
+    assert f"Its calibration set {first} is the active one" in back["calibration"]
+    assert client.get(path).json()["active"] == first
+    chosen = client.post(f"{path}/{second}/activate")
+    assert (chosen.status_code, chosen.json()["id"]) == (200, second)
+    assert f"fitted on set {first}" in chosen.json()["default_head"]
+    assert client.get(path).json()["active"] == second
+    assert client.post(f"{path}/{second}/activate").status_code == 409
+    assert client.post(f"{path}/999/activate").status_code == 404
+
+
 def test_roll_back_to_a_stated_version(service: Service) -> None:
     path = "/v1/admin/models/linear/heads"
     document = service.client.get(f"{path}/1").json()["head"]

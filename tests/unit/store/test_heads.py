@@ -348,3 +348,69 @@ def test_of_those_who_saw_the_same_state_one_publishes(store: Store):
     assert (published, len(refused)) == ([2], 4)
     assert serving(store, model) == 2
     assert len(store.heads.activations("dermatology", environment=SITE)) == 1
+
+
+def active_set(store: Store) -> int | None:
+    return store.models.get("dermatology").calibration_set_id
+
+
+def calibrated_twice(store: Store) -> tuple[int | None, int | None]:
+    """A model with two calibration sets, and the head that was fitted on each; the second set is active."""
+    add_model(store)
+    register_calibration(store, "dermatology", calibration(1), actor="ann")
+    first = active_set(store)
+    register_calibration(store, "dermatology", calibration(2), actor="ann")
+    return first, active_set(store)
+
+
+@pytest.mark.parametrize("to_version", [None, 1])
+def test_a_default_head_brings_back_its_calibration_set(store: Store, to_version: int | None):
+    first, second = calibrated_twice(store)
+    record = store.heads.rollback("dermatology", environment=None, actor="bob", to_version=to_version)
+    assert active_set(store) == first
+    newest = store.audit.list(limit=2)
+    assert [entry.action for entry in newest] == ["calibration_sets.activate", "heads.rollback"]
+    assert (newest[0].actor, newest[0].subject) == ("bob", "dermatology@1")
+    assert newest[0].details == {"id": first, "previous": second}
+    found = store.calibration_sets.of_head(record)
+    assert f"Its calibration set {first} is the active one of dermatology@1" in found.sentence()
+    store.heads.rollback("dermatology", environment=None, actor="bob", to_version=2)
+    assert active_set(store) == second
+
+
+def test_a_default_head_that_is_published_again_chooses_its_calibration_set(store: Store):
+    first, _ = calibrated_twice(store)
+    old = store.heads.get("dermatology", 1).head
+    store.heads.publish("dermatology", old, environment=None, actor="bob")
+    assert active_set(store) == first
+
+
+def test_the_head_of_an_environment_leaves_the_calibration_set_of_the_model(store: Store):
+    first, second = calibrated_twice(store)
+    record = store.heads.rollback("dermatology", environment="default", actor="bob", to_version=1)
+    assert active_set(store) == second
+    sentence = store.calibration_sets.of_head(record).sentence()
+    assert f"set {second} stays the active one" in sentence
+    assert f"`lifelong calibration-sets activate dermatology@1 {first}`" in sentence
+
+
+def test_a_head_that_names_no_calibration_set_leaves_the_active_one(store: Store):
+    _, second = calibrated_twice(store)
+    record = store.heads.publish("dermatology", head(3.0), environment=None, actor="bob")
+    assert active_set(store) == second
+    assert store.calibration_sets.of_head(record).fitted_on is None
+
+
+def test_a_calibration_set_is_activated_by_hand(store: Store):
+    first, second = calibrated_twice(store)
+    assert first is not None
+    assert second is not None
+    store.calibration_sets.activate("dermatology", first, actor="bob")
+    assert active_set(store) == first
+    entry = store.audit.list(limit=1)[0]
+    assert (entry.action, entry.details) == ("calibration_sets.activate", {"id": first, "previous": second})
+    with pytest.raises(ConflictError, match="active already"):
+        store.calibration_sets.activate("dermatology", first, actor="bob")
+    add_model(store, "other")
+    with pytest.raises(NotFoundError, match=f"other@1 has no calibration set {second}"):
+        store.calibration_sets.activate("other", second, actor="bob")

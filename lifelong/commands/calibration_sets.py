@@ -1,0 +1,51 @@
+"""`lifelong calibration-sets`: the labelled sets of a model, and which one cycles fit heads on."""
+
+import click
+
+from lifelong.commands.common import actor, as_json, open_store
+from lifelong.commands.tables import print_rows
+
+
+@click.group("calibration-sets", short_help="Calibration sets of a model: list, activate.")
+def calibration_sets() -> None:
+    """Calibration sets of a model. Cycles fit heads on the active one."""
+
+
+@calibration_sets.command("list")
+@click.argument("model")
+@as_json
+def list_(model: str, *, as_json: bool) -> None:
+    """List the calibration sets of MODEL, oldest first."""
+    with open_store() as store:
+        chosen = store.models.get(model)
+        rows = [
+            {
+                "id": record.id,
+                "active": record.id == chosen.calibration_set_id,
+                "samples": record.samples,
+                "created_at": record.created_at,
+                "digest": record.digest,
+            }
+            for record in store.calibration_sets.list(chosen.reference)
+        ]
+    print_rows(rows, as_json=as_json, empty="No calibration set yet: `lifelong calibrate`.", below="digest")
+
+
+@calibration_sets.command()
+@click.argument("model")
+@click.argument("identifier", metavar="ID", type=click.IntRange(1, 2**31 - 1))
+def activate(model: str, identifier: int) -> None:
+    """Make calibration set ID of MODEL the active one: cycles fit heads on it.
+
+    This withdraws the set that was active. The heads stay as they are: `lifelong heads rollback`
+    changes the default head, and activates the set that it was fitted on.
+    """
+    from lifelong_core.store import describe_default_head
+
+    with open_store() as store:
+        chosen = store.calibration_sets.activate(model, identifier, actor=actor())
+        described = store.models.get(model)
+        sentence = describe_default_head(store, described)
+    click.echo(f"Calibration set {chosen.id} of {described.reference} is active: cycles fit heads on it.")
+    if sentence is not None:
+        click.echo(sentence)
