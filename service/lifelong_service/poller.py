@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from lifelong_core.errors import LifelongError, NotFoundError, UnavailableError
+from lifelong_core.errors import ConflictError, LifelongError, UnavailableError
 from lifelong_core.store.changes import Changes
 from lifelong_core.store.head_rows import keep_last_good
 from lifelong_core.store.records import Registry
@@ -292,11 +292,11 @@ def _swapped_heads(previous: Snapshot | None, registry: Registry) -> list[str]:
 
 
 def _answering(registry: Registry, model_id: int, environment: str | None) -> int | None:
-    """Version of the head that answers a place; None: none does."""
+    """Version of the head that answers a place; None: none does, as before the first calibration."""
     model = registry.models.get(model_id)
     if model is None:
         return None
     try:
         return registry.head_for(model, environment).version
-    except (NotFoundError, UnavailableError):
+    except (ConflictError, UnavailableError):
         return None

@@ -151,6 +151,19 @@ def test_every_change_of_the_head_that_answers_a_place_is_counted_and_logged(
     assert serve(6, {None: 4}) == (1, ["m@1 *: 1 -> 4"])
 
 
+def test_the_first_head_of_a_model_is_no_problem_and_no_swap(
+    poller: RegistryPoller, source: Source, caplog: pytest.LogCaptureFixture
+) -> None:
+    source.current = replace(registry(2, models=1, promoted=1), heads=MappingProxyType({}))
+    settle(poller)
+    before = metrics.REGISTRY.get_sample_value("lifelong_head_swaps_seen_total")
+    source.current = registry(3, models=1, promoted=1)
+    poller.poll()
+    assert metrics.REGISTRY.get_sample_value("lifelong_head_swaps_seen_total") == before
+    assert poller.problem is None
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
 def test_a_model_that_is_gone_while_it_is_loaded_keeps_nothing_from_being_served(
     poller: RegistryPoller, source: Source
 ) -> None:
