@@ -1,11 +1,16 @@
 """Checks an ONNX graph in a process of its own, before it is stored and before it is promoted.
 
-The process (`python -m lifelong_service.check_graph`) reads what a client sent. It alone imports `onnx`, it has a time
-limit, and it returns the very bytes that it has run: those are stored.
+The process (`python -m lifelong_service.check_graph`) reads what a client sent. It alone imports `onnx`. It has limits
+on time and memory, no network, no secrets in its environment and an empty working folder. It returns the very bytes
+that it has run: those are stored.
 """
 
+import contextlib
+import hashlib
 import json
+import logging
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,14 +27,20 @@ from lifelong_core.errors import (
 )
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
-from lifelong_core.store import Model, Serving, Store, serving_of
+from lifelong_core.store import Model, Serving, Store, check_name, serving_of
 
 CHECK_SECONDS = 300.0
 """Time limit of a check that a command makes; a request to the service has less."""
 PROTOBUF_BYTES = 2**31 - 1
 """No ONNX file is larger: its format, protobuf, ends there."""
-_LONGEST_REPORT = 300
+_LONGEST_ANSWER = 65_536
+_LONGEST_REASON = 500
+_VARIABLES = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME")
+_VARIABLE_KINDS = ("CUDA_", "NVIDIA_", "ORT_")
+"""Of the environment, what ONNX Runtime and its drivers may need; the rest, secrets too, stays away."""
 _ERRORS = (ConfigurationError, InvalidInputError, PayloadTooLargeError)
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,7 @@ def check_graph(
         graph: the ONNX file.
         preprocessing: what happens to an image before the graph.
         classes: number of classes of the task.
-        settings: give the execution providers, the threads and `maximum_model_bytes`.
+        settings: give the execution providers, the limits, and the files that are no weights.
         external_data: the folder whose files the graph may refer to for its weights; None: it may refer to none.
         timeout_seconds: the process is killed after this time.
         option: what an error names when the graph is at fault, in place of the fields `onnx` and `external_data`.
@@ -80,10 +91,50 @@ def check_graph(
             "classes": classes,
             "maximum_bytes": min(settings.maximum_model_bytes, PROTOBUF_BYTES),
             "execution_providers": list(settings.execution_providers),
-            "threads": settings.intra_op_threads,
+            "permitted_operators": list(settings.permitted_operators),
+            "private": [str(path) for path in _private_paths(settings, graph.resolve())],
+            "seconds": timeout_seconds,
+            "memory": settings.maximum_graph_memory_bytes,
         }
         answer = _ask(request, folder, timeout_seconds, option)
+        for problem in answer["unconfined"]:
+            logger.warning("the check of a graph is not confined", extra={"details": {"reason": problem}})
         return CheckedGraph(output.read_bytes(), answer["provider"])
+
+
+def check_new_graph(
+    store: Store, graph: Path, name: str, task: str, *, actor: str, **options: Any
+) -> CheckedGraph:
+    """Check the graph of a model that is to be added; a refusal stands in the audit log.
+
+    Args:
+        store: with the task and the audit log.
+        graph: the ONNX file.
+        name: of the model.
+        task: that it solves.
+        actor: who adds it.
+        options: of `check_graph`, but for the number of classes.
+
+    Raises:
+        InvalidInputError: the name is not legal, or the graph cannot be used.
+        NotFoundError: there is no such task.
+        ConfigurationError: as `check_graph`.
+    """
+    check_name(name, field="name")
+    classes = len(store.tasks.get(task).class_names)
+    try:
+        return check_graph(graph, classes=classes, **options)
+    except InvalidInputError as error:
+        with graph.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        details = {
+            "task": task,
+            "size": graph.stat().st_size,
+            "digest": digest,
+            "reason": error.message[:_LONGEST_REASON],
+        }
+        store.models.note_refusal(name, details, actor=actor)
+        raise
 
 
 def check_servable(store: Store, settings: Settings, reference: str, *, patience_seconds: float) -> None:
@@ -156,33 +207,12 @@ def _check_workers(serving: Serving, patience_seconds: float) -> None:
 
 def _ask(request: dict[str, Any], folder: str, timeout_seconds: float, option: str | None) -> dict[str, Any]:
     """The answer of the checking process."""
+    status, last_line = _run(request, Path(folder), timeout_seconds, option)
     try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "lifelong_service.check_graph"],
-            input=json.dumps(request),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=timeout_seconds,
-            cwd=folder,
-            # A bento finds its packages by the path of the process that started it.
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)},
-        )
-    except subprocess.TimeoutExpired as error:
-        raise InvalidInputError(
-            f"the graph was not loaded and run within {timeout_seconds:g} s.",
-            field=option or "onnx",
-            mend="Add it on the command line, which waits longer, or export a smaller graph.",
-        ) from error
-    try:
-        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    except (IndexError, json.JSONDecodeError):
-        raise InvalidInputError(
-            f"the check of the graph ended with status {done.returncode}: {done.stderr.strip()[-_LONGEST_REPORT:]}",
-            field=option or "onnx",
-            mend="Is the extra cpu or gpu installed, and is there memory for the model?",
-        ) from None
-    if done.returncode == 0:
+        answer: dict[str, Any] = json.loads(last_line)
+    except json.JSONDecodeError:
+        raise _died(status, option) from None
+    if status == 0:
         return answer
     kind = next((kind for kind in _ERRORS if kind.code == answer["code"]), InvalidInputError)
     is_about_graph = answer["field"] in ("onnx", "external_data")
@@ -190,4 +220,77 @@ def _ask(request: dict[str, Any], folder: str, timeout_seconds: float, option: s
         answer["message"],
         field=option if option and is_about_graph else answer["field"],
         mend=answer["mend"],
+    )
+
+
+def _run(
+    request: dict[str, Any], folder: Path, timeout_seconds: float, option: str | None
+) -> tuple[int, bytes]:
+    """Exit status of the checking process and its last line, which is empty where it did not answer."""
+    # A file, unlike a pipe, has the limit that the process sets itself.
+    with (folder / "answer").open("w+b") as answer:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "lifelong_service.check_graph"],
+            stdin=subprocess.PIPE,
+            stdout=answer,
+            # Libraries write there what is in the graph.
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            env=child_environment(folder),
+            start_new_session=True,
+        )
+        try:
+            process.communicate(json.dumps(request).encode(), timeout=timeout_seconds)
+        except subprocess.TimeoutExpired as error:
+            raise InvalidInputError(
+                f"the graph was not loaded and run within {timeout_seconds:g} s.",
+                field=option or "onnx",
+                mend="Add it on the command line, which waits longer, or export a smaller graph.",
+            ) from error
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with all that it has started
+            process.wait()
+        answer.seek(max(0, answer.seek(0, os.SEEK_END) - _LONGEST_ANSWER))
+        return process.returncode, (answer.read().splitlines() or [b""])[-1]
+
+
+def _private_paths(settings: Settings, graph: Path) -> list[Path]:
+    """Files and folders that hold no weights; a graph in the data directory was put there by hand."""
+    key, state = settings.resolved_group_key_file.resolve(), settings.data_directory.resolve()
+    return [key] if graph.is_relative_to(state) else [key, state]
+
+
+def child_environment(folder: Path) -> dict[str, str]:
+    """The environment of the checking process: what libraries need, and no secret of the service."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _VARIABLES or name.startswith(_VARIABLE_KINDS)
+    }
+    return kept | {
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "OPENBLAS_NUM_THREADS": "1",
+        "ORT_DISABLE_TELEMETRY": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        # A bento finds its packages by the path of the process that started it.
+        "PYTHONPATH": os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path),
+    }
+
+
+def _died(status: int, option: str | None) -> LifelongError:
+    """What the end of the checking process without an answer means."""
+    if status > 0:  # Python's own: it did not come to the graph
+        return ConfigurationError(
+            f"the check of the graph ended with status {status}.",
+            field=option or "onnx",
+            mend="Is the extra cpu or gpu installed? Run `python -m lifelong_service.check_graph` to see.",
+        )
+    name = signal.Signals(-status).name if status else "no answer"
+    return InvalidInputError(
+        f"loading and running the graph ended its process ({name}): it takes more memory or time than it may, or"
+        " crashes ONNX Runtime.",
+        field=option or "onnx",
+        mend="Export a smaller graph. Is there memory for the model?",
     )

@@ -264,6 +264,14 @@ class Settings(BaseSettings):
         " 8 bytes for each number.",
     )
     maximum_model_bytes: Positive = Field(default=1_000_000_000, description="Larger ONNX uploads get 413.")
+    maximum_graph_memory_bytes: Annotated[int, Field(ge=100_000_000)] = Field(
+        default=2_000_000_000,
+        description="Memory that loading and running a new ONNX graph may take beside four times its size.",
+    )
+    permitted_operators: tuple[str, ...] = Field(
+        default=(),
+        description="ONNX operators that new graphs may hold although they are refused by default, such as Loop.",
+    )
     request_timeout_seconds: float = Field(
         default=8,
         ge=1,

@@ -87,8 +87,7 @@ def add(
         labelled = _examined(store, task, calibration, force_because) if calibration else None
         content = None
         if onnx is not None and document is not None:
-            classes = len(store.tasks.get(task).class_names)
-            content = _checked(onnx, document, classes=classes)
+            content = _checked(store, onnx, name, task, document)
         model = store.models.add(
             task,
             name,
@@ -137,15 +136,18 @@ def _read_preprocessing(file: Path) -> "Preprocessing":
         raise
 
 
-def _checked(graph: Path, preprocessing: "Preprocessing", *, classes: int) -> bytes:
+def _checked(store: "Store", graph: Path, name: str, task: str, preprocessing: "Preprocessing") -> bytes:
     """The graph as one self-contained file, which the service's own code has loaded and run in another process."""
-    from lifelong_core.graph_check import check_graph
+    from lifelong_core.graph_check import check_new_graph
     from lifelong_core.settings import Settings
 
-    return check_graph(
+    return check_new_graph(
+        store,
         graph,
-        preprocessing,
-        classes=classes,
+        name,
+        task,
+        actor=actor(),
+        preprocessing=preprocessing,
         settings=Settings.load(),
         external_data=graph.parent,
         option="--onnx",

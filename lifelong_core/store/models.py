@@ -80,6 +80,17 @@ class Models:
             self._artifacts.put(onnx)  # again: another model with the same graph may just have been removed
         return model
 
+    def note_refusal(self, name: str, details: dict[str, Any], *, actor: str) -> None:
+        """Write to the audit log that a graph was refused, which changes nothing else.
+
+        Args:
+            name: of the model that it was to become.
+            details: what is known of the graph, JSON values.
+            actor: who sent it.
+        """
+        with self._database.write() as connection:
+            write_audit(connection, actor=actor, action="models.refuse", subject=name, details=details)
+
     def get(self, reference: str) -> Model:
         """The model `name@version`, or the promoted (else the newest) version of `name`.
 

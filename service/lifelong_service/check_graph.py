@@ -3,34 +3,88 @@
 The request comes as one JSON document on standard input, see `lifelong_core.graph_check`; the last line of standard
 output is the answer. Exit status 0: the graph was loaded and run, and `output` holds it as one self-contained file;
 2: it is refused, and the answer is the error.
+
+Before it opens the graph, the process gives up what a check does not need: sockets, other programs and processes, large
+files, and memory and processor time beyond what a graph of this size may take.
 """
 
 import json
+import math
+import resource
 import sys
 from pathlib import Path
 from typing import Any
 
-from lifelong_core.errors import LifelongError
+from lifelong_core.errors import InvalidInputError, LifelongError
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_service.inference import Classifier, load_classifier
+from lifelong_service import confinement
+from lifelong_service.inference import load_classifier
+from lifelong_service.providers import CPU, chosen_providers
 from lifelong_service.self_contained import self_contained
 
 REFUSED = 2
+_COPIES = 4
+"""Of the graph that are in memory at once: the file, the parsed document, the weights, and the weights rearranged."""
+_FILES = 64
 
 
 def main() -> int:
     """Answer the request."""
+    request = json.load(sys.stdin)
     try:
-        classifier = _load(json.load(sys.stdin))
+        providers = chosen_providers(request["execution_providers"])
+        unconfined = _confine(request, on_processor=providers == [CPU])
+        provider = _load(request)
+    except MemoryError:
+        return _refuse(
+            InvalidInputError(
+                "loading the graph takes more memory than it may.",
+                field="onnx",
+                mend="If you trust the file, raise LIFELONG_MAXIMUM_GRAPH_MEMORY_BYTES.",
+            )
+        )
     except LifelongError as error:
-        answer = {"code": error.code, "message": error.message, "field": error.field, "mend": error.mend}
-        print(json.dumps(answer))  # noqa: T201
-        return REFUSED
-    print(json.dumps({"provider": classifier.provider}))  # noqa: T201
+        return _refuse(error)
+    print(json.dumps({"provider": provider, "unconfined": unconfined}))  # noqa: T201
     return 0
 
 
-def _load(request: dict[str, Any]) -> Classifier:
+def _refuse(error: LifelongError) -> int:
+    # Of the trial images, too, only the graph can be at fault.
+    field = "onnx" if error.field in ("image", "model") else error.field
+    answer = {"code": error.code, "message": error.message, "field": field, "mend": error.mend}
+    print(json.dumps(answer))  # noqa: T201
+    return REFUSED
+
+
+def _confine(request: dict[str, Any], *, on_processor: bool) -> list[str]:
+    """Set the limits; what could not be set, in words.
+
+    Drivers of accelerators map more addresses than the machine has memory, and start threads: there, neither is
+    limited.
+    """
+    confinement.end_with_parent()
+    problem = confinement.refuse_calls()
+    seconds = math.ceil(request["seconds"])
+    confinement.limit(resource.RLIMIT_CPU, seconds if on_processor else 4 * seconds)
+    confinement.limit(resource.RLIMIT_FSIZE, request["maximum_bytes"])
+    confinement.limit(resource.RLIMIT_CORE, 0)
+    if on_processor:
+        confinement.limit(resource.RLIMIT_NOFILE, _FILES)
+        confinement.limit(resource.RLIMIT_NPROC, 0)
+        confinement.limit_memory(request["memory"] + _COPIES * _size(request))
+    return [] if problem is None else [f"sockets and programs are not refused: {problem}"]
+
+
+def _size(request: dict[str, Any]) -> int:
+    """Bytes of the graph and of the files that it may refer to, as far as they would be taken."""
+    files = [Path(request["graph"])]
+    if request["external_data"] is not None:
+        files += [file for file in Path(request["external_data"]).iterdir() if file != files[0]]
+    return min(request["maximum_bytes"], sum(file.stat().st_size for file in files if file.is_file()))
+
+
+def _load(request: dict[str, Any]) -> str:
     """Write the self-contained graph to `output` and run exactly that file, in a folder where nothing else lies."""
     folder = request["external_data"]
     output = Path(request["output"])
@@ -39,6 +93,8 @@ def _load(request: dict[str, Any]) -> Classifier:
             Path(request["graph"]),
             None if folder is None else Path(folder),
             maximum_bytes=request["maximum_bytes"],
+            permitted=request["permitted_operators"],
+            private=[Path(path) for path in request["private"]],
         )
     )
     return load_classifier(
@@ -46,8 +102,8 @@ def _load(request: dict[str, Any]) -> Classifier:
         Preprocessing.model_validate(request["preprocessing"]),
         classes=request["classes"],
         providers=request["execution_providers"],
-        threads=request["threads"],
-    )
+        threads=1,
+    ).provider
 
 
 if __name__ == "__main__":

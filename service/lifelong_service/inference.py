@@ -12,6 +12,7 @@ from lifelong_core.arrays import Logits
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.providers import CPU, check_providers, chosen_providers
+from lifelong_service.runtime_errors import describe_failure
 
 _INPUT_TYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
@@ -67,7 +68,7 @@ class Classifier:
             outputs = np.pad(outputs.reshape(-1, 1), ((0, 0), (1, 0)))
         if outputs.shape != (len(inputs), self.classes):
             raise InvalidInputError(
-                f"the model gave outputs of shape {outputs.shape}, expected {(len(inputs), self.classes)}.",
+                f"the model gave outputs of another shape, expected {(len(inputs), self.classes)}.",
                 field="model",
                 mend="Export the graph with a free batch axis and one logit per class of the task.",
             )
@@ -84,7 +85,7 @@ class Classifier:
             return np.asarray(self.session.run(None, {self.input_name: batch})[0])
         except Exception as error:  # ONNX Runtime has an exception class for each of its status codes
             raise InvalidInputError(
-                f"the model fails on an input of shape {batch.shape}: {_first_line(error)}",
+                f"the model fails on an input of shape {batch.shape}: {describe_failure(error)}",
                 field="image",
                 mend="Check that the preprocessing gives the shape that the graph expects.",
             ) from error
@@ -124,16 +125,16 @@ def _session(graph: Path | bytes, providers: Sequence[str], threads: int) -> onn
     options.inter_op_num_threads = 1
     # Idle threads of the pool would spin and take the core from the other worker.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = (
-        4  # errors are raised: printed as well, they would stand between the lines of the log
-    )
+    # Errors come as exceptions. Printed as well, they would stand between the lines of the log and show shapes, and
+    # with them the content of weights.
+    options.log_severity_level = 4
     try:
         session = onnxruntime.InferenceSession(
             graph if isinstance(graph, bytes) else str(graph), sess_options=options, providers=chosen
         )
     except Exception as error:  # as above
         raise InvalidInputError(
-            f"ONNX Runtime cannot load the graph: {_first_line(error)}",
+            f"ONNX Runtime cannot load the graph: {describe_failure(error)}",
             field="onnx",
             mend="Export it as one self-contained ONNX file (weights inside) of an opset that ONNX Runtime knows.",
         ) from error
@@ -166,9 +167,7 @@ def _inspected(
     logits = list(outputs[0].shape)
     is_single = classes == 2 and (len(logits) == 1 or logits[1:] == [1])
     if not is_single and (len(logits) != 2 or (isinstance(logits[1], int) and logits[1] != classes)):
-        raise _misfit(
-            f"an output of shape {logits}, expected (N, {classes}): one logit per class of the task"
-        )
+        raise _misfit(f"an output of another shape, expected (N, {classes}): one logit per class of the task")
     batch_size = shape[0] if isinstance(shape[0], int) else None
     return Classifier(session, preprocessing, inputs[0].name, _INPUT_TYPES[kind], classes, batch_size)
 
@@ -219,7 +218,3 @@ def _misfit(what: str) -> InvalidInputError:
     return InvalidInputError(
         f"the graph has {what}.", field="onnx", mend="Export it again, or correct task and preprocessing."
     )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n", 1)[0][:300]

@@ -3,13 +3,14 @@
 Only the process that checks graphs imports this module: `onnx` never comes into a serving process.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError, Message
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_service.graph_rules import check_rules
 
 MEND = (
     "Export one self-contained file: torch.onnx.export(..., external_data=False), or"
@@ -20,16 +21,25 @@ _SHAPES = frozenset({"Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Fla
 """Operators that keep every value as it is."""
 
 
-def self_contained(graph: Path, folder: Path | None, *, maximum_bytes: int) -> bytes:
+def self_contained(
+    graph: Path,
+    folder: Path | None,
+    *,
+    maximum_bytes: int,
+    permitted: Collection[str] = (),
+    private: Sequence[Path] = (),
+) -> bytes:
     """The graph with all its weights inside; the file as it is, where it refers to no other.
 
     Args:
         graph: the ONNX file.
         folder: whose files it may refer to; None: it may refer to none.
         maximum_bytes: how large the whole may be.
+        permitted: operators that are taken although a rule of `graph_rules` forbids them.
+        private: files and folders that hold no weights, whatever the graph says.
 
     Raises:
-        InvalidInputError: it is no ONNX file, or its external data is not in the folder.
+        InvalidInputError: it is no ONNX file, breaks a rule, or its external data is not in the folder.
         PayloadTooLargeError: graph and external data together are larger.
     """
     if graph.stat().st_size > maximum_bytes:
@@ -42,13 +52,14 @@ def self_contained(graph: Path, folder: Path | None, *, maximum_bytes: int) -> b
         raise InvalidInputError(
             "this is not an ONNX file.", field="onnx", mend="Send what torch.onnx.export wrote."
         ) from error
+    check_rules(model, permitted=permitted)
     check_logits(model)
     outside = [tensor for tensor in tensors_of(model) if tensor.data_location == onnx.TensorProto.EXTERNAL]
     if not outside:
         return content
     if folder is None:
         raise _refused(f"the weights are in another file, {_location(outside[0])!r}.")
-    places = [_place(tensor, folder) for tensor in outside]
+    places = [_place(tensor, folder, private) for tensor in outside]
     total = len(content) + sum(length for _, _, length in places)
     if total > maximum_bytes:
         raise _too_large(total, maximum_bytes)
@@ -94,7 +105,7 @@ def check_logits(model: onnx.ModelProto) -> None:
         )
 
 
-def _place(tensor: onnx.TensorProto, folder: Path) -> tuple[Path, int, int]:
+def _place(tensor: onnx.TensorProto, folder: Path, private: Sequence[Path]) -> tuple[Path, int, int]:
     """File, offset and length of a tensor's data; the file is a regular one in the folder."""
     location = _location(tensor)
     entries = {entry.key: entry.value for entry in tensor.external_data}
@@ -104,17 +115,19 @@ def _place(tensor: onnx.TensorProto, folder: Path) -> tuple[Path, int, int]:
     file = (folder / path).resolve()
     if not file.is_relative_to(folder.resolve()):
         raise _refused(f"the weights are in {location!r}, which is a link to outside of the graph's folder.")
+    if any(part.startswith(".") for part in path.parts) or any(map(file.is_relative_to, private)):
+        raise _refused(f"the weights are in {location!r}, which is no file for weights.")
     if not file.is_file():
         raise _refused(f"the weights are in another file, {location!r}, which is not there.")
     offset, size = _number(entries, "offset", 0), file.stat().st_size
     length = _number(entries, "length", max(0, size - offset))
     if offset + length > size:
-        raise _refused(f"the weights need {offset + length} bytes of {location!r}, which has {size}.")
+        raise _refused(f"the weights need more bytes than {location!r} has.")
     return file, offset, length
 
 
 def _location(tensor: onnx.TensorProto) -> str:
-    return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+    return next((entry.value[:200] for entry in tensor.external_data if entry.key == "location"), "")
 
 
 def _number(entries: dict[str, str], key: str, default: int) -> int:
@@ -122,7 +135,7 @@ def _number(entries: dict[str, str], key: str, default: int) -> int:
     if text is None:
         return default
     if not (text.isascii() and text.isdecimal() and len(text) < 20):
-        raise _refused(f"the {key} of a weight in another file is {text[:40]!r}, expected a number.")
+        raise _refused(f"the {key} of a weight in another file is not a number.")
     return int(text)
 
 

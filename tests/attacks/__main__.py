@@ -14,6 +14,7 @@ from pathlib import Path
 from benchmarks.machine import describe
 from tests.attacks.attack import FULL, QUICK
 from tests.attacks.half_open import half_open
+from tests.attacks.hostile_graph import hostile_graph
 from tests.attacks.image_stall import image_stall
 from tests.attacks.json_bombs import json_bombs
 from tests.attacks.overload import overload
@@ -26,6 +27,7 @@ ATTACKS = {
         json_bombs,
         overload,
         half_open,
+        hostile_graph,
     )
 }
 

@@ -8,7 +8,6 @@ For each image it reads two frames, a document and the image, and answers with a
 the model's input, followed by its content.
 """
 
-import ctypes
 import json
 import os
 import resource
@@ -19,6 +18,7 @@ from typing import Any, BinaryIO, Final
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
 from lifelong_core.logs import configure_logging, early_format
 from lifelong_core.preprocessing import Preprocessing
+from lifelong_service import confinement
 from lifelong_service.decoding import frames
 from lifelong_service.decoding.header import read_header
 from lifelong_service.decoding.limits import check_header
@@ -27,7 +27,6 @@ from lifelong_service.images import decode, preprocess
 BYTES_PER_PIXEL: Final = 40
 """Of the address space that decoding and preprocessing one pixel may take: coefficients of a progressive JPEG (6 to
 12), decoded pixels (4) and their copy turned upright (4), a model input of three float32 and a copy of it (24)."""
-PR_SET_PDEATHSIG: Final = 1
 ERRORS: Final[dict[str, type[LifelongError]]] = {
     error.code: error for error in (InvalidInputError, PayloadTooLargeError)
 }
@@ -61,23 +60,16 @@ def _confine(maximum_pixels: int) -> None:
     """Give up what decoding does not need."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal; the parent ends this process
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process when an image has used up its time
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    os.nice(5)  # ordinary images, which the parent decodes by itself, go first
-    used = int(_status("VmSize")) * 1024
-    memory = used + BYTES_PER_PIXEL * maximum_pixels + (64 << 20)
+    confinement.end_with_parent()  # ordinary images, which the parent decodes by itself, go first
+    confinement.refuse_calls()  # where the kernel cannot, the limits below are left
+    confinement.limit_memory(BYTES_PER_PIXEL * maximum_pixels + (64 << 20))
     for kind, most in (
-        (resource.RLIMIT_AS, memory),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, 16),
         (resource.RLIMIT_NPROC, 0),
     ):
-        resource.setrlimit(kind, (most, most))
-
-
-def _status(name: str) -> str:
-    with open("/proc/self/status", encoding="ascii") as file:  # noqa: PTH123 - a pseudo file
-        return next(line.split()[1] for line in file if line.startswith(name))
+        confinement.limit(kind, most)
 
 
 def _answer(answers: BinaryIO, request: dict[str, Any], image: bytes, maximum_pixels: int) -> None:

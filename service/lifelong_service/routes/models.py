@@ -3,6 +3,9 @@
 import re
 import shutil
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fastapi import APIRouter
@@ -10,8 +13,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 
-from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
-from lifelong_core.graph_check import check_graph, check_servable
+from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
+from lifelong_core.graph_check import check_new_graph, check_servable
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import Store, describe_serving
 from lifelong_core.store.records import ModelKind, Scope, Task
@@ -34,6 +37,9 @@ MAXIMUM_IMAGES = 1000
 MAXIMUM_DATA_FILES = 1000
 """Parts `external_data` of one graph; large exporters write one file per weight."""
 _GRAPH = "graph.onnx"
+_SHARE_FOR_CHECK = 0.75
+"""Of a request's time; the rest is for what comes before and after, so that the client gets the reason."""
+_ONE_CHECK = threading.Lock()
 
 router = APIRouter(route_class=GuardedRoute, tags=["models"])
 
@@ -239,18 +245,34 @@ def _register(worker: Worker, new: NewModel, graph: Path | None, actor: str) -> 
         )
     if graph is not None:
         preprocessing = preprocessing or Preprocessing.model_validate({})
-        onnx = check_graph(
-            graph,
-            preprocessing,
-            classes=len(task.class_names),
-            settings=worker.settings,
-            external_data=graph.parent,
-            timeout_seconds=worker.settings.request_timeout_seconds,
-        ).content
+        with _checking(worker):
+            onnx = check_new_graph(
+                store,
+                graph,
+                new.name,
+                new.task,
+                actor=actor,
+                preprocessing=preprocessing,
+                settings=worker.settings,
+                external_data=graph.parent,
+                timeout_seconds=worker.settings.request_timeout_seconds * _SHARE_FOR_CHECK,
+            ).content
     model = store.models.add(
         new.task, new.name, kind=new.kind, onnx=onnx, preprocessing=preprocessing, actor=actor
     )
     return model_document(model, task)
+
+
+@contextmanager
+def _checking(worker: Worker) -> Iterator[None]:
+    """One graph at a time is checked: each may take gigabytes."""
+    patience = worker.settings.request_timeout_seconds * (1 - _SHARE_FOR_CHECK) / 2
+    if not _ONE_CHECK.acquire(timeout=patience):
+        raise UnavailableError("another graph is being checked.", field="onnx", mend="Try again.")
+    try:
+        yield
+    finally:
+        _ONE_CHECK.release()
 
 
 def _logits(worker: Worker, reference: str, images: list[bytes]) -> ImageLogits:

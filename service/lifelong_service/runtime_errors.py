@@ -1,0 +1,32 @@
+"""What an exception of ONNX Runtime says, without the shapes and values of the graph that its text holds."""
+
+import re
+from typing import Final
+
+_STATUS = re.compile(r"\[ONNXRuntimeError\] : \d+ : ([A-Z_]{1,40})")
+_OPERATOR = re.compile(
+    r"(?:while running |No Op registered for |implementation for |Op \()([A-Za-z][A-Za-z0-9]{0,39})\b"
+)
+_MEANINGS: Final = {
+    "INVALID_PROTOBUF": "this is not an ONNX file",
+    "INVALID_GRAPH": "the graph is not valid, or of an opset that this version does not know",
+    "NO_SUCHFILE": "there is no such file",
+    "NOT_IMPLEMENTED": "an operator is not implemented for its types",
+    "INVALID_ARGUMENT": "an operator was given what it cannot take",
+}
+_MEMORY: Final = ("bad_alloc", "bad allocation", "allocate memory", "exceeds maximum")
+
+
+def describe_failure(error: Exception) -> str:
+    """The kind of the failure and the type of the operator that failed, where ONNX Runtime names them.
+
+    Its own text is not repeated: it shows shapes, and with them the content of weights.
+    """
+    text = str(error)
+    status, operator = _STATUS.search(text), _OPERATOR.search(text)
+    code = status[1] if status else type(error).__name__
+    if isinstance(error, MemoryError) or any(sign in text for sign in _MEMORY):
+        meaning = "it takes more memory than there is"
+    else:
+        meaning = _MEANINGS.get(code, "it failed")
+    return f"{meaning} ({code}{f' in {operator[1]}' if operator else ''})."

@@ -1,0 +1,236 @@
+"""Graphs that take more than their size, run other programs or show a secret are refused, not stored, and audited."""
+
+import json
+import logging
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import TensorProto, helper, numpy_helper
+
+from lifelong.commands.models import models
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.graph_check import check_graph, child_environment
+from lifelong_core.settings import Settings
+from lifelong_core.store import Store
+from lifelong_service.graph_rules import MAXIMUM_NODES, check_rules
+from lifelong_service.inference import load_classifier
+from tests.attacks.graphs import CANARY, CORPUS
+from tests.attacks.hostile_graph import DOCUMENT, shows_secret
+from tests.unit.service import graphs
+from tests.unit.service.conftest import GREY, Service
+from tests.unit.service.test_operations import error_of
+
+REASONS = {
+    "endless_loop": "Loop is not taken: how long it runs",
+    "long_scan": "Scan is not taken: how long it runs",
+    "constant_of_4_gb": "memory",
+    "expanded_to_8_gb": "memory",
+    "tiled_to_8_gb": "Tile|memory",
+    "random_of_4_gb": "memory",
+    "size_by_pixels": "ConstantOfShape is not taken: the size of its output",
+    "nested_functions": f"more than {MAXIMUM_NODES} nodes",
+    "calls_itself": "calls itself",
+    "many_nodes": f"more than {MAXIMUM_NODES} nodes",
+    "empty_nodes": f"more than {MAXIMUM_NODES} nodes",
+    "sparse_of_8_gb": "memory|cannot load",
+    "unknown_operator": "Steal is not taken: it runs or opens",
+    "runs_python": "PythonOp is not taken: it runs or opens",
+    "opens_a_library": "EPContext is not taken: it runs or opens",
+    "group_key_beside": "'data/group.key', which is not there",
+    "group_key_above": "expected a file in the folder of the graph",
+    "process_environment": "expected a file in the folder of the graph",
+    "secret_as_shape": r"\(FAIL in Reshape\)",
+    "secret_as_output_shape": "another shape",
+    "deep_nesting": "not an ONNX file|cannot load",
+}
+
+
+def test_every_hostile_graph_is_refused_and_audited_over_http(
+    registered: None,
+    serve: Callable[..., Service],
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    service = serve(request_timeout_seconds=60)  # the reason, not the time of a busy machine, is at stake
+    before = len(service.store.models.list())
+    with caplog.at_level(logging.DEBUG):
+        for name, make in CORPUS.items():
+            graph = make()
+            files = [("onnx", ("graph.onnx", graph.content))]
+            files += [("external_data", (file, content)) for file, content in graph.external_data.items()]
+            answer = service.client.post(
+                "/v1/admin/models", data={"document": json.dumps(DOCUMENT)}, files=files
+            )
+            assert answer.status_code in (413, 422), f"{name}: {answer.text}"
+            assert not shows_secret(answer.text), f"{name}: {answer.text}"
+            error = error_of(answer)
+            assert error["field"] in ("onnx", "external_data"), name
+            assert re.search(REASONS[name], error["message"]), f"{name}: {error}"
+            entry = service.store.audit.list(1)[0]
+            assert (entry.action, entry.subject, entry.actor) == (
+                "models.refuse",
+                "hostile",
+                "admin-token",
+            ), name
+            assert entry.details["size"] == len(graph.content)
+            assert entry.details["reason"] == error["message"]
+    assert len(service.store.models.list()) == before
+    said = capfd.readouterr()
+    assert not shows_secret(caplog.text + said.out + said.err + str(service.store.audit.list(100)))
+
+
+def test_a_hostile_graph_is_refused_and_audited_on_the_command_line(
+    registered: None, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    monkeypatch.setenv("LIFELONG_DATA_DIRECTORY", str(settings.data_directory))
+    (tmp_path / "model.onnx").write_bytes(CORPUS["endless_loop"]().content)
+    before = len(store.models.list())
+    command = ["add", "hostile", "--task", "skin", "--onnx", str(tmp_path / "model.onnx")]
+    with pytest.raises(InvalidInputError, match="Loop is not taken") as refused:
+        CliRunner().invoke(models, command, catch_exceptions=False)
+    assert refused.value.field == "--onnx"
+    assert len(store.models.list()) == before
+    entry = store.audit.list(1)[0]
+    assert (entry.action, entry.subject) == ("models.refuse", "hostile")
+    assert entry.actor.startswith("cli:")
+
+
+def checked(graph: bytes, folder: Path, **settings: object) -> bytes:
+    (folder / "model.onnx").write_bytes(graph)
+    values = {"data_directory": folder / "data"} | settings
+    options = Settings.model_validate(values)
+    return check_graph(folder / "model.onnx", GREY, classes=3, settings=options, external_data=folder).content
+
+
+def test_an_operator_that_is_permitted_is_taken(tmp_path: Path) -> None:
+    model = onnx.load_from_string(CORPUS["endless_loop"]().content)
+    turns = next(tensor for tensor in model.graph.initializer if tensor.name == "turns")
+    turns.CopyFrom(numpy_helper.from_array(np.array(2), "turns"))
+    with pytest.raises(InvalidInputError, match="Loop"):
+        checked(model.SerializeToString(), tmp_path)
+    assert checked(model.SerializeToString(), tmp_path, permitted_operators=("Loop",))
+
+
+def test_memory_is_limited_by_a_setting(tmp_path: Path) -> None:
+    model = onnx.load_from_string(CORPUS["constant_of_4_gb"]().content)
+    length = next(tensor for tensor in model.graph.initializer if tensor.name == "length")
+    length.CopyFrom(numpy_helper.from_array(np.array([2**26]), "length"))
+    assert checked(model.SerializeToString(), tmp_path, maximum_graph_memory_bytes=1_500_000_000)
+    with pytest.raises(InvalidInputError, match="memory"):
+        checked(model.SerializeToString(), tmp_path, maximum_graph_memory_bytes=200_000_000)
+
+
+@pytest.mark.parametrize("location", ["data/group.key", ".hidden"])
+def test_files_that_hold_no_weights_are_not_read(tmp_path: Path, location: str) -> None:
+    model = onnx.load_from_string(graphs.linear())
+    tensor = model.graph.initializer[0]
+    (tmp_path / "data").mkdir()
+    (tmp_path / location).write_bytes(tensor.raw_data)
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    with pytest.raises(InvalidInputError, match="no file for weights"):
+        checked(model.SerializeToString(), tmp_path)
+
+
+def test_a_child_sees_no_secret_and_reaches_no_network() -> None:
+    program = """
+import os, socket, subprocess
+from lifelong_service import confinement
+confinement.end_with_parent()
+assert confinement.refuse_calls() is None
+for refused in (socket.socket, lambda: subprocess.run(["true"]), lambda: os.kill(os.getppid(), 0)):
+    try:
+        refused()
+    except PermissionError:
+        print("refused")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["refused"] * 3
+
+
+def test_the_environment_of_the_check_holds_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIFELONG_DATABASE_URL", "postgresql+psycopg://lifelong:secret@host/db")
+    monkeypatch.setenv("PGPASSWORD", "secret")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    environment = child_environment(tmp_path)
+    assert "secret" not in str(environment)
+    assert environment["CUDA_VISIBLE_DEVICES"] == "0"
+    assert environment["HOME"] == str(tmp_path)
+
+
+def classifier(*nodes: onnx.NodeProto, **constants: np.ndarray) -> onnx.ModelProto:
+    """Nodes that make `logits` of `image`."""
+    return helper.make_model(
+        helper.make_graph(
+            nodes,
+            "graph",
+            [helper.make_tensor_value_info("image", TensorProto.FLOAT, ["N", 1, 4, 4])],
+            [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["N", 3])],
+            [numpy_helper.from_array(array, name) for name, array in constants.items()],
+        )
+    )
+
+
+def test_sizes_by_shapes_are_taken_and_sizes_by_values_are_not() -> None:
+    by_shape = [
+        helper.make_node("Shape", ["image"], ["shape"]),
+        helper.make_node("Expand", ["image", "shape"], ["logits"]),
+    ]
+    check_rules(classifier(*by_shape))
+    by_value = [
+        helper.make_node("Cast", ["image"], ["whole"], to=TensorProto.INT64),
+        helper.make_node("Expand", ["image", "whole"], ["logits"]),
+    ]
+    with pytest.raises(InvalidInputError, match="Expand"):
+        check_rules(classifier(*by_value))
+    check_rules(classifier(*by_value), permitted=["Expand"])
+    by_count = [
+        helper.make_node("NonZero", ["image"], ["places"]),
+        helper.make_node("Shape", ["places"], ["count"]),
+        helper.make_node("ConstantOfShape", ["count"], ["logits"]),
+    ]
+    with pytest.raises(InvalidInputError, match="ConstantOfShape"):
+        check_rules(classifier(*by_count))
+
+
+@pytest.mark.parametrize("within", ["function", "branch"])
+def test_a_size_by_values_is_found_wherever_it_hides(within: str) -> None:
+    inner = [
+        helper.make_node("Cast", ["x"], ["whole"], to=TensorProto.INT64),
+        helper.make_node("ConstantOfShape", ["whole"], ["y"]),
+    ]
+    if within == "function":
+        opsets = [helper.make_opsetid("", 18)]
+        model = classifier(helper.make_node("f", ["image"], ["logits"], domain="own"))
+        model.functions.append(helper.make_function("own", "f", ["x"], ["y"], inner, opsets))
+    else:
+        inner[0].input[0] = "image"
+        output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+        branch = helper.make_graph(inner, "branch", [], [output])
+        node = helper.make_node("If", ["yes"], ["logits"], then_branch=branch, else_branch=branch)
+        model = classifier(node, yes=np.array(True))
+    with pytest.raises(InvalidInputError, match="ConstantOfShape"):
+        check_rules(model)
+
+
+@pytest.mark.parametrize("name", ["secret_as_shape", "secret_as_output_shape"])
+def test_a_worker_shows_no_content_of_a_stored_graph(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    model = onnx.load_from_string(CORPUS[name]().content)
+    for tensor in model.graph.initializer:
+        if tensor.external_data:
+            tensor.raw_data, tensor.data_location = CANARY[:4], TensorProto.DEFAULT
+            tensor.ClearField("external_data")
+    with pytest.raises(InvalidInputError) as refused:
+        load_classifier(model.SerializeToString(), GREY, classes=3)
+    said = capfd.readouterr()
+    assert not shows_secret(f"{refused.value} {said.out} {said.err}")
