@@ -34,7 +34,7 @@ from lifelong_core.deploy.quantification.uncertainty import (
 from lifelong_core.deploy.simplex import smoothed
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
-REVISION = 1
+REVISION = 2
 """Of what the methods and the codebook of summaries compute: raise it when that changes, so that summaries and evidence
 of before are not mixed with those of after."""
 

@@ -19,6 +19,12 @@ _ITERATIONS = 8
 _TRAINING_POINTS = 20_000
 _SEED = 0
 _CHUNK = 8192
+_GRID = 2.0**20
+"""Points and centres are multiples of 1 / _GRID. Products of two of them, and sums of thousands of those, are exact in
+float64, so that equal calibration sets give equal cells on every processor and with any number of threads: the order
+in which a library adds changes nothing."""
+_PARAMETER_DIGITS = 4
+"""Significant digits of temperature and bias: fewer than an optimiser agrees on from machine to machine."""
 _SCALES = ((1.0, 1.0), (1 / 8, 0.1), (1 / 64, 0.1))
 """Logits are seen through square roots of softmax probabilities, at these multiples of their calibrated size, with
 these weights: at the first, where posteriors bend, most finely; at the others, far beyond."""
@@ -28,7 +34,10 @@ _STRETCHES = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 2.0, 8.0, 64.0)
 
 @dataclass(frozen=True)
 class Codebook:
-    """Cells in two levels: the nearest coarse centre, then the nearest of its own fine centres."""
+    """Cells in two levels: the nearest coarse centre, then the nearest of its own fine centres.
+
+    Summaries of several processes and machines are added up, so a codebook is the same wherever it is learnt.
+    """
 
     temperature: float
     bias: Floats
@@ -46,7 +55,8 @@ class Codebook:
         lies between and beyond the calibration samples gets cells by mixing and stretching samples.
         """
         fitted = fit_weighted(calibration.logits, calibration.labels, np.ones(calibration.samples))
-        temperature, bias = float(np.mean(fitted.temperature)), fitted.bias
+        temperature = float(_rounded(np.array([np.mean(fitted.temperature)]))[0])
+        bias = _rounded(fitted.bias)
         rng = np.random.default_rng(_SEED)
         rows = centred(calibration.logits)
         first, second = rng.integers(rows.shape[0], size=(2, _TRAINING_POINTS))
@@ -58,7 +68,9 @@ class Codebook:
         member = _nearest(points, coarse)
         fine = list[Floats]()
         parts: list[Floats] = [points[member == cell] for cell in range(coarse.shape[0])]
-        spreads = np.array([float(((part - part.mean(axis=0)) ** 2).sum()) * len(part) for part in parts])
+        spreads = np.array(
+            [float(((part - _on_grid(part.mean(axis=0))) ** 2).sum()) * len(part) for part in parts]
+        )
         shares = np.sqrt(spreads) / np.sqrt(spreads).sum()
         for part, budget in zip(
             parts, (shares * (MOST_CELLS - len(parts))).astype(int).tolist(), strict=True
@@ -82,7 +94,18 @@ class Codebook:
 def _view(rows: Floats, temperature: float, bias: Floats) -> Floats:
     """Where the cells are laid out: an affine map of centred logits at several scales, shape (N, D)."""
     scores = rows / temperature + bias
-    return np.hstack([weight * np.sqrt(softmax(scores * scale)) for scale, weight in _SCALES])
+    return _on_grid(np.hstack([weight * np.sqrt(softmax(scores * scale)) for scale, weight in _SCALES]))
+
+
+def _on_grid(values: Floats) -> Floats:
+    return np.round(values * _GRID) / _GRID
+
+
+def _rounded(values: Floats) -> Floats:
+    """To so many significant digits of the largest value."""
+    largest = float(np.abs(values).max(initial=0))
+    digits = _PARAMETER_DIGITS - 1 - int(np.floor(np.log10(largest))) if largest > 0 else 0
+    return np.round(values, digits)
 
 
 def _nearest(points: Floats, centres: Floats) -> Integers:
@@ -97,5 +120,5 @@ def _cluster(points: Floats, number: int, rng: np.random.Generator) -> Floats:
     for _ in range(_ITERATIONS):
         # Centres that are nearest to no point are dropped.
         _, member, counts = np.unique(_nearest(points, centres), return_inverse=True, return_counts=True)
-        centres = member_sums(points, member) / counts[:, np.newaxis]
+        centres = _on_grid(member_sums(points, member) / counts[:, np.newaxis])
     return centres
