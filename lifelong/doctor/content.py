@@ -45,6 +45,11 @@ def heads(installation: Installation) -> Iterator[Finding]:
         raise TypeError("a registry that nobody knows yet is always given")
     for reason in sorted(set(registry.damaged.values())):
         yield failure(f"{reason}.", "Publish a head there again, or roll back.")
+    for model in registry.without_head():
+        yield failure(
+            f"{model.reference} is promoted and has no default head that can be served: requests get no answer.",
+            f"Publish one: `lifelong heads publish {model.reference} FILE`, or promote another model.",
+        )
     total = 0
     for model in store.models.list():
         damaged = set(store.heads.damaged(model.reference).values()) - set(registry.damaged.values())

@@ -225,6 +225,13 @@ class Registry:
         if not may_be_new and name not in self.environments:
             raise unlisted(name)
 
+    def without_head(self) -> tuple[Model, ...]:
+        """The promoted models without a default head that can be served, so that they answer nothing by default."""
+        promoted = (task.promoted_model_id for task in self.tasks.values())
+        return tuple(
+            self.models[key] for key in promoted if key in self.models and (key, None) not in self.heads
+        )
+
     def resolve_model(self, reference: str | None, *, field: str = "model") -> Model:
         """The model that a request means: `name@version`, `name`, or None for the only task's promoted model.
 

@@ -122,6 +122,13 @@ CLOSED_CONNECTIONS = Counter(
 )
 for _reason in ("header_timeout", "evicted", "refused"):
     CLOSED_CONNECTIONS.labels(_reason)
+MODELS_WITHOUT_HEAD = Gauge(
+    "lifelong_models_without_head",
+    "Promoted models without a default head that can be served.",
+    multiprocess_mode="livemax",
+    registry=REGISTRY,
+)
+
 
 CLIENT_CLOSED_REQUEST = 499
 """Status of a request whose client closed the connection before it was read, or while it waited in a long queue."""

@@ -231,6 +231,7 @@ class RegistryPoller:
                 "took over heads", extra={"details": {"heads": swapped, "revision": registry.revision}}
             )
         metrics.DAMAGED_HEADS.set(len(registry.damaged))
+        metrics.MODELS_WITHOUT_HEAD.set(len(registry.without_head()))
         metrics.FAILED_MODELS.set(len(self._failures))
         _count_providers(previous, self.snapshot)
         known = set(describe_damage(previous.registry)) if previous is not None else set[str]()

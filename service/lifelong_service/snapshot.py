@@ -84,15 +84,19 @@ class Snapshot:
         )
 
     def unserved(self) -> list[str]:
-        """Why requests that name no model are not answered: the one promoted model cannot be loaded.
+        """Why requests that name no model are not answered: the one promoted model cannot be loaded or has no head.
 
         Where several tasks have a promoted model, requests name one, and the others are answered.
         """
         promoted = [task.promoted_model_id for task in self.registry.tasks.values() if task.promoted_model_id]
-        if len(promoted) != 1 or promoted[0] not in self.failures:
+        if len(promoted) != 1 or promoted[0] not in self.registry.models:
             return []
         model = self.registry.models[promoted[0]]
-        return [f"the promoted model {model.reference} cannot be loaded: {self.failures[model.id]}"]
+        if self.registry.without_head():
+            return [f"the promoted model {model.reference} has no default head that can be served."]
+        if model.id in self.failures:
+            return [f"the promoted model {model.reference} cannot be loaded: {self.failures[model.id]}"]
+        return []
 
     def providers(self) -> dict[str, str]:
         """The ONNX Runtime execution provider that runs each loaded model, by its reference."""

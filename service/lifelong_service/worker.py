@@ -202,6 +202,7 @@ class Worker:
                 f"the model {name} cannot be loaded: {reason}"
                 for name, reason in self.failed_models().items()
             ),
+            *self._promoted_without_head(),
         )
         return list(dict.fromkeys(problem for problem in problems if problem is not None))
 
@@ -209,6 +210,13 @@ class Worker:
         """Every place whose active head cannot be served, why, and what happens to requests there."""
         snapshot = self.poller.snapshot
         return [] if snapshot is None else describe_damage(snapshot.registry)
+
+    def _promoted_without_head(self) -> list[str]:
+        snapshot = self.poller.snapshot
+        models = () if snapshot is None else snapshot.registry.without_head()
+        return [
+            f"the promoted model {model.reference} has no default head that can be served" for model in models
+        ]
 
     def failed_models(self) -> dict[str, str]:
         """Why this worker could not load models, by their references."""

@@ -262,6 +262,13 @@ def test_damaged_heads(store: Store):
         expect("heads", status, f"head {version}", words)
 
 
+def test_a_promoted_model_without_a_head(store: Store):
+    acknowledge(store)
+    expect("heads", "ok")
+    update(store, sa.delete(tables.head_activations))
+    expect("heads", "failure", "net@1 is promoted and has no default head", "lifelong heads publish net@1")
+
+
 def test_a_damaged_recommendation(store: Store):
     store.recommendations.attach("lesions", recommendation(), actor="tests")
     acknowledge(store)

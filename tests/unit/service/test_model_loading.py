@@ -5,10 +5,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 from onnx import TensorProto
 
 from lifelong_core.settings import Settings
-from lifelong_core.store import Store, register_calibration
+from lifelong_core.store import Store, register_calibration, tables
+from lifelong_core.store.registry import bump_revision
 from tests.unit.service import graphs
 from tests.unit.service.conftest import GREY, Service, calibration, png
 from tests.unit.service.test_operations import error_of
@@ -155,3 +157,16 @@ def test_a_removed_model_goes_from_every_worker_and_one_in_use_stays(service: Se
     assert client.get("/v1/admin/audit?limit=1").json()["audit"][0]["action"] == "models.remove"
     provider = 'lifelong_execution_provider{model="table@1",provider="CPUExecutionProvider"} 0.0'
     assert provider in client.get("/metrics").text
+
+
+def test_a_promoted_model_without_a_head_is_told_of_everywhere(service: Service) -> None:
+    assert "lifelong_models_without_head 0.0" in service.client.get("/metrics").text
+    with service.store.database.write() as connection:
+        connection.execute(sa.delete(tables.head_activations))
+        bump_revision(connection)
+    eventually(lambda: service.client.get("/readyz").status_code == 503)
+    ready = service.client.get("/readyz").json()
+    said = "the promoted model linear@1 has no default head that can be served"
+    assert ready["reasons"] == [f"{said}."]
+    assert said in ready["degraded"]
+    assert "lifelong_models_without_head 1.0" in service.client.get("/metrics").text
