@@ -3,7 +3,7 @@
 The service executes it (`lifelong_service.images`), once; nothing else does.
 """
 
-from typing import Literal, Self
+from typing import Literal, Self, cast
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -56,11 +56,26 @@ class Preprocessing(FailFastModel):
     colour: Literal["rgb", "grey"] = "rgb"
     resize: Resize | None = None
     centre_crop: CentreCrop | None = None
-    mean: tuple[float, ...] = Field(default=(0.0, 0.0, 0.0), description="Per channel, on the 0..1 scale.")
+    mean: tuple[float, ...] = Field(
+        default=(0.0, 0.0, 0.0), description="Per channel, on the 0..1 scale; 0 where it is left out."
+    )
     standard_deviation: tuple[float, ...] = Field(
-        default=(1.0, 1.0, 1.0), description="Per channel, on the 0..1 scale."
+        default=(1.0, 1.0, 1.0), description="Per channel, on the 0..1 scale; 1 where it is left out."
     )
     layout: Literal["NCHW", "NHWC"] = "NCHW"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, document: object) -> object:
+        """Mean and standard deviation that are left out have as many values as there are channels."""
+        if not isinstance(document, dict):
+            return document
+        given = cast("dict[str, object]", document)
+        return (
+            {"mean": (0.0,), "standard_deviation": (1.0,), **given}
+            if given.get("colour") == "grey"
+            else given
+        )
 
     @property
     def channels(self) -> int:

@@ -39,3 +39,12 @@ def test_a_crop_that_fits_no_image_is_refused(mode: str, crop: tuple[int, int], 
     else:
         with pytest.raises(ValidationError, match="larger than what resize leaves"):
             Preprocessing.model_validate(document)
+
+
+def test_what_is_left_out_fits_the_colour() -> None:
+    grey = Preprocessing.model_validate({"colour": "grey"})
+    assert (grey.mean, grey.standard_deviation) == ((0.0,), (1.0,))
+    assert grey.keeps_values
+    assert Preprocessing.model_validate({"colour": "grey", "mean": [0.5]}).mean == (0.5,)
+    assert Preprocessing.model_validate({}).mean == (0.0, 0.0, 0.0)
+    assert Preprocessing.model_validate_json('{"colour": "grey"}') == grey
