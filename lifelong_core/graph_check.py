@@ -31,6 +31,8 @@ from lifelong_core.store import Model, Serving, Store, check_name, serving_of
 
 CHECK_SECONDS = 300.0
 """Time limit of a check that a command makes; a request to the service has less."""
+PROVIDERS_SECONDS = 60.0
+"""Time limit of the check of the execution providers."""
 PROTOBUF_BYTES = 2**31 - 1
 """No ONNX file is larger: its format, protobuf, ends there."""
 _LONGEST_ANSWER = 65_536
@@ -203,6 +205,36 @@ def _check_workers(serving: Serving, patience_seconds: float) -> None:
             field="model",
             mend="Try again when `lifelong heads workers` lists it for every worker.",
         )
+
+
+def check_execution_providers(settings: Settings) -> list[str]:
+    """The execution providers that a service on this host would use, asked of its own code in another process.
+
+    Raises:
+        ConfigurationError: one is not known or not installed; the service would not start.
+        InvalidInputError: the check could not be made: the service is not installed here.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "lifelong_service.check_providers"],
+            input=json.dumps({"execution_providers": list(settings.execution_providers)}),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PROVIDERS_SECONDS,
+            # A bento finds its packages by the path of the process that started it.
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)},
+        )
+        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    except (subprocess.TimeoutExpired, IndexError, json.JSONDecodeError) as error:
+        raise InvalidInputError(
+            "the execution providers could not be checked.",
+            field="LIFELONG_EXECUTION_PROVIDERS",
+            mend="Is the extra cpu or gpu installed?",
+        ) from error
+    if done.returncode != 0:
+        raise ConfigurationError(answer["message"], field=answer["field"], mend=answer["mend"])
+    return list(answer["providers"])
 
 
 def _ask(request: dict[str, Any], folder: str, timeout_seconds: float, option: str | None) -> dict[str, Any]:

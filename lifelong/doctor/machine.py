@@ -9,6 +9,8 @@ from pathlib import Path
 from fsspec.core import split_protocol
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.graph_check import check_execution_providers
 from lifelong_core.store.database_errors import sqlite_file
 from lifelong_core.store.spool import Spool
 
@@ -59,6 +61,37 @@ def spool(installation: Installation) -> Iterator[Finding]:
             "Give the folder to the user that runs the product, or name another: LIFELONG_SPOOL_DIRECTORY.",
         )
     yield ok(f"{state.predictions} predictions wait in {folder}.")
+
+
+def execution_providers(installation: Installation) -> Iterator[Finding]:
+    """A service could start with them here, and the living workers run graphs with them."""
+    configured = installation.settings.execution_providers
+    try:
+        usable = check_execution_providers(installation.settings)
+    except InvalidInputError:
+        if configured:
+            yield warning(
+                "the setting could not be checked on this host: is ONNX Runtime installed?",
+                "Install the extra cpu or gpu where `lifelong serve` runs, and run doctor there.",
+            )
+        yield ok("none are configured, and ONNX Runtime could not be asked on this host.")
+        return
+    in_use = sorted(
+        {
+            load.provider
+            for worker in installation.store.workers.list()
+            for load in worker.models.values()
+            if not worker.is_lost and load.provider is not None
+        }
+    )
+    for name in in_use:
+        if configured and name not in configured:
+            yield warning(
+                f"a worker runs graphs with {name}, which is not in the settings here ({', '.join(configured)}).",
+                "Was the setting changed after it started, or on this host only? `lifelong heads workers`.",
+            )
+    used = f"; workers run graphs with {', '.join(in_use)}" if in_use else ""
+    yield ok(f"{', '.join(usable)}{used}.")
 
 
 def disks(installation: Installation) -> Iterator[Finding]:

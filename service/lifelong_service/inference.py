@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Logits
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_service.providers import CPU, check_providers, chosen_providers
+from lifelong_service.providers import CPU, RECORD, check_providers, chosen_providers, provider_of
 from lifelong_service.runtime_errors import describe_failure
 
 _INPUT_TYPES: dict[str, type[np.generic]] = {
@@ -44,11 +44,8 @@ class Classifier:
     classes: int
     batch_size: int | None
     """The batch size that the graph is frozen to; None when it takes any."""
-
-    @property
-    def provider(self) -> str:
-        """The ONNX Runtime execution provider that runs the graph, or all of it that it can."""
-        return self.session.get_providers()[0]
+    provider: str
+    """The ONNX Runtime execution provider that runs most nodes of the graph."""
 
     def logits(self, inputs: Sequence[NDArray[np.float32]]) -> Logits:
         """Raw outputs of shape (N, C) for N inputs of equal shape; they may hold NaN when the graph makes them.
@@ -110,10 +107,10 @@ def load_classifier(
 
     Raises:
         InvalidInputError: the graph cannot be loaded, or does not fit; nothing of it is kept.
-        ConfigurationError: a provider is not known, not installed or cannot be started.
+        ConfigurationError: a provider is not known, not installed or cannot be started, or runs no node of the graph.
     """
     session = _session(graph, providers, threads)
-    classifier = _inspected(session, preprocessing, classes)
+    classifier = _inspected(session, preprocessing, classes, provider_of(session, providers))
     _check_outputs(classifier, _trial_inputs(session.get_inputs()[0].shape, preprocessing))
     return classifier
 
@@ -125,6 +122,7 @@ def _session(graph: Path | bytes, providers: Sequence[str], threads: int) -> onn
     options.inter_op_num_threads = 1
     # Idle threads of the pool would spin and take the core from the other worker.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry(*RECORD)
     # Errors come as exceptions. Printed as well, they would stand between the lines of the log and show shapes, and
     # with them the content of weights.
     options.log_severity_level = 4
@@ -145,7 +143,7 @@ def _session(graph: Path | bytes, providers: Sequence[str], threads: int) -> onn
 
 
 def _inspected(
-    session: onnxruntime.InferenceSession, preprocessing: Preprocessing, classes: int
+    session: onnxruntime.InferenceSession, preprocessing: Preprocessing, classes: int, provider: str
 ) -> Classifier:
     inputs, outputs = session.get_inputs(), session.get_outputs()
     if len(inputs) != 1 or len(outputs) != 1:
@@ -169,7 +167,9 @@ def _inspected(
     if not is_single and (len(logits) != 2 or (isinstance(logits[1], int) and logits[1] != classes)):
         raise _misfit(f"an output of another shape, expected (N, {classes}): one logit per class of the task")
     batch_size = shape[0] if isinstance(shape[0], int) else None
-    return Classifier(session, preprocessing, inputs[0].name, _INPUT_TYPES[kind], classes, batch_size)
+    return Classifier(
+        session, preprocessing, inputs[0].name, _INPUT_TYPES[kind], classes, batch_size, provider
+    )
 
 
 def _check_outputs(classifier: Classifier, inputs: Sequence[NDArray[np.float32]]) -> None:

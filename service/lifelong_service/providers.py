@@ -1,6 +1,7 @@
 """Which ONNX Runtime execution provider runs the graphs: the configured ones, or none; never another one in silence."""
 
 import difflib
+from collections import Counter
 from collections.abc import Sequence
 
 import onnxruntime
@@ -9,6 +10,8 @@ from lifelong_core.errors import ConfigurationError
 
 FIELD = "LIFELONG_EXECUTION_PROVIDERS"
 CPU = "CPUExecutionProvider"
+RECORD = ("session.record_ep_graph_assignment_info", "1")
+"""Entry of the session options with which ONNX Runtime tells where each node runs."""
 _AUTOMATIC = ("CUDAExecutionProvider", CPU)
 
 
@@ -46,6 +49,29 @@ def check_providers(configured: Sequence[str], in_use: Sequence[str]) -> None:
             field=FIELD,
             mend="Check its driver and libraries, which the log of ONNX Runtime names, or change the setting.",
         )
+
+
+def provider_of(session: onnxruntime.InferenceSession, configured: Sequence[str]) -> str:
+    """The execution provider that runs most nodes of a graph.
+
+    Args:
+        session: of options with the entry RECORD; the providers it was created with say only who might run nodes.
+        configured: of the settings.
+
+    Raises:
+        ConfigurationError: providers other than the CPU are configured, and none of them runs a node.
+    """
+    nodes = Counter[str]()
+    for part in session.get_provider_graph_assignment_info():
+        nodes[part.ep_name] += len(part.get_nodes())
+    wanted = [name for name in configured if name != CPU]
+    if wanted and nodes and not any(nodes[name] for name in wanted):
+        raise ConfigurationError(
+            f"{' and '.join(wanted)} would run no node of the graph, {nodes.most_common(1)[0][0]} all of them.",
+            field=FIELD,
+            mend="Name a provider that supports the operators of the graph, or leave the setting out.",
+        )
+    return nodes.most_common(1)[0][0] if nodes else CPU
 
 
 def _check_name(name: str, available: Sequence[str]) -> None:

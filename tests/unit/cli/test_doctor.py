@@ -39,6 +39,7 @@ from lifelong_core.store import (
     tables,
 )
 from lifelong_core.store.engine import Database
+from lifelong_core.store.records import ModelLoad
 from lifelong_core.store.spool import Spool
 from tests.unit.store.design_samples import recommendation
 from tests.unit.store.samples import CLASSES, COSTS, calibration, cycle, head
@@ -573,3 +574,26 @@ def test_a_list_of_environments_that_fills_up(store: Store, monkeypatch: pytest.
     expect("environments", "warning", "there are 2 environments", "lifelong environments list")
     monkeypatch.setenv("LIFELONG_ENVIRONMENT_CREATION", "listed")
     expect("environments", "ok")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("CUDAExecutionProvder", "Did you mean CUDAExecutionProvider?"), ("quantum", "CPUExecutionProvider")],
+)
+def test_an_execution_provider_with_which_no_service_starts(
+    store: Store, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+):
+    monkeypatch.setenv("LIFELONG_EXECUTION_PROVIDERS", json.dumps([name]))
+    expect("execution providers", "failure", "LIFELONG_EXECUTION_PROVIDERS", name, said)
+
+
+def test_workers_that_run_graphs_with_another_provider(store: Store, monkeypatch: pytest.MonkeyPatch):
+    loads = {1: ModelLoad("CUDAExecutionProvider", None)}
+    store.workers.acknowledge(
+        "w1", host="ward-3", process=7, started_at=NOW, revision=store.revision(), heads={}, models=loads
+    )
+    expect("execution providers", "ok", "workers run graphs with CUDAExecutionProvider", only=False)
+    monkeypatch.setenv("LIFELONG_EXECUTION_PROVIDERS", '["CPUExecutionProvider"]')
+    expect(
+        "execution providers", "warning", "CUDAExecutionProvider, which is not in the settings", only=False
+    )

@@ -49,3 +49,16 @@ def test_a_provider_that_was_left_out_by_onnx_runtime_is_an_error() -> None:
     check_providers([CPU], [CPU])
     with pytest.raises(ConfigurationError, match="CUDAExecutionProvider could not be started, only CPU"):
         check_providers(["CUDAExecutionProvider", CPU], [CPU])
+
+
+@pytest.mark.skipif(
+    "AzureExecutionProvider" not in onnxruntime.get_available_providers(), reason="this installation lacks it"
+)
+@pytest.mark.parametrize("more", [(), (CPU,)])
+def test_a_configured_provider_that_runs_no_node_is_an_error(more: tuple[str, ...]) -> None:
+    """ONNX Runtime lists it for the session all the same, and in the first place."""
+    with pytest.raises(
+        ConfigurationError, match=f"AzureExecutionProvider would run no node.*{CPU}"
+    ) as refused:
+        load("AzureExecutionProvider", *more)
+    assert refused.value.field == "LIFELONG_EXECUTION_PROVIDERS"

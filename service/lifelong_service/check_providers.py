@@ -1,0 +1,28 @@
+"""`python -m lifelong_service.check_providers`: could a service start with these execution providers?
+
+The request on standard input is {"execution_providers": [...]}; the last line of standard output is the answer, with
+the exit status as in `check_graph`.
+"""
+
+import json
+import sys
+
+from lifelong_core.errors import LifelongError
+from lifelong_service.check_graph import REFUSED
+from lifelong_service.providers import chosen_providers
+
+
+def main() -> int:
+    """Answer the request."""
+    try:
+        chosen = chosen_providers(json.load(sys.stdin)["execution_providers"])
+    except LifelongError as error:
+        answer = {"code": error.code, "message": error.message, "field": error.field, "mend": error.mend}
+        print(json.dumps(answer))  # noqa: T201
+        return REFUSED
+    print(json.dumps({"providers": chosen}))  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
