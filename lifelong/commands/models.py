@@ -117,7 +117,7 @@ def _examined(store: "Store", task: str, calibration: Path, force_reason: str | 
 
     described = store.tasks.get(task)
     labelled = read_labelled_logits(calibration, described.class_names)
-    report = examine_first(labelled, described)
+    report = examine_first(store, labelled, described)
     print_report(report.to_document())
     if report.refusals and force_reason is None:
         raise RefusedCalibrationError(report)
@@ -175,18 +175,26 @@ def list_(*, as_json: bool) -> None:
 
 @models.command()
 @click.argument("model")
-def promote(model: str) -> None:
+@click.option(
+    "--force-because",
+    metavar="REASON",
+    help="Promote it although it is worse than the promoted model; the reason goes to the audit log.",
+)
+def promote(model: str, force_because: str | None) -> None:
     """Make MODEL (name@version) the one that answers requests which name no model.
 
     All living workers must have loaded it; the command waits for them. Where none lives, the graph is checked here.
+
+    A model that does far worse on its calibration set than the promoted one on its own is refused.
     """
     from lifelong_core.graph_check import check_servable
     from lifelong_core.settings import Settings
+    from lifelong_core.store import promote_calibrated
     from lifelong_core.store.serving import WORKERS_PATIENCE_SECONDS, describe_serving
 
     with open_store() as store:
         check_servable(store, Settings.load(), model, patience_seconds=WORKERS_PATIENCE_SECONDS)
-        promoted = store.models.promote(model, actor=actor())
+        promoted = promote_calibrated(store, model, actor=actor(), force_reason=force_because)
         click.echo(describe_serving(store, promoted.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))
 
 

@@ -49,8 +49,10 @@ from lifelong_core.store.refitting import attach_and_refit
 from lifelong_core.store.registration import (
     CalibrationCandidate,
     RefusedCalibrationError,
+    WorseModelError,
     examine_candidate,
     examine_first,
+    promote_calibrated,
     publish_candidate,
     register_calibration,
 )
@@ -100,6 +102,7 @@ __all__ = [
     "Token",
     "Visit",
     "Window",
+    "WorseModelError",
     "attach_and_refit",
     "check_name",
     "describe_default_head",
@@ -111,6 +114,7 @@ __all__ = [
     "logged_at",
     "logged_on",
     "new_prediction_id",
+    "promote_calibrated",
     "publish_candidate",
     "register_calibration",
     "serving_of",

@@ -100,8 +100,10 @@ class Models:
         with self._database.read() as connection:
             return model_referenced(connection, reference)
 
-    def promote(self, reference: str, *, actor: str) -> Model:
+    def promote(self, reference: str, *, actor: str, details: dict[str, Any] | None = None) -> Model:
         """Make a model the one that its task serves when a request names none.
+
+        `promote_calibrated` also compares it with the one that is served now. `details` go to the audit log.
 
         Raises:
             NotFoundError: there is no such model.
@@ -117,7 +119,7 @@ class Models:
                     field="model",
                     mend="Give it a calibration set first.",
                 )
-            promote_model(connection, model, actor=actor)
+            promote_model(connection, model, actor=actor, details=details)
         return model
 
     def list(self) -> list[Model]:
@@ -166,11 +168,13 @@ def model_with_id(connection: sa.Connection, model_id: int) -> Model:
     return model_of(row)
 
 
-def promote_model(connection: sa.Connection, model: Model, *, actor: str) -> None:
+def promote_model(
+    connection: sa.Connection, model: Model, *, actor: str, details: dict[str, Any] | None = None
+) -> None:
     """Let the task serve this model by default, within a transaction that changes the registry."""
     tasks = tables.tasks
     connection.execute(sa.update(tasks).where(tasks.c.id == model.task_id).values(promoted_model_id=model.id))
-    write_audit(connection, actor=actor, action="models.promote", subject=model.reference)
+    write_audit(connection, actor=actor, action="models.promote", subject=model.reference, details=details)
 
 
 def check_graph_is_stored(artifacts: Artifacts, model: Model) -> None:

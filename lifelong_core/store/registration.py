@@ -1,6 +1,6 @@
 """From a calibration set to a model that serves: set, first head and promotion in one transaction."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,12 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import expect_logits
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
-from lifelong_core.deploy.acceptance import CalibrationReport, examine_calibration
+from lifelong_core.deploy.acceptance import (
+    CalibrationReport,
+    Finding,
+    compare_with_promoted,
+    examine_calibration,
+)
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnidentifiableError
 from lifelong_core.store.calibration_sets import check_classes, insert_calibration_set
 from lifelong_core.store.heads import publish_head
@@ -36,6 +41,17 @@ class RefusedCalibrationError(InvalidInputError):
         )
         self.report = report
         self.details = report.to_document()
+
+
+class WorseModelError(ConflictError):
+    """A model is surely worse than the promoted one of its task, so it is not promoted without a reason."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(
+            finding.text,
+            field="model",
+            mend=f"{finding.mend} If it is right all the same, give the reason as `force_reason` (`--force-because`).",
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,10 +143,11 @@ def examine_candidate(
         old_head=old.head if old is not None else None,
         previous=_active_set(store, model),
     )
+    report = replace(report, findings=report.findings + _beside_promoted(store, task, labelled, model))
     return CalibrationCandidate(model, task, labelled, head, old.version if old is not None else None, report)
 
 
-def examine_first(labelled: LabeledLogits, task: Task) -> CalibrationReport:
+def examine_first(store: Store, labelled: LabeledLogits, task: Task) -> CalibrationReport:
     """Judge the calibration set of a model that is not registered yet.
 
     Raises:
@@ -138,7 +155,53 @@ def examine_first(labelled: LabeledLogits, task: Task) -> CalibrationReport:
         UnidentifiableError: a class has no sample.
     """
     _check_labelled(labelled, task)
-    return examine_calibration(labelled, task.costs, task.class_names)
+    report = examine_calibration(labelled, task.costs, task.class_names)
+    return replace(report, findings=report.findings + _beside_promoted(store, task, labelled))
+
+
+def promote_calibrated(store: Store, reference: str, *, actor: str, force_reason: str | None = None) -> Model:
+    """Make a model the one that its task serves, if it is not surely worse than the one that is served now.
+
+    Args:
+        store: where the model is.
+        reference: the model.
+        actor: who promotes it.
+        force_reason: why it is promoted although it is worse; kept in the audit log.
+
+    Raises:
+        NotFoundError: there is no such model.
+        InvalidInputError: the reason says nothing.
+        WorseModelError: it does far worse on its calibration set than the promoted model on its own, and no reason
+            forces it.
+        ConflictError: it has no default head yet, or its stored graph is gone or damaged, so it could not answer.
+        UnavailableError: the artifact storage cannot be read.
+    """
+    if force_reason is not None:
+        check_reason(force_reason, field="force_reason", mend="Say in a few words why the model is promoted.")
+    with store.database.read() as connection:
+        model = model_referenced(connection, reference)
+        task = task_with_id(connection, model.task_id)
+    labelled = _active_set(store, model)
+    worse = () if labelled is None else _beside_promoted(store, task, labelled, model)
+    if worse and force_reason is None:
+        raise WorseModelError(worse[0])
+    details = {"force_reason": force_reason, "finding": worse[0].text} if worse else None
+    return store.models.promote(model.reference, actor=actor, details=details)
+
+
+def _beside_promoted(
+    store: Store, task: Task, labelled: LabeledLogits, model: Model | None = None
+) -> tuple[Finding, ...]:
+    """What the comparison with the promoted model of the task finds; nothing for that model itself."""
+    if task.promoted_model_id is None or (model is not None and task.promoted_model_id == model.id):
+        return ()
+    with store.database.read() as connection:
+        promoted = model_with_id(connection, task.promoted_model_id)
+    beside = _active_set(store, promoted)
+    if beside is None:
+        return ()
+    name = "this model" if model is None else model.reference
+    return compare_with_promoted(labelled, beside, task.costs, (name, promoted.reference))
 
 
 def _active_set(store: Store, model: Model) -> LabeledLogits | None:

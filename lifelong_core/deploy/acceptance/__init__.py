@@ -6,6 +6,18 @@ is refused and what is only warned of.
 
 from lifelong_core.deploy.acceptance.findings import Finding
 from lifelong_core.deploy.acceptance.means import Figure
-from lifelong_core.deploy.acceptance.report import CalibrationReport, HeadFigures, examine_calibration
+from lifelong_core.deploy.acceptance.report import (
+    CalibrationReport,
+    HeadFigures,
+    compare_with_promoted,
+    examine_calibration,
+)
 
-__all__ = ["CalibrationReport", "Figure", "Finding", "HeadFigures", "examine_calibration"]
+__all__ = [
+    "CalibrationReport",
+    "Figure",
+    "Finding",
+    "HeadFigures",
+    "compare_with_promoted",
+    "examine_calibration",
+]

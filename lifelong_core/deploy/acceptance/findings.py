@@ -184,13 +184,7 @@ def worse_than_previous(
         cost: the same.
         unit: the cost of the cheapest constant decision, less the smallest possible one.
     """
-    found: list[str] = []
-    loss = accuracy[0] - accuracy[1]
-    if loss.value >= MARGIN and loss.value > loss.reach(CERTAINTY):
-        found.append(f"accuracy {100 * accuracy[1].value:.1f} % instead of {100 * accuracy[0].value:.1f} %")
-    rise = cost[1] - cost[0]
-    if unit > 0 and rise.value >= MARGIN * unit and rise.value > rise.reach(CERTAINTY):
-        found.append(f"expected cost {cost[1].value:.4g} instead of {cost[0].value:.4g}")
+    found = _losses(accuracy, cost, (accuracy[0] - accuracy[1], cost[1] - cost[0]), unit)
     if not found:
         return []
     return [
@@ -202,6 +196,52 @@ def worse_than_previous(
             "Check preprocessing and labels: both sets must come from the same model.",
         )
     ]
+
+
+def worse_than_promoted(
+    accuracy: tuple[ClassMixMean, ClassMixMean],
+    cost: tuple[ClassMixMean, ClassMixMean],
+    difference: tuple[ClassMixMean, ClassMixMean],
+    unit: float,
+    names: tuple[str, str],
+) -> list[Finding]:
+    """Is a model far worse on its set than the promoted model of its task on the set of that one?
+
+    Args:
+        accuracy: of the promoted model, and of this one.
+        cost: the same.
+        difference: loss of accuracy and rise of the cost, by which the promoted model is better.
+        unit: the cost of the cheapest constant decision, less the smallest possible one.
+        names: of this model, and of the promoted one.
+    """
+    found = _losses(accuracy, cost, difference, unit)
+    if not found:
+        return []
+    return [
+        Finding(
+            "worse_than_promoted",
+            "warning",
+            f"{names[0]} does worse than the promoted {names[1]} on its set: {', '.join(found)}, under the same class "
+            "mix.",
+            "Check the preprocessing of this version, and the labels of its set.",
+        )
+    ]
+
+
+def _losses(
+    accuracy: tuple[ClassMixMean, ClassMixMean],
+    cost: tuple[ClassMixMean, ClassMixMean],
+    difference: tuple[ClassMixMean, ClassMixMean],
+    unit: float,
+) -> list[str]:
+    """What is surely worse by the margin, in words; the first of each pair is the one to compare with."""
+    found: list[str] = []
+    loss, rise = difference
+    if loss.value >= MARGIN and loss.value > loss.reach(CERTAINTY):
+        found.append(f"accuracy {100 * accuracy[1].value:.1f} % instead of {100 * accuracy[0].value:.1f} %")
+    if unit > 0 and rise.value >= MARGIN * unit and rise.value > rise.reach(CERTAINTY):
+        found.append(f"expected cost {cost[1].value:.4g} instead of {cost[0].value:.4g}")
+    return found
 
 
 def listed(names: Sequence[str]) -> str:

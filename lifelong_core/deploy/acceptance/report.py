@@ -17,6 +17,7 @@ from lifelong_core.deploy.acceptance.findings import (
     sigmoid_outputs,
     uninformative,
     worse_than_previous,
+    worse_than_promoted,
 )
 from lifelong_core.deploy.acceptance.label_order import exchanged_labels
 from lifelong_core.deploy.acceptance.means import ClassMixMean, Figure
@@ -174,6 +175,49 @@ def examine_calibration(
         constant_decision=decision,
         findings=tuple(findings),
     )
+
+
+def compare_with_promoted(
+    calibration: LabeledLogits, promoted: LabeledLogits, costs: Floats, names: tuple[str, str]
+) -> tuple[Finding, ...]:
+    """What speaks against promoting a model: it is surely worse than the promoted one, each judged on its own set.
+
+    Cases are compared pair by pair where both sets have the same labels and groups in the same order. This is exact
+    for the same cases, and stays right for others: within a class, which case is paired with which is then chance.
+
+    Args:
+        calibration: the set of the model.
+        promoted: the set of the promoted model.
+        costs: of their task, shape (C, D), D = C or C + 1 (abstain).
+        names: of the model, and of the promoted one.
+
+    Raises:
+        InvalidInputError: a shape does not fit.
+    """
+    matrix, mix = as_costs(costs, classes=calibration.classes), calibration.prevalence
+    if not (calibration.counts.all() and promoted.counts.all()):
+        return ()
+    new = _Judged.of(calibration, crossfitted_output(calibration, matrix, mix), matrix, mix)
+    old = _Judged.of(promoted, crossfitted_output(promoted, matrix, mix), matrix, mix)
+    accuracy = old.mean(old.hit), new.mean(new.hit)
+    cost = old.mean(old.cost), new.mean(new.cost)
+    if _are_paired(calibration, promoted):
+        difference = new.mean(old.hit - new.hit), new.mean(new.cost - old.cost)
+    else:
+        difference = accuracy[0] - accuracy[1], cost[1] - cost[0]
+    unit = float(constant_costs(matrix, mix).min() - mix @ matrix.min(axis=1))
+    return tuple(worse_than_promoted(accuracy, cost, difference, unit, names))
+
+
+def _are_paired(first: LabeledLogits, second: LabeledLogits) -> bool:
+    if not np.array_equal(first.labels, second.labels):
+        return False
+    if first.groups is None or second.groups is None:
+        return first.groups is second.groups
+    members = [
+        np.unique(data.groups, return_inverse=True)[1] for data in (first, second) if data.groups is not None
+    ]
+    return np.array_equal(members[0], members[1])
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
@@ -16,12 +17,12 @@ from starlette.requests import Request
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
 from lifelong_core.graph_check import check_new_graph, check_servable
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.store import Store, describe_serving
+from lifelong_core.store import Store, describe_serving, promote_calibrated
 from lifelong_core.store.records import ModelKind, Scope, Task
 from lifelong_service.bodies import media_type, parse_in_turn, parsed
 from lifelong_service.documents import active_heads_document, model_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.parameters import check_fields
+from lifelong_service.parameters import check_fields, check_parameters
 from lifelong_service.schemas.registry import (
     ImageLogits,
     ModelAnswer,
@@ -128,17 +129,28 @@ async def add_model(request: Request) -> ModelAnswer:
 
 @router.post("/v1/admin/models/{reference}/promote")
 @access(Scope.OPERATE)
-def promote(request: Request, reference: str) -> PromotedAnswer:
+def promote(
+    request: Request,
+    reference: str,
+    force_reason: Annotated[
+        str | None,
+        Query(
+            description="Why it is promoted although it is worse than the promoted model; kept in the audit log."
+        ),
+    ] = None,
+) -> PromotedAnswer:
     """Let this version answer requests that name no model, or its name alone.
 
-    409 when a worker cannot load it, or one has not loaded it within half of the request's time limit. `serving` says
-    in words what is true afterwards: how many workers run the model.
+    409 when it does surely worse on its calibration set than the promoted model on its own and no `force_reason` is
+    given, when a worker cannot load it, or when one has not loaded it within half of the request's time limit.
+    `serving` says in words what is true afterwards: how many workers run the model.
     """
+    check_parameters(request.query_params, ("force_reason",))
     worker = worker_of(request)
     store = worker.store
     patience = worker.settings.request_timeout_seconds / 2
     check_servable(store, worker.settings, reference, patience_seconds=patience)
-    model = store.models.promote(reference, actor=actor_of(request))
+    model = promote_calibrated(store, reference, actor=actor_of(request), force_reason=force_reason)
     return {
         **model_document(model, _task(store, model.task_id)),
         "serving": describe_serving(store, model.reference, patience_seconds=patience),

@@ -8,8 +8,10 @@ from lifelong_core.store import (
     Model,
     RefusedCalibrationError,
     Store,
+    WorseModelError,
     examine_candidate,
     heads,
+    promote_calibrated,
     publish_candidate,
     register_calibration,
 )
@@ -174,3 +176,40 @@ def test_the_first_calibration_promotes_no_model_whose_stored_graph_is_gone(stor
     with pytest.raises(ConflictError, match=model.artifact):
         register_calibration(store, "dermatology", calibration(), actor="ann")
     assert store.registry() == before
+
+
+def blurred(labelled: LabeledLogits) -> LabeledLogits:
+    """What another preprocessing makes of the same cases."""
+    noise = np.random.default_rng(9).normal(scale=2.0, size=labelled.logits.shape)
+    return LabeledLogits(labelled.logits + noise, labelled.labels)
+
+
+def test_a_version_that_does_worse_than_the_promoted_one_is_named_and_not_promoted(store: Store):
+    first = add_model(store)
+    register_calibration(store, "dermatology@1", calibration(1, 600), actor="ann")
+    add_model(store)
+    report = examine_candidate(store, "dermatology@2", blurred(calibration(1, 600))).report
+    (found,) = [finding for finding in report.findings if finding.code == "worse_than_promoted"]
+    assert found.severity == "warning"
+    assert "dermatology@2 does worse than the promoted dermatology@1 on its set: accuracy" in found.text
+    register_calibration(store, "dermatology@2", blurred(calibration(1, 600)), actor="ann")
+    with pytest.raises(WorseModelError, match="does worse than the promoted dermatology@1"):
+        promote_calibrated(store, "dermatology@2", actor="ann")
+    assert store.tasks.get("lesions").promoted_model_id == first.id
+    with pytest.raises(InvalidInputError, match="reason"):
+        promote_calibrated(store, "dermatology@2", actor="ann", force_reason=" ")
+    promote_calibrated(store, "dermatology@2", actor="ann", force_reason="the first one leaks memory")
+    entry = store.audit.list(limit=1)[0]
+    assert entry.action == "models.promote"
+    assert entry.details == {"force_reason": "the first one leaks memory", "finding": found.text}
+
+
+def test_a_version_that_is_as_good_is_promoted_without_a_word(store: Store):
+    add_model(store)
+    register_calibration(store, "dermatology@1", calibration(1, 600), actor="ann")
+    second = add_model(store)
+    record = examine_candidate(store, "dermatology@2", calibration(2, 600))
+    assert "worse_than_promoted" not in [finding.code for finding in record.report.findings]
+    register_calibration(store, "dermatology@2", calibration(2, 600), actor="ann")
+    promote_calibrated(store, "dermatology@2", actor="ann")
+    assert store.tasks.get("lesions").promoted_model_id == second.id
