@@ -222,8 +222,7 @@ def check_execution_providers(settings: Settings) -> list[str]:
             text=True,
             check=False,
             timeout=PROVIDERS_SECONDS,
-            # A bento finds its packages by the path of the process that started it.
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)},
+            env=child_environment(Path(tempfile.gettempdir())),
         )
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except (subprocess.TimeoutExpired, IndexError, json.JSONDecodeError) as error:

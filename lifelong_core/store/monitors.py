@@ -151,8 +151,12 @@ class Monitors:
         Raises:
             UnavailableError: the database does not answer.
         """
-        stated = {own, *(one.heartbeat.mode_in(environment) for one in self.list() if not one.is_lost)}
-        return next((mode for mode in _STRICTEST_FIRST if mode in stated), own)
+        stated: set[str] = {
+            own,
+            *(one.heartbeat.mode_in(environment) for one in self.list() if not one.is_lost),
+        }
+        strictest = [mode for mode in _STRICTEST_FIRST if mode in stated]
+        return strictest[0]
 
     def forget(self, monitor_id: str) -> None:
         """Delete the heartbeat of a monitor that stops. Doing it again changes nothing."""
