@@ -124,7 +124,9 @@ class MicroBatcher(Generic[Job, Answer]):
             return
         total = self.expected_wait_seconds
         own = self._samples[owner] * self._rate.seconds_per_sample
-        if not has_room(own=own, total=total, limit=self._maximum_wait):
+        # The rate is a guess. Who has nothing in the queue is not refused for what others put there a moment ago.
+        limit = self._maximum_wait if own else 2 * self._maximum_wait
+        if not has_room(own=own, total=total, limit=limit):
             metrics.REFUSED_REQUESTS.labels("wait", owner).inc()
             raise UnavailableError(
                 f"the requests that wait already take {total:.1f} s.",

@@ -14,6 +14,8 @@ from tests.integration.installation import image
 from tests.unit.service import graphs
 
 TIMES = 10
+BUSY = 4
+"""CI runs beside other work, which takes its share of the time."""
 
 
 def overload(target: Target, scale: Scale) -> Outcome:
@@ -25,11 +27,13 @@ def overload(target: Target, scale: Scale) -> Outcome:
     send_in_turn(port, request, clients=8, seconds=1)
 
     def capacity_now() -> float:
-        sent = send_in_turn(port, request, clients=8, seconds=measured)
+        with target.watched():  # innocent requests and observation take their share as in the attack
+            sent = send_in_turn(port, request, clients=8, seconds=measured)
         return sum(one.status == 200 for one in sent) / measured
 
     capacity = capacity_now()
     outcome = Outcome()
+    slack = BUSY if scale is QUICK else 1
     with target.watched() as seen:
         began = time.monotonic()
         sent = send_at_rate(port, request, rate=TIMES * capacity, seconds=scale.seconds)
@@ -44,21 +48,21 @@ def overload(target: Target, scale: Scale) -> Outcome:
         "capacity, requests/s": round(mean_capacity, 1),
         "goodput, requests/s": round(goodput, 1),
     }
-    outcome.expect(
-        "lost share of the capacity", 1 - goodput / mean_capacity, below=0.5 if scale is QUICK else 0.2
-    )
-    outcome.expect("refusal p50, s", _percentile(refused, 50), below=0.05)
-    outcome.expect("refusal p99, s", _percentile(refused, 99), below=0.5 if scale is QUICK else 0.05)
+    outcome.expect("lost share of the capacity", 1 - goodput / mean_capacity, below=0.2 * slack)
+    outcome.expect("refusal p50, s", _percentile(refused, 50), below=0.05 * slack)
+    outcome.expect("refusal p99, s", _percentile(refused, 99), below=0.05 * slack**2)
     outcome.figures["success p50, s"] = round(_percentile(answered, 50), 4)
-    outcome.expect("success p99, s", _percentile(answered, 99), below=3)
+    outcome.expect("success p99, s", _percentile(answered, 99), below=2 * slack)
     outcome.expect("neither answered nor refused", len(sent) - len(answered) - len(refused), below=1)
     outcome.expect(
         "failed share of another token",
         len(seen.predictions.failures) / max(1, len(seen.predictions.seconds)),
         below=0.05,
     )
-    outcome.expect("another token p99, s", seen.predictions.percentile(99), below=3)
-    outcome.expect("/livez p99, s", seen.livez.percentile(99), below=0.5 if scale is QUICK else 0.1)
+    for failure in sorted(set(seen.predictions.failures))[:3]:
+        outcome.missed += [f"another token got {failure}"] if not failure.startswith("503") else []
+    outcome.expect("another token p99, s", seen.predictions.percentile(99), below=2 * slack)
+    outcome.expect("/livez p99, s", seen.livez.percentile(99), below=0.1 * slack**2)
     return outcome
 
 
@@ -70,7 +74,7 @@ def _prepare(target: Target) -> str:
     logits = (np.eye(3)[labels] * 2 + rng.normal(size=(180, 3))).astype(np.float32)
     with target.installation.store() as store:
         model = store.models.add(
-            "skin", "slow", kind="onnx", onnx=graphs.slow(500), preprocessing=grey, actor="test"
+            "skin", "slow", kind="onnx", onnx=graphs.slow(1000), preprocessing=grey, actor="test"
         )
         register_calibration(store, model.reference, LabeledLogits(logits, labels), actor="test")
         _, secret = store.tokens.create("greedy", [Scope.PREDICT], actor="test")

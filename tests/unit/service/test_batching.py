@@ -240,6 +240,32 @@ def test_another_owner_finds_room_beside_a_greedy_one() -> None:
     asyncio.run(scenario())
 
 
+def test_who_has_nothing_in_the_queue_is_refused_last() -> None:
+    async def scenario() -> None:
+        process = Recorder()
+        made: MicroBatcher[int, int] = MicroBatcher(
+            process, capacity=9, maximum_samples=9, maximum_wait_seconds=20
+        )
+        made.start()
+        for _ in range(2):
+            made._rate.note(15, 1)  # the machine has become slower than it was when the first one was taken
+        first = await held_up(made, process)
+        waiting = [asyncio.create_task(made.submit(1, owner="greedy"))]
+        await asyncio.sleep(0)
+        with pytest.raises(UnavailableError) as caught:
+            made.check_room("greedy")
+        assert 20 < caught.value.retry_after_seconds <= 30
+        waiting.append(asyncio.create_task(made.submit(2, owner="modest")))
+        await asyncio.sleep(0)
+        with pytest.raises(UnavailableError):
+            made.check_room("third")
+        process.gate.set()
+        assert await asyncio.gather(first, *waiting) == [0, 2, 4]
+        made.close()
+
+    asyncio.run(scenario())
+
+
 def test_one_slow_batch_refuses_nothing() -> None:
     """As when the database is waited for, or the first one of a process."""
 
