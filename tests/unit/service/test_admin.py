@@ -237,6 +237,28 @@ def test_publish_show_and_roll_back(service: Service) -> None:
     assert refused.status_code == 409
 
 
+def test_a_worse_version_is_promoted_only_with_a_reason(service: Service) -> None:
+    client, rng = service.client, np.random.default_rng(8)
+    labels = np.arange(300) % 3
+    for version, noise in ((1, 0.5), (2, 3.0)):
+        client.post("/v1/admin/models", json={"task": "skin", "name": "far", "kind": "external"})
+        logits = 3 * np.eye(3)[labels] + noise * rng.normal(size=(300, 3))
+        path = f"/v1/admin/models/far@{version}"
+        document = {"logits": logits.tolist(), "labels": labels.tolist()}
+        added = client.post(f"{path}/calibration-sets", json=document)
+        assert added.status_code == 201, added.text
+        if version == 1:
+            promoted = client.post(f"{path}/promote", params={"force_reason": "a test"})
+            assert promoted.status_code == 200, promoted.text
+    codes = [finding["code"] for finding in added.json()["report"]["findings"]]
+    assert "worse_than_promoted" in codes
+    refused = client.post(f"{path}/promote")
+    assert refused.status_code == 409
+    assert "far@2 does worse than the promoted far@1 on its set" in refused.json()["error"]["message"]
+    assert client.post(f"{path}/promote", params={"because": "x"}).status_code == 422
+    assert client.post(f"{path}/promote", params={"force_reason": "fewer slides"}).json()["promoted"] is True
+
+
 def test_a_rollback_names_the_calibration_set_that_it_brings_back(service: Service) -> None:
     client, path = service.client, "/v1/admin/models/linear/calibration-sets"
     first = client.get(path).json()["active"]
