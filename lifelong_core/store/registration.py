@@ -141,7 +141,7 @@ def examine_candidate(
         task.costs,
         task.class_names,
         old_head=old.head if old is not None else None,
-        previous=_active_set(store, model),
+        previous=_baseline(store, model),
     )
     report = replace(report, findings=report.findings + _beside_promoted(store, task, labelled, model))
     return CalibrationCandidate(model, task, labelled, head, old.version if old is not None else None, report)
@@ -202,6 +202,20 @@ def _beside_promoted(
         return ()
     name = "this model" if model is None else model.reference
     return compare_with_promoted(labelled, beside, task.costs, (name, promoted.reference))
+
+
+def _baseline(store: Store, model: Model) -> LabeledLogits | None:
+    """The set to compare the next one with: the active one, or, if that was forced, the newest one that was not."""
+    added = store.audit.list(action="calibration_sets.add", subject=model.reference, limit=100)
+    forced: dict[int, bool] = {}
+    for entry in added:  # newest first: what was said of a set last counts
+        if entry.subject != model.reference:  # name@10 contains name@1
+            continue
+        forced.setdefault(entry.details["id"], "force_reason" in entry.details)
+    if not forced.get(model.calibration_set_id or 0, False):
+        return _active_set(store, model)
+    accepted = next((set_id for set_id, was_forced in forced.items() if not was_forced), None)
+    return _active_set(store, model if accepted is None else replace(model, calibration_set_id=accepted))
 
 
 def _active_set(store: Store, model: Model) -> LabeledLogits | None:

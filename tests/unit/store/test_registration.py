@@ -213,3 +213,14 @@ def test_a_version_that_is_as_good_is_promoted_without_a_word(store: Store):
     register_calibration(store, "dermatology@2", calibration(2, 600), actor="ann")
     promote_calibrated(store, "dermatology@2", actor="ann")
     assert store.tasks.get("lesions").promoted_model_id == second.id
+
+
+def test_a_set_is_compared_with_the_last_one_that_was_not_forced(store: Store):
+    add_model(store)
+    register_calibration(store, "dermatology", calibration(1, 600), actor="ann")
+    register_calibration(
+        store, "dermatology", blurred(calibration(2, 600)), actor="ann", force_reason="another scanner"
+    )
+    report = examine_candidate(store, "dermatology", blurred(calibration(3, 600))).report
+    assert [finding.code for finding in report.refusals] == ["worse_than_previous"]
+    assert not examine_candidate(store, "dermatology", calibration(3, 600)).report.refusals
