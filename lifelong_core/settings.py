@@ -121,6 +121,11 @@ class PolicySettings(BaseModel):
         default=False,
         description="Shrink an estimate from few samples towards those of the model's other environments.",
     )
+    unusual_traffic: Literal["report", "propose"] = Field(
+        default="report",
+        description="Where a cycle swaps and much of its window came in a burst, or with a token that sent little"
+        " before: only report it, or ask a person as in mode propose.",
+    )
 
 
 class TokenLimits(BaseModel):

@@ -67,7 +67,7 @@ def adapt(
     4. Refuse if more has changed than the prevalence.
     5. Swap if, with probability 3/4, the gain in expected cost exceeds `policy.minimum_gain` times the largest
        difference that a decision can make, and no pin, rejected proposal for the same prevalence or cool-down
-       forbids it.
+       forbids it. Where `context.traffic` is unusual, the report says so, and `report.mode` may ask for a person.
 
     Args:
         calibration: labelled logits of the model, or a quantifier fitted on them.
@@ -229,6 +229,10 @@ def _decide(report: AdaptationReport, refitted: _Refitted) -> AdaptationReport:
     passed = context.seconds_since_swap
     if passed is not None and passed < policy.cool_down_seconds:
         return _end(report, "keep", reasons.cooling_down(passed, policy.cool_down_seconds))
+    if context.traffic is not None and context.traffic.is_other_sender:
+        report = _because(report, reasons.another_sender(context.traffic))
+    if context.traffic is not None and context.traffic.is_burst:
+        report = _because(report, reasons.burst(context.traffic))
     return replace(report, outcome="swap", candidate=refitted.candidate)
 
 

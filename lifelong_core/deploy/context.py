@@ -10,6 +10,7 @@ from lifelong_core.arrays import Floats, as_prevalence, frozen
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
+from lifelong_core.deploy.traffic import Traffic
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 
@@ -33,6 +34,8 @@ class AdaptationContext(ArrayValue):
     """the newest estimates of the model's other environments"""
     rejected: tuple[PrevalenceEstimate, ...] = ()
     """estimates of the proposals that a person rejected since the present head came in force"""
+    traffic: Traffic | None = None
+    """where the window came from; None: not looked at, as where no swap is wanted"""
 
     def __post_init__(self) -> None:
         """Check and freeze the values.
@@ -71,6 +74,7 @@ class AdaptationContext(ArrayValue):
             "previous_prevalence": None if previous is None else previous.tolist(),
             "others": [other.to_document() for other in self.others],
             "rejected": [other.to_document() for other in self.rejected],
+            "traffic": None if self.traffic is None else self.traffic.to_document(),
         }
 
     @classmethod
@@ -80,10 +84,13 @@ class AdaptationContext(ArrayValue):
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value.
         """
-        required = tuple(item.name for item in fields(cls) if item.name != "rejected")
-        found = take_fields(document, 1, required=required, optional=("rejected",))
+        # Documents of older versions lack these.
+        newer = ("rejected", "traffic")
+        required = tuple(item.name for item in fields(cls) if item.name not in newer)
+        found = take_fields(document, 1, required=required, optional=newer)
+        if found.get("traffic") is not None:
+            found["traffic"] = Traffic.from_document(found["traffic"])
         for name in ("others", "rejected"):
-            # Documents of older versions have no rejected estimates.
             estimates = found.get(name, [])
             if not isinstance(estimates, list):
                 raise InvalidInputError("expected a list of estimates.", field=name)

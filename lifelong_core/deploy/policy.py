@@ -18,6 +18,9 @@ MODES: tuple[Mode, ...] = ("auto", "propose", "shadow")
 OnViolation: TypeAlias = Literal["refuse", "report"]
 ON_VIOLATION: tuple[OnViolation, ...] = ("refuse", "report")
 
+OnUnusualTraffic: TypeAlias = Literal["report", "propose"]
+ON_UNUSUAL_TRAFFIC: tuple[OnUnusualTraffic, ...] = ("report", "propose")
+
 LARGEST_STEP = 2.0
 """L1 distance between two prevalences that share no class: a limit of this size limits nothing."""
 
@@ -67,6 +70,9 @@ class AdaptationPolicy:
     """auto: swap; propose: ask a person; shadow: only report"""
     pooling: bool = False
     """shrink an estimate from few samples towards those of the model's other environments"""
+    unusual_traffic: OnUnusualTraffic = "report"
+    """what becomes of a swap for a window that came in a burst, or from another sender than usual: it is published, and
+    the report says so; or a person is asked"""
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -92,7 +98,11 @@ class AdaptationPolicy:
         if step == 0:
             raise InvalidInputError("expected a positive number.", field="maximum_step")
         object.__setattr__(self, "maximum_step", step)
-        for name, choices in (("mode", MODES), ("assumption_violated", ON_VIOLATION)):
+        for name, choices in (
+            ("mode", MODES),
+            ("assumption_violated", ON_VIOLATION),
+            ("unusual_traffic", ON_UNUSUAL_TRAFFIC),
+        ):
             if getattr(self, name) not in choices:
                 raise InvalidInputError(f"expected one of {', '.join(choices)}.", field=name)
         if not isinstance(cast("object", self.pooling), bool):
@@ -100,23 +110,32 @@ class AdaptationPolicy:
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) over all values: evidence gathered under one policy is none under another."""
-        return hashlib.sha256(canonical(self.to_document()).encode()).hexdigest()
+        """SHA-256 (hex): evidence gathered under one policy is none under another.
+
+        `unusual_traffic` has no part in it, as it only says what becomes of a swap.
+        """
+        document = {**self.to_document(), "schema_version": 2}
+        del document["unusual_traffic"]
+        return hashlib.sha256(canonical(document).encode()).hexdigest()
 
     def to_document(self) -> dict[str, Any]:
         """The policy as JSON values."""
-        return {"schema_version": 2, **asdict(self)}
+        return {"schema_version": 3, **asdict(self)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_document` wrote, in this version or the first one.
+        """Read what `to_document` wrote, in this version or an older one.
 
         Raises:
             InvalidInputError: a field is missing, unknown or out of range.
         """
-        if isinstance(cast("object", document), Mapping) and document.get("schema_version") == 1:
+        names = tuple(item.name for item in fields(cls))
+        version = document.get("schema_version") if isinstance(cast("object", document), Mapping) else None
+        if version == 1:
             return cls(**take_fields(document, 1, required=_FIRST_FIELDS))
-        return cls(**take_fields(document, 2, required=tuple(item.name for item in fields(cls))))
+        if version == 2:
+            return cls(**take_fields(document, 2, required=names[:-1]))
+        return cls(**take_fields(document, 3, required=names))
 
 
 def _between(value: float, low: float, high: float, *, field: str) -> float:

@@ -13,6 +13,7 @@ from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.pooling import PooledAnalysis
 from lifelong_core.deploy.quantification import PrevalenceEstimate
 from lifelong_core.deploy.shift import ShiftTest
+from lifelong_core.deploy.traffic import BURST_FACTOR, Traffic
 from lifelong_core.errors import InvalidInputError
 
 _SHOWN = 2
@@ -35,6 +36,7 @@ ReasonCode: TypeAlias = Literal[
     "head_pinned",
     "proposal_rejected",
     "cooling_down",
+    "traffic_unusual",
 ]
 
 
@@ -143,6 +145,24 @@ def cooling_down(passed: float, wanted: float) -> Reason:
     """The last swap is too recent."""
     text = f"The head changed {passed:.0f} s ago; the next swap has to wait until {wanted:.0f} s have passed."
     return Reason("cooling_down", text)
+
+
+def another_sender(traffic: Traffic) -> Reason:
+    """Much of the window came from a sender that sent little here before."""
+    text = (
+        f"{traffic.sender_share:.0%} of the window came with the token {traffic.sender!r}, which sent"
+        f" {traffic.usual_share or 0:.0%} of the predictions before it."
+    )
+    return Reason("traffic_unusual", text)
+
+
+def burst(traffic: Traffic) -> Reason:
+    """Much of the window came at an unusual rate."""
+    text = (
+        f"{traffic.burst_share or 0:.0%} of the window came in hours with more than {BURST_FACTOR:g} times the"
+        f" predictions of a busy hour there (the busiest: {traffic.burst_ratio or 0:.0f} times)."
+    )
+    return Reason("traffic_unusual", text)
 
 
 def _strength(test: ShiftTest) -> str:

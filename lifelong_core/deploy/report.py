@@ -12,7 +12,7 @@ from lifelong_core.deploy.documents import canonical, parse_document, take_field
 from lifelong_core.deploy.evidence import ShiftEvidence
 from lifelong_core.deploy.gain import ExpectedGain
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.deploy.policy import AdaptationPolicy
+from lifelong_core.deploy.policy import AdaptationPolicy, Mode
 from lifelong_core.deploy.quantification import PrevalenceEstimate
 from lifelong_core.deploy.reasons import Reason
 from lifelong_core.deploy.shift import ShiftTest
@@ -81,6 +81,14 @@ class AdaptationReport(ArrayValue):
             value = cast("object", getattr(self, name))
             if isinstance(value, bool) or not isinstance(value, int):
                 raise InvalidInputError("expected a whole number.", field=name)
+
+    @property
+    def mode(self) -> Mode:
+        """What becomes of a swap: the mode of the policy, or a proposal where it asks for one after unusual traffic."""
+        is_unusual = any(reason.code == "traffic_unusual" for reason in self.reasons)
+        if self.policy.mode == "auto" and self.policy.unusual_traffic == "propose" and is_unusual:
+            return "propose"
+        return self.policy.mode
 
     def to_document(self) -> dict[str, Any]:
         """The report as JSON values; every number survives the round trip exactly."""

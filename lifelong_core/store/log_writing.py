@@ -25,12 +25,13 @@ _requests = tables.requests
 _REQUEST = "INSERT INTO requests (model_id, request_id, environment, body_digest, prediction_ids, logged_on)"
 _PREDICTION = (
     "INSERT INTO predictions"
-    " (logged_on, id, model_id, environment, head_version, decision, logits, group_hash, commit_order)"
+    " (logged_on, id, model_id, environment, head_version, decision, logits, group_hash, token_id,"
+    " commit_order)"
 )
 _UNLESS_THERE = " ON CONFLICT DO NOTHING"
 _SQLITE_REQUEST = f"{_REQUEST} VALUES (?, ?, ?, ?, ?, ?){_UNLESS_THERE} RETURNING 1"
 _SQLITE_COMMIT_ORDER = "UPDATE commit_clock SET value = value + 1 RETURNING value"
-_SQLITE_PREDICTION = f"{_PREDICTION} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SQLITE_PREDICTION = f"{_PREDICTION} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SQLITE_MISSING_PREDICTION = f"{_SQLITE_PREDICTION}{_UNLESS_THERE}"
 # One statement for all rows, each parameter a column in the binary format (%b): half the time of executemany.
 _POSTGRESQL_REQUESTS = (
@@ -40,10 +41,12 @@ _POSTGRESQL_REQUESTS = (
 )
 _POSTGRESQL_PREDICTIONS = (
     f"{_PREDICTION} SELECT rows.logged_on, rows.id, rows.model_id, rows.environment,"  # noqa: S608
-    " rows.head_version, rows.decision, rows.logits, rows.group_hash,"
+    " rows.head_version, rows.decision, rows.logits, rows.group_hash, rows.token_id,"
     " pg_current_xact_id()::text::bigint + clock.value FROM commit_clock AS clock,"
-    " unnest(%b::date[], %b::uuid[], %b::int[], %b::text[], %b::int[], %b::int[], %b::bytea[], %b::bytea[], %b::text[])"
-    " AS rows (logged_on, id, model_id, environment, head_version, decision, logits, group_hash, request_id)"
+    " unnest(%b::date[], %b::uuid[], %b::int[], %b::text[], %b::int[], %b::int[], %b::bytea[], %b::bytea[],"
+    " %b::int[], %b::text[])"
+    " AS rows (logged_on, id, model_id, environment, head_version, decision, logits, group_hash, token_id,"
+    " request_id)"
 )
 _POSTGRESQL_MISSING_PREDICTIONS = f"{_POSTGRESQL_PREDICTIONS}{_UNLESS_THERE}"
 # Both at once, the predictions of requests that are new: one statement is a transaction, and one round trip.
@@ -227,13 +230,18 @@ def _insert_requests(connection: sa.Connection, entries: dict[RequestKey, LogEnt
 
 def _sqlite_values(connection: sa.Connection, entries: Sequence[LogEntry]) -> list[tuple[Any, ...]]:
     order = connection.exec_driver_sql(_SQLITE_COMMIT_ORDER).scalar_one()
-    rows = (_prediction_row(prediction) for entry in entries for prediction in entry.predictions)
+    rows = (
+        _prediction_row(prediction, entry.token_id) for entry in entries for prediction in entry.predictions
+    )
     return [(day.isoformat(), prediction_id.bytes, *rest, order) for day, prediction_id, *rest in rows]
 
 
 def _postgresql_rows(entries: Sequence[LogEntry]) -> list[tuple[Any, ...]]:
     return [
-        (*_prediction_row(prediction), None if entry.request is None else entry.request.request_id)
+        (
+            *_prediction_row(prediction, entry.token_id),
+            None if entry.request is None else entry.request.request_id,
+        )
         for entry in entries
         for prediction in entry.predictions
     ]
@@ -250,7 +258,7 @@ def _request_row(key: RequestKey, entry: LogEntry) -> tuple[Any, ...]:
     return key.model_id, key.request_id, key.environment, entry.body_digest, join_ids(ids), logged_on(ids[0])
 
 
-def _prediction_row(prediction: Prediction) -> tuple[Any, ...]:
+def _prediction_row(prediction: Prediction, token_id: int | None) -> tuple[Any, ...]:
     return (
         logged_on(prediction.id),
         prediction.id,
@@ -260,6 +268,7 @@ def _prediction_row(prediction: Prediction) -> tuple[Any, ...]:
         prediction.decision,
         pack_logits(prediction.logits),
         prediction.group_hash,
+        token_id,
     )
 
 

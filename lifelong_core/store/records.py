@@ -330,6 +330,8 @@ class LogEntry:
     predictions: tuple[Prediction, ...]
     request: RequestKey | None = None
     body_digest: bytes = b""
+    token_id: int | None = None
+    """of the token with which the request came; None: without one"""
 
 
 @dataclass(frozen=True)

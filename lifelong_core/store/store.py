@@ -37,6 +37,7 @@ from lifelong_core.store.schema import check_schema
 from lifelong_core.store.summaries import Summaries
 from lifelong_core.store.tasks import Tasks
 from lifelong_core.store.tokens import Tokens
+from lifelong_core.store.traffic import TrafficCounts
 from lifelong_core.store.workers import Workers
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Store:
         self.jobs = Jobs(database, artifacts)
         self.group_keys = GroupKeys(database)
         self.tokens = Tokens(database)
+        self.traffic = TrafficCounts(database)
         self.workers = Workers(database)
         self.monitors = Monitors(database)
         self.audit = AuditLog(database)

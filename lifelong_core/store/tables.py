@@ -142,6 +142,8 @@ predictions = sa.Table(
     sa.Column("decision", sa.Integer, nullable=False),
     sa.Column("logits", sa.LargeBinary, nullable=False),
     sa.Column("group_hash", sa.LargeBinary),
+    # No foreign key, as for the model. Null: it came without a token, or an older version logged it.
+    sa.Column("token_id", sa.Integer),
     sa.Index("ix_predictions_window", "model_id", "environment", "id"),
     sa.Index("ix_predictions_commit_order", "commit_order", "id"),
     postgresql_partition_by="RANGE (logged_on)",

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Literal, TypeAlias, TypeGuard
 
 from lifelong_core.deploy import (
+    AdaptationContext,
     AdaptationPolicy,
     AdaptationReport,
     FittedQuantifier,
@@ -27,6 +28,7 @@ from lifelong_monitor.quantifiers import FittedQuantifiers
 from lifelong_monitor.reports import Inputs, document_of, inputs_of
 from lifelong_monitor.schedule import interval_of
 from lifelong_monitor.subject import Subject, subject_of
+from lifelong_monitor.traffic import traffic_of
 from lifelong_monitor.windows import Taken, judged, take
 
 CycleOutcome: TypeAlias = Outcome | Literal["skip"]
@@ -236,18 +238,27 @@ class _Population:
             at=moment.started_at,
             others_since=moment.due_at - settings.window_age if policy.pooling else None,
         )
-        report = adapt(
-            fitted,
-            taken.data,
-            subject.head.head,
-            policy,
-            new_buckets=gathered.buckets,
-            evidence=gathered.evidence,
-            context=context,
-            groups=taken.groups,
-            method=settings.quantifier,
-            rng=_seed(subject.model, self.environment, moment.due_at),
-        )
+
+        def judge(context: AdaptationContext) -> AdaptationReport:
+            return adapt(
+                fitted,
+                taken.data,
+                subject.head.head,
+                policy,
+                new_buckets=gathered.buckets,
+                evidence=gathered.evidence,
+                context=context,
+                groups=taken.groups,
+                method=settings.quantifier,
+                rng=_seed(subject.model, self.environment, moment.due_at),
+            )
+
+        report = judge(context)
+        if (
+            report.outcome == "swap"
+        ):  # swaps are rare, and to count who sent the window takes longer than to judge it
+            traffic = traffic_of(self.store, self.model.id, self.environment, taken, fitted)
+            report = judge(replace(context, traffic=traffic))
         return judged(report, taken), gathered.inputs
 
     def _finish(self, cycle: Cycle, report: AdaptationReport, taken: Taken, subject: Subject) -> CycleResult:
@@ -256,7 +267,7 @@ class _Population:
                 cycle,
                 candidate=_candidate(report, cycle, taken),
                 expected_sequence=subject.sequence,
-                mode=report.policy.mode,
+                mode=report.mode,
                 lease=self.lease,
             )
         except ConflictError as error:

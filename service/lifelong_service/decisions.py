@@ -237,7 +237,8 @@ class Decider:
             for row, decision, hashed in zip(work.logits, output.decisions, work.group_hashes, strict=True)
         )
         digest = work.job.body_digest() if work.key is not None else b""
-        work.entry = LogEntry(work.predictions, work.key, digest)
+        token = work.job.address.token
+        work.entry = LogEntry(work.predictions, work.key, digest, None if token is None else token.id)
 
     def _group_hashes(self, groups: Sequence[str | None]) -> list[bytes | None]:
         if not any(groups):

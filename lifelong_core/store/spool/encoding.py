@@ -3,6 +3,7 @@
 import hashlib
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -18,6 +19,7 @@ key's environment."""
 _PREDICTION = struct.Struct("<16siiiBBI")
 """Id, model, head version, decision; bytes of the environment, of the group hash; number of classes."""
 _NO_GROUP = 255
+_NO_TOKEN = -1
 FINGERPRINT_BYTES = 8
 
 
@@ -51,6 +53,9 @@ def encode_entries(entries: Sequence[LogEntry]) -> Encoded:
     try:
         for entry in entries:
             _encode(entry, parts)
+        # At the end, where older versions, which know no tokens, do not look.
+        tokens = [_NO_TOKEN if entry.token_id is None else entry.token_id for entry in entries]
+        parts.append(struct.pack(f"<{len(tokens)}i", *tokens))
     except (struct.error, UnicodeEncodeError) as error:
         raise InvalidInputError(f"a value does not fit into the log: {error}.") from error
     return Encoded(b"".join(parts), len(keys), sum(len(entry.predictions) for entry in entries))
@@ -61,7 +66,12 @@ def decode_entries(body: bytes, keys: int) -> list[LogEntry]:
     offset = keys * FINGERPRINT_BYTES
     (count,) = _COUNT.unpack_from(body, offset)
     reader = _Reader(body, offset + _COUNT.size)
-    return [reader.entry() for _ in range(count)]
+    entries = [reader.entry() for _ in range(count)]
+    tokens = reader.tokens(count)
+    return [
+        entry if token == _NO_TOKEN else replace(entry, token_id=token)
+        for entry, token in zip(entries, tokens, strict=True)
+    ]
 
 
 def _encode(entry: LogEntry, parts: list[bytes]) -> None:
@@ -115,6 +125,12 @@ class _Reader:
         environment = self._bytes(name_bytes).decode()
         key = RequestKey(model_id, environment, request_id) if request_id else None
         return LogEntry(tuple(self._prediction() for _ in range(predictions)), key, digest)
+
+    def tokens(self, count: int) -> tuple[int, ...]:
+        """One for each entry; a body of an older version has none."""
+        if self._offset == len(self._body):
+            return (_NO_TOKEN,) * count
+        return struct.unpack_from(f"<{count}i", self._body, self._offset)
 
     def _prediction(self) -> Prediction:
         identity, model_id, head_version, decision, name_bytes, group_bytes, classes = (

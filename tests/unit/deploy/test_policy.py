@@ -92,8 +92,24 @@ def test_another_document_is_no_policy(document):
         AdaptationPolicy.from_document(document)
 
 
-@pytest.mark.parametrize("name", [item.name for item in dataclasses.fields(AdaptationPolicy)])
-def test_every_value_enters_the_digest(name):
+def test_a_policy_of_the_second_version_is_read():
+    document = {**AdaptationPolicy(mode="shadow").to_document(), "schema_version": 2}
+    del document["unusual_traffic"]
+    assert AdaptationPolicy.from_document(document) == AdaptationPolicy(mode="shadow")
+
+
+def test_what_becomes_of_a_swap_after_unusual_traffic_is_no_other_evidence():
+    """The digest is that of the versions before: their evidence counts on."""
+    asking = AdaptationPolicy(unusual_traffic="propose")
+    assert asking != AdaptationPolicy()
+    assert asking.digest == AdaptationPolicy().digest
+    assert asking.digest == "a4c01f30d5feacc7115db473a7c2a631327403b038134c063f3e482becdf3332"
+
+
+@pytest.mark.parametrize(
+    "name", [item.name for item in dataclasses.fields(AdaptationPolicy) if item.name != "unusual_traffic"]
+)
+def test_every_other_value_enters_the_digest(name):
     other = {"minimum_samples": 7, "mode": "shadow", "assumption_violated": "report", "pooling": True}
     changed = AdaptationPolicy(
         **{name: other.get(name, 0.77 if name != "looks_between_false_alarms" else 9.0)}

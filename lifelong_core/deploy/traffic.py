@@ -1,0 +1,146 @@
+"""Whether the predictions of a window came as usual: at which rate, and with which token."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from typing import Any, Self, cast
+
+import numpy as np
+
+from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.deploy.documents import take_fields
+from lifelong_core.errors import InvalidInputError
+
+BUSY = 0.9
+"""An hour is busy with as many predictions as this quantile of the hours that have any."""
+BURST_FACTOR = 5.0
+"""An hour with more than so many times the predictions of a busy one is a burst."""
+BURST_SHARE = 0.25
+"""From this share of the window on, predictions of bursts make the traffic unusual."""
+LEAST_HOURS = 12
+"""Of fewer hours with predictions nobody can say what is usual."""
+SENDER_SHARE = 0.25
+"""From this share of the window on, one sender makes the traffic unusual ..."""
+USUAL_SHARE = 0.1
+"""... if it sent less than this share before."""
+LEAST_BEFORE = 200
+"""Of fewer predictions before the window nobody can say who usually sends."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Where the predictions of a window came from, beside what is usual there.
+
+    Examples:
+        >>> Traffic(sender="clinic-b", sender_share=0.8, usual_share=0.0).is_other_sender
+        True
+        >>> Traffic(sender="clinic-a", sender_share=1.0, usual_share=1.0).is_other_sender
+        False
+    """
+
+    sender: str
+    """whose share of the window exceeds its usual one most; where that is not known, the largest"""
+    sender_share: float
+    """its share of the window"""
+    usual_share: float | None = None
+    """its share of the predictions before the window; None: too few to say"""
+    burst_share: float | None = None
+    """share of the window that came in bursts; None: too few hours to say what is usual"""
+    burst_ratio: float | None = None
+    """predictions of the window's busiest hour, relative to a busy hour; None: as above"""
+
+    def __post_init__(self) -> None:
+        """Check the values.
+
+        Raises:
+            InvalidInputError: a value is out of range; the message names the field.
+        """
+        if not isinstance(cast("object", self.sender), str):
+            raise InvalidInputError("expected a name.", field="sender")
+        for name, high in (
+            ("sender_share", 1.0),
+            ("usual_share", 1.0),
+            ("burst_share", 1.0),
+            ("burst_ratio", np.inf),
+        ):
+            value = getattr(self, name)
+            if value is None and name != "sender_share":
+                continue
+            number = as_parameter(value, field=name)
+            if number.ndim or not 0 <= number <= high:
+                raise InvalidInputError("expected a number in its range.", field=name)
+            object.__setattr__(self, name, float(number))
+
+    @property
+    def is_other_sender(self) -> bool:
+        """Whether much of the window came from one sender that sent little here before."""
+        return (
+            self.usual_share is not None
+            and self.sender_share >= SENDER_SHARE
+            and self.usual_share < USUAL_SHARE
+        )
+
+    @property
+    def is_burst(self) -> bool:
+        """Whether much of the window came at an unusual rate."""
+        return self.burst_share is not None and self.burst_share >= BURST_SHARE
+
+    def to_document(self) -> dict[str, Any]:
+        """The traffic as JSON values."""
+        return {"schema_version": 1, **asdict(self)}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_document` wrote.
+
+        Raises:
+            InvalidInputError: a field is missing, unknown or has an illegal value.
+        """
+        return cls(**take_fields(document, 1, required=tuple(item.name for item in fields(cls))))
+
+
+def describe_traffic(
+    window: Mapping[str, int], before: Mapping[str, int], hours: Mapping[datetime, int], *, since: datetime
+) -> Traffic | None:
+    """Compare the traffic of a window with what is usual.
+
+    Args:
+        window: predictions of the window by sender.
+        before: those before the window.
+        hours: predictions of each hour by its beginning, those of the window and of weeks before it.
+        since: beginning of the hour of the window's first prediction.
+
+    Returns:
+        None if the window is empty.
+
+    Examples:
+        >>> from datetime import timedelta
+        >>> start = datetime(2026, 1, 1)
+        >>> hours = {start + timedelta(hours=hour): 10 for hour in range(50)} | {start + timedelta(hours=50): 900}
+        >>> found = describe_traffic({"a": 100, "b": 900}, {"a": 400}, hours, since=start + timedelta(hours=40))
+        >>> found.sender, found.sender_share, found.usual_share, found.burst_share, found.burst_ratio
+        ('b', 0.9, 0.0, 0.9, 90.0)
+    """
+    total = sum(window.values())
+    if not total:
+        return None
+    known = sum(before.values())
+    usual = {name: count / known for name, count in before.items()} if known >= LEAST_BEFORE else {}
+    sender = max(window, key=lambda name: (window[name] / total - usual.get(name, 0), name))
+    share, ratio = _bursts({hour: count for hour, count in hours.items() if count}, since)
+    return Traffic(
+        sender=sender,
+        sender_share=window[sender] / total,
+        usual_share=usual.get(sender, 0.0) if usual else None,
+        burst_share=share,
+        burst_ratio=ratio,
+    )
+
+
+def _bursts(hours: Mapping[datetime, int], since: datetime) -> tuple[float | None, float | None]:
+    recent = [count for hour, count in hours.items() if hour >= since]
+    if len(hours) < LEAST_HOURS or not recent:
+        return None, None
+    busy = float(np.quantile(list(hours.values()), BUSY, method="lower"))
+    bursts = sum(count for count in recent if count > BURST_FACTOR * busy)
+    return bursts / sum(recent), max(recent) / busy

@@ -1,0 +1,61 @@
+"""How many predictions came when, and with which token."""
+
+from datetime import datetime
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from lifelong_core.store import tables
+from lifelong_core.store.engine import Database
+from lifelong_core.store.identifiers import logged_on
+
+_log = tables.predictions
+_summaries = tables.window_summaries
+
+
+class TrafficCounts:
+    """Counts predictions of one (model, environment) by the id of the token that sent them; None: without a token."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def senders(self, model_id: int, environment: str, *, first: UUID, horizon: int) -> dict[int | None, int]:
+        """Of the predictions from the id `first` on that were committed before `horizon`."""
+        query = (
+            sa.select(_log.c.token_id, sa.func.count())
+            .where(_log.c.model_id == model_id, _log.c.environment == environment, _log.c.id >= first)
+            .where(_log.c.logged_on >= logged_on(first), _log.c.commit_order < horizon)
+            .group_by(_log.c.token_id)
+        )
+        with self._database.read() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def senders_before(
+        self, model_id: int, environment: str, *, first: UUID, limit: int
+    ) -> dict[int | None, int]:
+        """Of the newest predictions before the id `first`, at most `limit`."""
+        newest = (
+            sa.select(_log.c.token_id)
+            .where(_log.c.model_id == model_id, _log.c.environment == environment, _log.c.id < first)
+            .where(_log.c.logged_on <= logged_on(first))
+            .order_by(_log.c.id.desc())
+            .limit(limit)
+            .subquery()
+        )
+        query = sa.select(newest.c.token_id, sa.func.count()).group_by(newest.c.token_id)
+        with self._database.read() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def hours(
+        self, model_id: int, environment: str, quantifier_digest: str, *, since: datetime
+    ) -> dict[datetime, int]:
+        """The number of predictions of each hour from `since` on, by its beginning, as the summaries know it."""
+        count = _summaries.c.samples + _summaries.c.quarantined
+        query = sa.select(_summaries.c.bucket, count).where(
+            _summaries.c.model_id == model_id,
+            _summaries.c.environment == environment,
+            _summaries.c.quantifier_digest == quantifier_digest,
+            _summaries.c.bucket >= since,
+        )
+        with self._database.read() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}

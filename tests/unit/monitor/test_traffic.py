@@ -1,0 +1,102 @@
+"""One token sends thousands of plausible rows to a site: the swap that follows is named, and may need a person."""
+
+import re
+from typing import Literal
+from uuid import UUID
+
+import pytest
+
+from lifelong_core.deploy import LabeledLogits
+from lifelong_core.deploy.traffic import Traffic
+from lifelong_core.settings import PolicySettings, Settings
+from lifelong_core.store import Cycle, LogEntry, Model, Prediction, Scope, Store, new_prediction_id
+from lifelong_core.store.identifiers import first_id_at
+from lifelong_monitor.cycle import run_cycle
+from lifelong_monitor.replay import replay
+from lifelong_monitor.reports import report_of
+from lifelong_monitor.schedule import due_before
+from tests import databases
+from tests.unit.monitor.population import BALANCED, SHIFTED, draw
+from tests.unit.monitor.test_summarised_cycle import HOUR, NOW
+
+THIS_HOUR = due_before(NOW, HOUR)
+
+
+def send(store: Store, model: Model, token_id: int | None, hours_ago: int, logits: LabeledLogits) -> None:
+    """As if sent so many hours ago."""
+    store.environments.ensure("clinic", limit=10)
+    first = first_id_at(THIS_HOUR - hours_ago * HOUR).int
+    ids = [UUID(int=first + new_prediction_id().int % 2**62) for _ in range(logits.samples)]
+    rows = [
+        Prediction(one, model.id, "clinic", 1, 0, row) for one, row in zip(ids, logits.logits, strict=True)
+    ]
+    store.predictions.append([LogEntry((row,), token_id=token_id) for row in rows])
+
+
+def token(store: Store, name: str) -> int:
+    return store.tokens.create(name, [Scope.PREDICT], actor="tests")[0].id
+
+
+def run(store: Store, settings: Settings, model: Model, unusual: Literal["report", "propose"]) -> Cycle:
+    changed = settings.model_copy(update={"policy": PolicySettings(unusual_traffic=unusual)})
+    result = run_cycle(store, changed, model, "clinic", NOW)
+    assert result.last is not None, result.reason
+    return result.last
+
+
+def said(cycle: Cycle) -> str:
+    return " ".join(reason.text for reason in report_of(cycle).reasons if reason.code == "traffic_unusual")
+
+
+@pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
+@pytest.mark.parametrize("unusual", ["report", "propose"])
+@pytest.mark.parametrize("largest_window_of_rows", [20_000, 500])
+def test_a_swap_for_what_another_token_sent_in_a_burst(
+    store: Store,
+    settings: Settings,
+    model: Model,
+    unusual: Literal["report", "propose"],
+    largest_window_of_rows: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lifelong_monitor.windows.LARGEST_WINDOW_OF_ROWS", largest_window_of_rows)
+    own, other = token(store, "clinic-a"), token(store, "clinic-b")
+    for hour in range(61, 1, -1):
+        send(store, model, own, hour, draw(BALANCED, 10, seed=hour))
+    send(store, model, other, 1, draw(SHIFTED, 480, seed=99))
+    cycle = run(store, settings, model, unusual)
+    assert cycle.outcome == "swap"
+    assert cycle.effect == {"report": "swap", "propose": "proposes a swap"}[unusual]
+    assert re.search(r"(79|80)% of the window came with the token 'clinic-b', which sent 0% of", said(cycle))
+    assert re.search(r"(79|80)% of the window came in hours with .* \(the busiest: 53 times\)", said(cycle))
+    traffic = report_of(cycle).context.traffic
+    assert isinstance(traffic, Traffic)
+    assert replay(store, cycle.id).to_document()["reasons"] == cycle.report["reasons"]
+    if unusual == "propose":
+        assert store.heads.activations(model.reference, environment="clinic") == []
+        assert [one.id for one in store.cycles.proposals(model.id, "clinic")] == [cycle.id]
+
+
+def test_a_swap_for_what_came_as_usual_needs_nobody(store: Store, settings: Settings, model: Model) -> None:
+    own = token(store, "clinic-a")
+    for hour in range(61, 1, -1):
+        send(store, model, own, hour, draw(BALANCED if hour > 31 else SHIFTED, 20, seed=hour))
+    cycle = run(store, settings, model, "propose")
+    assert (cycle.effect, said(cycle)) == ("swap", "")
+    traffic = report_of(cycle).context.traffic
+    assert traffic is not None
+    assert (traffic.sender, traffic.sender_share, traffic.usual_share) == ("clinic-a", 1.0, 1.0)
+    assert traffic.burst_share == 0.0
+
+
+def test_rows_without_a_token_are_a_sender_too(store: Store, settings: Settings, model: Model) -> None:
+    for hour in range(61, 1, -1):
+        send(store, model, None, hour, draw(BALANCED, 10, seed=hour))
+    send(store, model, token(store, "clinic-b"), 1, draw(SHIFTED, 480, seed=99))
+    assert "token 'clinic-b'" in said(run(store, settings, model, "report"))
+
+
+def test_where_no_swap_is_wanted_nobody_is_counted(store: Store, settings: Settings, model: Model) -> None:
+    send(store, model, None, 1, draw(BALANCED, 600, seed=1))
+    cycle = run(store, settings, model, "report")
+    assert (cycle.outcome, report_of(cycle).context.traffic) == ("keep", None)

@@ -1,0 +1,46 @@
+"""Who sent what is logged with the predictions, by way of the spool too."""
+
+from datetime import datetime
+
+from lifelong_core.store import LogEntry, Store
+from lifelong_core.store.identifiers import EPOCH, first_id_at
+from lifelong_core.store.spool.encoding import decode_entries, encode_entries
+from tests.unit.store.samples import add_serving_model, entry, prediction
+
+FIRST = first_id_at(EPOCH)
+
+
+def sent_by(token_id: int | None, model_id: int, rows: int, request_id: str | None = None) -> LogEntry:
+    made = entry(request_id, predictions=rows, model_id=model_id)
+    return LogEntry(made.predictions, made.request, made.body_digest, token_id)
+
+
+def test_predictions_are_counted_by_the_token_that_sent_them(store: Store):
+    model, _ = add_serving_model(store)
+    entries = [
+        sent_by(3, model.id, 2, "r"),
+        sent_by(None, model.id, 1),
+        sent_by(7, model.id, 4, "s"),
+        sent_by(3, model.id, 1),
+    ]
+    store.predictions.append(entries[:2])
+    store.predictions.deliver(entries[1:])
+    store.predictions.append([LogEntry((prediction(model.id, "elsewhere"),), token_id=9)])
+    horizon = store.predictions.horizon()
+    counts = store.traffic.senders(model.id, "default", first=FIRST, horizon=horizon)
+    assert counts == {3: 3, None: 1, 7: 4}
+    middle = entries[2].predictions[0].id
+    assert store.traffic.senders(model.id, "default", first=middle, horizon=horizon) == {7: 4, 3: 1}
+    assert store.traffic.senders_before(model.id, "default", first=middle, limit=9) == {3: 2, None: 1}
+    assert store.traffic.senders_before(model.id, "default", first=middle, limit=2) == {3: 1, None: 1}
+    assert store.traffic.hours(model.id, "default", "digest", since=datetime.now().astimezone()) == {}
+
+
+def test_a_record_of_the_spool_keeps_the_token_and_may_lack_it():
+    entries = [sent_by(3, 1, 2, "r"), sent_by(None, 1, 1)]
+    encoded = encode_entries(entries)
+    assert decode_entries(encoded.body, encoded.keys) == entries
+    # As a version before wrote it.
+    older = decode_entries(encoded.body[: -4 * len(entries)], encoded.keys)
+    assert [one.token_id for one in older] == [None, None]
+    assert [one.predictions for one in older] == [one.predictions for one in entries]
