@@ -15,6 +15,29 @@ as_json: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
 )
 
 
+class Name(click.ParamType):
+    """A legal name of an environment, task or model; an unset shell variable gives none."""
+
+    name = "name"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
+        """Check the name.
+
+        Raises:
+            InvalidInputError: it is not legal.
+        """
+        from lifelong_core.store.records import check_name
+
+        field = (
+            None
+            if param is None
+            else param.opts[0]
+            if param.opts[0].startswith("-")
+            else param.opts[0].upper()
+        )
+        return check_name(value, field=field or "name")
+
+
 @contextmanager
 def open_store() -> Iterator["Store"]:
     """The store that the settings name, closed at the end."""

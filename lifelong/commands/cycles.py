@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lifelong.commands.adaptation_text import print_outcome, print_report
-from lifelong.commands.common import as_json, open_store
+from lifelong.commands.common import Name, as_json, open_store
 from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def cycles() -> None:
 
 @cycles.command("list")
 @click.option("--model", help="Only those of this model.")
-@click.option("--environment", help="Only those of this environment.")
+@click.option("--environment", type=Name(), help="Only those of this environment.")
 @click.option(
     "--outcome",
     type=click.Choice(["keep", "swap", "refuse"]),
@@ -46,10 +46,7 @@ def list_(model: str | None, environment: str | None, outcome: Any, limit: int, 
       lifelong cycles list --outcome refuse --limit 5
     """
     from lifelong_core.store.history_documents import cycle_document
-    from lifelong_core.store.records import check_name
 
-    if environment is not None:
-        check_name(environment, field="--environment")
     with open_store() as store:
         chosen = None if model is None else store.models.get(model).id
         found = store.cycles.list(chosen, environment, limit, outcome=outcome)

@@ -2,7 +2,7 @@
 
 import click
 
-from lifelong.commands.common import actor, as_json, open_store
+from lifelong.commands.common import Name, actor, as_json, open_store
 from lifelong.commands.tables import print_rows
 
 
@@ -25,7 +25,7 @@ def list_(*, as_json: bool) -> None:
 
 
 @environments.command()
-@click.argument("name")
+@click.argument("name", type=Name())
 def add(name: str) -> None:
     """Add the environment NAME; one that is there stays as it is."""
     with open_store() as store:
@@ -34,7 +34,7 @@ def add(name: str) -> None:
 
 
 @environments.command()
-@click.argument("name")
+@click.argument("name", type=Name())
 def disable(name: str) -> None:
     """Refuse predictions in the environment NAME; what was logged there stays and may still be labelled."""
     with open_store() as store:
@@ -43,7 +43,7 @@ def disable(name: str) -> None:
 
 
 @environments.command()
-@click.argument("name")
+@click.argument("name", type=Name())
 def enable(name: str) -> None:
     """Allow predictions in the environment NAME again."""
     with open_store() as store:
@@ -52,7 +52,7 @@ def enable(name: str) -> None:
 
 
 @environments.command()
-@click.argument("name")
+@click.argument("name", type=Name())
 def delete(name: str) -> None:
     """Delete the environment NAME, if nothing was logged or published there; else disable it."""
     with open_store() as store:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from lifelong.commands.common import open_store
+from lifelong.commands.common import Name, open_store
 
 
 class Moment(click.ParamType):
@@ -27,7 +27,7 @@ class Moment(click.ParamType):
 
 
 @click.command(short_help="Write the log of an environment to a file.")
-@click.option("--environment", required=True, help="Whose predictions.")
+@click.option("--environment", type=Name(), required=True, help="Whose predictions.")
 @click.option(
     "--output",
     required=True,

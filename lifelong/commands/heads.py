@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import actor, as_json, open_store
+from lifelong.commands.common import Name, actor, as_json, open_store
 from lifelong.commands.tables import print_rows
 from lifelong.commands.workers import place_name, running, workers
 
@@ -18,7 +18,7 @@ MOST_SHARES = 12
 """Classes of a proposal that are shown, those that move most."""
 
 environment_option = click.option(
-    "--environment", help="The environment; without it, the model's default head is meant."
+    "--environment", type=Name(), help="The environment; without it, the model's default head is meant."
 )
 
 sequence_option = click.option(

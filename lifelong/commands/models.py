@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import actor, as_json, open_store
+from lifelong.commands.common import Name, actor, as_json, open_store
 from lifelong.commands.preprocessing import preprocessing as preprocessing_command
 from lifelong.commands.tables import print_rows
 
@@ -26,8 +26,10 @@ models.add_command(preprocessing_command)
 
 
 @models.command()
-@click.argument("name")
-@click.option("--task", required=True, help="The task that the model solves (`lifelong tasks add`).")
+@click.argument("name", type=Name())
+@click.option(
+    "--task", type=Name(), required=True, help="The task that the model solves (`lifelong tasks add`)."
+)
 @click.option("--onnx", type=existing_file, help="ONNX graph: one image tensor in, logits (N, C) out.")
 @click.option(
     "--preprocessing",

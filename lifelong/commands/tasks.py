@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from lifelong.commands.common import actor, as_json, open_store
+from lifelong.commands.common import Name, actor, as_json, open_store
 from lifelong.commands.tables import print_rows
 
 
@@ -34,7 +34,7 @@ def tasks() -> None:
 
 
 @tasks.command()
-@click.argument("name")
+@click.argument("name", type=Name())
 @click.option("--classes", required=True, help="Class names in the order of the logits, separated by commas.")
 @click.option(
     "--costs", help="JSON matrix (or its file): rows true class, columns decision. Default: 0-1 costs."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import actor, as_json, open_store
+from lifelong.commands.common import Name, actor, as_json, open_store
 from lifelong.commands.durations import Duration, Moment
 from lifelong.commands.tables import print_rows
 
@@ -27,7 +27,7 @@ def tokens() -> None:
 
 
 @tokens.command()
-@click.argument("name")
+@click.argument("name", type=Name())
 @click.option(
     "--scope",
     "scopes",
@@ -97,7 +97,7 @@ def list_(*, as_json: bool) -> None:
 
 
 @tokens.command()
-@click.argument("name")
+@click.argument("name", type=Name())
 @click.option(
     "--overlap",
     type=Duration(),
@@ -122,7 +122,7 @@ def rotate(name: str, overlap: timedelta, expires_in: timedelta | None, expires_
 
 
 @tokens.command()
-@click.argument("name")
+@click.argument("name", type=Name())
 def revoke(name: str) -> None:
     """Revoke the token NAME; workers refuse it within a second."""
     with open_store() as store:

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator
 
 from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.deploy.head import PostProcessingHead
@@ -44,6 +45,17 @@ def check_name(value: str, *, field: str) -> str:
             mend="Use 1 to 64 lower-case letters, digits, '.', '_' or '-', starting with a letter or digit.",
         )
     return value
+
+
+def _legal_name(value: str) -> str:
+    try:
+        return check_name(value, field="name")
+    except InvalidInputError as error:  # whoever reads the document says which field it is
+        raise ValueError(f"{error.message} {error.mend}") from error
+
+
+Name: TypeAlias = Annotated[str, AfterValidator(_legal_name)]
+"""A name of a task, model or environment in a document or a query."""
 
 
 def check_reason(value: str, *, mend: str, field: str = "reason") -> str:

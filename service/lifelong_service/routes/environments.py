@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.store.records import Scope
+from lifelong_core.store.records import Name, Scope
 from lifelong_service.documents import environment_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.history import EnvironmentAnswer, EnvironmentList
@@ -16,7 +16,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["environments"])
 class NewEnvironment(RequestDocument):
     """An environment: a hospital, a scanner, a season."""
 
-    name: str
+    name: Name
 
 
 @router.get("/v1/admin/environments")

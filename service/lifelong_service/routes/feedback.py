@@ -17,6 +17,7 @@ from lifelong_core.errors import (
 )
 from lifelong_core.store import Store
 from lifelong_core.store.records import (
+    Name,
     NewLabel,
     Prediction,
     Registry,
@@ -49,7 +50,7 @@ class Label(RequestDocument):
     prediction_id: UUID | None = None
     request_id: str | None = Field(None, min_length=1, max_length=128)
     model: str | None = None
-    environment: str | None = None
+    environment: Name | None = None
     row: int | None = Field(None, ge=0)
     label: StrictInt | StrictStr = Field(description="Class index or class name.")
     source: str = Field("", max_length=64, description="Who says so, e.g. pathology.")

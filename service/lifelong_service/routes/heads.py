@@ -7,7 +7,7 @@ from pydantic import Field
 from starlette.requests import Request
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.store.records import Activation, Scope
+from lifelong_core.store.records import Activation, Name, Scope
 from lifelong_service.documents import head_document, head_in_force_document, pin_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.registry import (
@@ -31,7 +31,7 @@ class NewHead(RequestDocument):
     """
 
     head: dict[str, Any] = Field(description="As HeadParameters.")
-    environment: str | None = None
+    environment: Name | None = None
     expected_sequence: int | None = Field(None, ge=0, le=2**31 - 1)
     digest: str | None = None
 
@@ -42,7 +42,7 @@ class SeenPlace(RequestDocument):
     With `expected_sequence` nothing is done if another head came in force since the caller saw that activation.
     """
 
-    environment: str | None = None
+    environment: Name | None = None
     expected_sequence: int | None = Field(None, ge=0, le=2**31 - 1)
 
 
@@ -60,7 +60,7 @@ class NewPin(SeenPlace):
 
 @router.get("/v1/admin/models/{reference}/heads")
 @access(Scope.READ)
-def list_heads(request: Request, reference: str, environment: str | None = None) -> HeadList:
+def list_heads(request: Request, reference: str, environment: Name | None = None) -> HeadList:
     """All heads of a model, oldest first, what is wrong with those that are damaged, its pins, and the history of what
     was in force (without an environment: of the default head)."""
     heads = worker_of(request).store.heads

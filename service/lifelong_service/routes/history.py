@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 
 from lifelong_core.store.history_documents import audit_document, cycle_document
-from lifelong_core.store.records import Cycle, Model, Outcome, Scope, check_name
+from lifelong_core.store.records import Cycle, Model, Name, Outcome, Scope
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.history import AuditAnswer, AuditList, CycleAnswer, CycleList
 from lifelong_service.schemas.requests import RequestDocument
@@ -29,7 +29,7 @@ class Rejected(RequestDocument):
 def list_cycles(
     request: Request,
     model: str | None = None,
-    environment: str | None = None,
+    environment: Name | None = None,
     outcome: Outcome | None = None,
     limit: Limit = 100,
     *,
@@ -38,8 +38,6 @@ def list_cycles(
     """The newest cycles of the workflow, newest first, each with its whole report; with `open_proposals` only those
     whose proposed head can be approved now."""
     store = worker_of(request).store
-    if environment is not None:
-        check_name(environment, field="environment")
     model_id = store.models.get(model).id if model is not None else None
     if open_proposals:
         cycles = store.cycles.proposals(model_id, environment)[:limit]

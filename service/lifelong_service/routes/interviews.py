@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.errors import ConflictError, InvalidInputError
-from lifelong_core.store.records import Scope
+from lifelong_core.store.records import Name, Scope
 from lifelong_service.design_documents import interview_document, interview_summary, recommendation_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.design import InterviewAnswer, InterviewList, RecommendationAnswer
@@ -28,7 +28,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["interviews"])
 class NewInterview(RequestDocument):
     """What is known before the first question; a task gives its class names, and these the number of classes."""
 
-    task: str | None = None
+    task: Name | None = None
     class_names: list[str] | None = None
     answers: dict[str, Any] = Field({}, description="Field, or item of the source, -> answer.")
 

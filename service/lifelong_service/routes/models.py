@@ -18,7 +18,7 @@ from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLar
 from lifelong_core.graph_check import check_new_graph, check_servable
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import Store, describe_serving, promote_calibrated
-from lifelong_core.store.records import ModelKind, Scope, Task
+from lifelong_core.store.records import ModelKind, Name, Scope, Task
 from lifelong_service.bodies import media_type, parse_in_turn, parsed
 from lifelong_service.documents import active_heads_document, model_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
@@ -48,8 +48,8 @@ router = APIRouter(route_class=GuardedRoute, tags=["models"])
 class NewModel(RequestDocument):
     """A model of a task; `preprocessing` belongs to kind onnx and defaults to RGB in 0..1 at the image's own size."""
 
-    task: str
-    name: str
+    task: Name
+    name: Name
     kind: ModelKind = "onnx"
     preprocessing: Preprocessing | None = None
 

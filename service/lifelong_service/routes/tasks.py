@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from lifelong_core.store.records import Scope
+from lifelong_core.store.records import Name, Scope
 from lifelong_service.documents import task_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.registry import TaskAnswer, TaskList
@@ -15,7 +15,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["tasks"])
 class NewTask(RequestDocument):
     """A task: class names in the order of the logits, and costs (rows true class, columns decision)."""
 
-    name: str
+    name: Name
     classes: list[str]
     costs: list[list[float]]
 

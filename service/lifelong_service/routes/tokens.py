@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from pydantic import AwareDatetime, Field
 from starlette.requests import Request
 
-from lifelong_core.store.records import Scope
+from lifelong_core.store.records import Name, Scope
 from lifelong_core.store.tokens import LONGEST_OVERLAP
 from lifelong_service.documents import token_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
@@ -23,7 +23,7 @@ class NewToken(RequestDocument):
     predict and feedback. With exactly one, requests that name no environment get it.
     """
 
-    name: str
+    name: Name
     scopes: set[Scope]
     expires_at: AwareDatetime | None = None
     environments: list[str] | None = Field(None, min_length=1, max_length=1000)

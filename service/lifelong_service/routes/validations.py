@@ -17,7 +17,7 @@ from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import Job, JobState, Store
 from lifelong_core.store.calibration_sets import check_classes
 from lifelong_core.store.privacy import numbered_groups
-from lifelong_core.store.records import Model, Scope, Task
+from lifelong_core.store.records import Model, Name, Scope, Task
 from lifelong_service.bodies import parsed
 from lifelong_service.design_documents import job_document
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
@@ -65,7 +65,7 @@ class NewLabelledSet(LabelledRows):
 async def validate_model(
     request: Request,
     reference: str,
-    environment: str | None = None,
+    environment: Name | None = None,
     replicates: Annotated[int, Query(ge=100, le=10_000)] = 1000,
     level: Annotated[float, Query(ge=0.5, lt=1)] = 0.95,
 ) -> JSONResponse:

@@ -242,7 +242,7 @@ def test_an_unset_variable_does_not_name_the_default_head(run, served, tmp_path,
     further = {"publish": [str(file)], "pin": ["--reason", "why"]}.get(command, [])
     with pytest.raises(LifelongError, match="the name is empty") as refused:
         run("heads", command, "net", *further, "--environment", "")
-    assert refused.value.field == "environment"
+    assert refused.value.field == "--environment"
     (only,) = json.loads(run("heads", "list", "net", "--json"))
     assert (only["active_in"], only["pinned_in"]) == ("(default head)", "")
 
@@ -485,7 +485,7 @@ def test_tokens_are_created_and_revoked(run, served):
     ("arguments", "field"),
     [
         (("models", "add", "net", "--task", "triage"), "--onnx"),
-        (("tasks", "add", "Bad Name", "--classes", "a,b"), "name"),
+        (("tasks", "add", "Bad Name", "--classes", "a,b"), "NAME"),
         (("tasks", "add", "x", "--classes", "a,b", "--costs", "nowhere.json"), "--costs"),
         (("tasks", "add", "x", "--classes", "a,b", "--costs", "[[0, 1]]"), "costs"),
         (("heads", "list", "nowhere"), "model"),
