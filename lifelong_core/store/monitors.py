@@ -155,8 +155,7 @@ class Monitors:
             own,
             *(one.heartbeat.mode_in(environment) for one in self.list() if not one.is_lost),
         }
-        strictest = [mode for mode in _STRICTEST_FIRST if mode in stated]
-        return strictest[0]
+        return next((mode for mode in _STRICTEST_FIRST if mode in stated), own)
 
     def forget(self, monitor_id: str) -> None:
         """Delete the heartbeat of a monitor that stops. Doing it again changes nothing."""

@@ -239,9 +239,11 @@ class Registry:
 
     def without_head(self) -> tuple[Model, ...]:
         """The promoted models without a default head that can be served, so that they answer nothing by default."""
-        promoted = (task.promoted_model_id for task in self.tasks.values())
+        promoted = {task.promoted_model_id for task in self.tasks.values()}
         return tuple(
-            self.models[key] for key in promoted if key in self.models and (key, None) not in self.heads
+            model
+            for model in self.models.values()
+            if model.id in promoted and (model.id, None) not in self.heads
         )
 
     def resolve_model(self, reference: str | None, *, field: str = "model") -> Model:

@@ -143,17 +143,18 @@ class Tokens:
                 )
             if expires_at is None and token.expires_at is not None:
                 expires_at = moment + (token.expires_at - (token.rotated_at or token.created_at))
+            previous_expires_at = min(moment + overlap, token.expires_at or moment + overlap)
             values = {
                 "secret_hash": hash_secret(secret),
                 "expires_at": expires_at,
                 "rotated_at": moment,
                 "previous_secret_hash": row.secret_hash,
-                "previous_expires_at": min(moment + overlap, token.expires_at or moment + overlap),
+                "previous_expires_at": previous_expires_at,
             }
             row = _change(connection, row, values)
             details = {
                 "expires_at": expires_at and expires_at.isoformat(),
-                "previous_expires_at": values["previous_expires_at"].isoformat(),
+                "previous_expires_at": previous_expires_at.isoformat(),
             }
             write_audit(connection, actor=actor, action="tokens.rotate", subject=name, details=details)
         return token_of(row), secret

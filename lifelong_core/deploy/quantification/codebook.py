@@ -55,7 +55,7 @@ class Codebook:
         lies between and beyond the calibration samples gets cells by mixing and stretching samples.
         """
         fitted = fit_weighted(calibration.logits, calibration.labels, np.ones(calibration.samples))
-        temperature = float(_rounded(np.array([np.mean(fitted.temperature)]))[0])
+        temperature = float(_rounded(np.full(1, np.mean(fitted.temperature), dtype=np.float64))[0])
         bias = _rounded(fitted.bias)
         rng = np.random.default_rng(_SEED)
         rows = centred(calibration.logits)
