@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 BROKEN = 0
 """Status of a request whose connection broke before there was an answer."""
+OK = 200
 PATIENCE_SECONDS = 20.0
+REFUSED_PAUSE_SECONDS = 0.1
+"""A client that waits for its answers does not repeat a refused request at once."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,8 @@ def send_in_turn(port: int, request: bytes, *, clients: int, seconds: float) -> 
         found: list[Sent] = []
         while time.monotonic() < end:
             found.append(await connections.send(request))
+            if found[-1].status != OK:
+                await asyncio.sleep(REFUSED_PAUSE_SECONDS)
         return found
 
     async def all_of_them() -> list[Sent]:
