@@ -1,10 +1,10 @@
 """Reading request bodies within limits: what is declared is checked first, what arrives is counted."""
 
+import asyncio
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-import anyio
-import anyio.to_thread
 from pydantic import BaseModel
 from pydantic_core import from_json
 from starlette.datastructures import Headers
@@ -21,12 +21,14 @@ Parsed = TypeVar("Parsed")
 SMALL_BODY = 16_384
 """Bytes up to which a body is parsed in the event loop; larger ones would hold up the other requests."""
 
-_PARSERS = anyio.CapacityLimiter(1)
-"""One large body at a time: parsers hold the interpreter's lock, and their memory adds up."""
+_PARSER = ThreadPoolExecutor(1, "parser")
+"""One large body at a time, because parsers hold the interpreter's lock, and always in the same thread: each thread
+keeps the memory that it once needed."""
 
 NUL = "a text holds the character U+0000, which no database keeps"
 SEE_OPENAPI = "See /openapi.json for what is expected."
 _ESCAPED_NUL = b"\\u0000"
+_HOLDING_TEXTS = frozenset((str, list, dict))
 
 
 class LimitedReceive:
@@ -67,6 +69,17 @@ class LimitedReceive:
         if int(declared) > self._maximum:
             raise self._too_large()
         return int(declared)
+
+    async def discard(self, maximum_bytes: int) -> None:
+        """Read a refused body of at most so many bytes to its end, so that its client reads the answer.
+
+        A connection that is closed while the client sends would be reset, and the answer lost.
+        """
+        if "expect" in self._headers or int(self._headers.get("content-length", "0")) > maximum_bytes:
+            return
+        more = True
+        while more:
+            more = (await self._receive()).get("more_body", False)
 
     async def __call__(self) -> Message:
         """The next message.
@@ -111,7 +124,7 @@ async def parse_in_turn(parse: Callable[[], Parsed], size: int) -> Parsed:
     """
     if size <= SMALL_BODY:
         return parse()
-    return await anyio.to_thread.run_sync(parse, limiter=_PARSERS)
+    return await asyncio.get_running_loop().run_in_executor(_PARSER, parse)
 
 
 def read_values(body: bytes) -> Any:
@@ -157,18 +170,24 @@ def body_error(error: InvalidInputError) -> InvalidInputError:
 
 def field_with_nul(body: bytes) -> str | None:
     """Where in a JSON document a text, or a name of a field, holds U+0000, which PostgreSQL refuses and SQLite cuts."""
-    return _place_of_nul(from_json(body), "body") if _ESCAPED_NUL in body else None
+    if _ESCAPED_NUL not in body:
+        return None
+    place = _place_of_nul(from_json(body))
+    return None if place is None else ".".join(map(str, place)) or "body"
 
 
-def _place_of_nul(document: Any, field: str) -> str | None:
-    if isinstance(document, str):
-        return field if "\0" in document else None
-    parts: Iterable[tuple[Any, Any]] = ()
-    if isinstance(document, dict):
-        if any("\0" in name for name in document):
-            return field
-        parts = document.items()
-    elif isinstance(document, list):
-        parts = enumerate(document)
-    places = (_place_of_nul(part, f"{field}.{name}".removeprefix("body.")) for name, part in parts)
-    return next((place for place in places if place is not None), None)
+def _place_of_nul(value: Any) -> tuple[int | str, ...] | None:
+    """Names and indices that lead to the text; those of the object where it is a name."""
+    if isinstance(value, str):
+        return () if "\0" in value else None
+    parts: Iterable[tuple[int | str, Any]] = ()
+    if isinstance(value, dict):
+        if any("\0" in name for name in value):
+            return ()
+        parts = value.items()
+    elif isinstance(value, list) and _HOLDING_TEXTS.intersection(map(type, value)):
+        parts = enumerate(value)
+    for name, part in parts:
+        if (place := _place_of_nul(part)) is not None:
+            return (name, *place)
+    return None

@@ -173,7 +173,11 @@ class GuardedRoute(APIRoute):
             _check_texts(request)
             request.state.token = await _authorized(self.authorization(request), worker, wanted)
             body = wanted.limited(request.receive, request.headers, worker.settings)
-            declared = body.check_declared()
+            try:
+                declared = body.check_declared()
+            except PayloadTooLargeError:
+                await body.discard(worker.settings.maximum_body_bytes)
+                raise
             strict = StrictRequest(request.scope, body)
             with ExitStack() as held:
                 if wanted.limits is not None:

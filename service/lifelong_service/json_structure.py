@@ -11,8 +11,8 @@ MAXIMUM_NAMES = 10_000
 """Feedback on 1,000 predictions has 7,000 names."""
 MAXIMUM_CONTAINERS = 50_000
 """An empty list takes 3 bytes of text and up to 300 bytes of memory."""
-MAXIMUM_VALUES = 500_000
-"""Up to 80 bytes of memory each while they are parsed."""
+MAXIMUM_VALUES = 250_000
+"""Up to 80 bytes of memory each while they are parsed. 10,000 rows of 20 classes are some 4 MB."""
 
 _LIMITS = (
     ("names", b":", MAXIMUM_NAMES),

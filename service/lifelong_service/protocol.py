@@ -42,7 +42,7 @@ def _refusal(status: HTTPStatus, message: str, mend: str, headers: str = "") -> 
     body = json.dumps({"error": {"code": code, "field": None, "message": message, "mend": mend}})
     return (
         f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\n{headers}Connection: close\r\n\r\n{body}"
+        f"Content-Length: {len(body)}\r\n{headers}X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n{body}"
     ).encode()
 
 

@@ -279,3 +279,28 @@ def test_with_few_files_there_are_fewer_connections(tmp_path: Path) -> None:
             for _ in range(100):
                 stack.enter_context(opened(service, HEAD))
             assert service.send("GET", "/livez").status == 200
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://[",
+        "//[/livez",
+        "http://[::1/livez",
+        "/%00%ff",
+        "/\xff\xfe",
+        "/livez?%ff=%zz",
+        "*",
+        "///[a",
+        "//[/console",
+    ],
+)
+@pytest.mark.parametrize("host", ["service", "[", "a:b:c", "]:99999"])
+def test_malformed_urls_get_an_answer_and_leave_no_traceback(
+    service: Service, target: str, host: str
+) -> None:
+    head = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    received = answer(service, head.encode("latin-1"))
+    assert status(received) in (200, 400, 404)
+    assert b"x-content-type-options: nosniff" in received.lower()
+    assert "Traceback" not in service.log.read_text()
