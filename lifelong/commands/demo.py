@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 
-@click.command(short_help="Train, serve, shift, swap: the whole loop in a minute.")
+@click.command(short_help="Train, serve, shift, swap: the whole loop in one to two minutes.")
 @click.option(
     "--seed", default=0, show_default=True, help="Seed of the images, the training and the streams."
 )
@@ -13,7 +13,7 @@ import click
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Where to save the plot (PNG).")
 @click.option("--keep-running", is_flag=True, help="Leave service and monitor up until Ctrl-C.")
 def demo(seed: int, *, as_json: bool, plot: Path | None, keep_running: bool) -> None:
-    """Train, serve, shift, swap: the whole loop on this machine in about a minute.
+    """Train, serve, shift, swap: the whole loop on this machine in one to two minutes.
 
     A small network is trained on degraded handwritten digits (a stand-in for a clinical classifier),
     served by two workers, and watched by the monitor. Then the class mix shifts, unknown to both, and

@@ -88,6 +88,7 @@ class Figures:
     estimated_low: tuple[float, ...]
     estimated_high: tuple[float, ...]
     prevalence_error_l1: float
+    """of the estimate from the first window of new images only, which may come after the first swap"""
     accuracy_before: float
     accuracy_after: float
     accuracy_argmax: float
@@ -98,10 +99,12 @@ class Figures:
     compared_images: int
     seconds_to_ready: float
     seconds_to_swap: float
+    """from the shift to the first swap"""
     seconds_in_all: float
     cycles_before_shift: int
     swaps_before_shift: int
     swaps: int
+    """in all, before and after the shift"""
     head_before: int
     head_after: int
     answered: int

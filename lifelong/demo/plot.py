@@ -88,7 +88,7 @@ def _plot_cost(axis, phases: tuple[Answers, ...], starts: np.ndarray) -> None:
         )
     axis.set_ylim(0, 1)
     axis.set_ylabel(f"mean of {MOVING_AVERAGE} answers")
-    axis.set_xlabel("answered predictions")
+    axis.set_xlabel("answered predictions; windows right after the shift hold old and new images")
     axis.legend(fontsize=8, loc="center", frameon=False)
 
 

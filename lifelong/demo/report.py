@@ -18,7 +18,7 @@ def print_report(
     console.print(_prevalence_table(figures))
     console.print(_head_table(story, figures))
     console.print(_outcome_table(figures))
-    console.print(Panel(Group(*_sentences(figures)), title="What happened", title_align="left"))
+    console.print(Panel(Group(*describe_outcome(figures)), title="What happened", title_align="left"))
     console.print(f"Plot: {plot}")
     console.print(f"Folder with log, database and images of this run: {installation.directory}")
     if running:
@@ -87,7 +87,8 @@ def _outcome_table(figures: Figures) -> Table:
     return table
 
 
-def _sentences(figures: Figures) -> list[str]:
+def describe_outcome(figures: Figures) -> list[str]:
+    """What happened, in sentences."""
     saved = 1 - figures.expected_cost_after / figures.expected_cost_before
     return [
         f"The service was ready after {figures.seconds_to_ready:.1f} s. On the development mix it was right in "
@@ -97,10 +98,23 @@ def _sentences(figures: Figures) -> list[str]:
             if figures.swaps_before_shift == 0
             else f"swapped {figures.swaps_before_shift} times."
         ),
-        f"Then the mix shifted. {figures.seconds_to_swap:.1f} s later the monitor had noticed it without a label "
-        f"(error of its estimate: {figures.prevalence_error_l1:.3f} L1), refitted the head and swapped it.",
+        _shift_sentence(figures),
         f"On the same images the expected cost changed by {-saved:+.0%}, the accuracy by "
         f"{100 * (figures.accuracy_after - figures.accuracy_before):+.1f} points.",
         f"{figures.answered} predictions were answered, {figures.logged} of them are in the log, "
         f"{figures.mixed_heads} answers mixed two heads. All in all: {figures.seconds_in_all:.0f} s.",
     ]
+
+
+def _shift_sentence(figures: Figures) -> str:
+    swaps = figures.swaps - figures.swaps_before_shift
+    noticed = (
+        "had noticed it without a label, refitted the head and swapped it."
+        if swaps == 1
+        else "had made its first swap, without a label. "
+        f"It swapped {swaps} times: a window right after the shift holds old and new images."
+    )
+    return (
+        f"Then the mix shifted. {figures.seconds_to_swap:.1f} s later the monitor {noticed} From the first window of "
+        f"new images only it estimated the prevalence with an error of {figures.prevalence_error_l1:.3f} (L1)."
+    )
