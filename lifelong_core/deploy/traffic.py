@@ -26,6 +26,8 @@ USUAL_SHARE = 0.1
 LEAST_BEFORE = 200
 """Of fewer predictions before the window nobody can say who usually sends."""
 
+_RANGES = {"sender_share": 1.0, "usual_share": 1.0, "burst_share": 1.0, "burst_ratio": np.inf}
+
 
 @dataclass(frozen=True)
 class Traffic:
@@ -57,14 +59,11 @@ class Traffic:
         """
         if not isinstance(cast("object", self.sender), str):
             raise InvalidInputError("expected a name.", field="sender")
-        for name, high in (
-            ("sender_share", 1.0),
-            ("usual_share", 1.0),
-            ("burst_share", 1.0),
-            ("burst_ratio", np.inf),
-        ):
-            value = getattr(self, name)
-            if value is None and name != "sender_share":
+        if cast("object", self.sender_share) is None:
+            raise InvalidInputError("expected a number.", field="sender_share")
+        for name, high in _RANGES.items():
+            value = cast("float | None", getattr(self, name))
+            if value is None:
                 continue
             number = as_parameter(value, field=name)
             if number.ndim or not 0 <= number <= high:
