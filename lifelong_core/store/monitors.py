@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 
@@ -20,7 +20,7 @@ LOST_AFTER = timedelta(minutes=1)
 FORGOTTEN_AFTER = timedelta(days=1)
 """After this time its row is deleted."""
 
-_STRICTEST_FIRST: tuple[Mode, ...] = ("shadow", "propose", "auto")
+_STRICTEST_FIRST: tuple[str, ...] = ("shadow", "propose", "auto")
 
 _monitors = tables.monitors
 
@@ -151,11 +151,10 @@ class Monitors:
         Raises:
             UnavailableError: the database does not answer.
         """
-        stated: set[str] = {
-            own,
-            *(one.heartbeat.mode_in(environment) for one in self.list() if not one.is_lost),
-        }
-        return next((mode for mode in _STRICTEST_FIRST if mode in stated), own)
+        stated = [one.heartbeat.mode_in(environment) for one in self.list() if not one.is_lost]
+        known = [mode for mode in stated if mode in _STRICTEST_FIRST]  # a newer version may have others
+        strictest = min((own, *known), key=_STRICTEST_FIRST.index)
+        return cast("Mode", strictest)
 
     def forget(self, monitor_id: str) -> None:
         """Delete the heartbeat of a monitor that stops. Doing it again changes nothing."""

@@ -192,7 +192,10 @@ class MonitorAnswer(TypedDict):
     interval_seconds: float
     mode: str
     environment_modes: dict[str, str]
-    settings: dict[str, Any] | None
+    settings: Annotated[
+        dict[str, Any] | None,
+        Field(description="What decides what the monitor does, by name; null: an older version runs there."),
+    ]
     tick: TickAnswer | None
     populations: list[VisitAnswer]
 
