@@ -12,6 +12,8 @@ IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".
 _RUBBISH = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini"})
 """What archives and desktops leave behind; names that begin with a full stop are passed over, too."""
 _MOST_NAMES = 5
+_LEAST_LIKENESS = 0.6
+"""of a folder that is offered for a class, by difflib: one wrong letter of three is 0.67"""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def _check_entries(folder: Path, entries: Sequence[Path], class_names: Sequence[
     unknown = [name for name in folders if name not in class_names]
     missing = [name for name in class_names if name not in folders]
     if missing:
-        near = {name: match for name in missing if (match := _near_match(name, unknown)) is not None}
+        near = _near_matches(missing, unknown)
         if near:
             renamed = ", ".join(f"{match} to {name}" for name, match in near.items())
             mend = f"Did you mean {', '.join(near.values())}? Rename {renamed}."
@@ -66,7 +68,8 @@ def _check_entries(folder: Path, entries: Sequence[Path], class_names: Sequence[
             mend = f"Make one sub-folder per class, named {', '.join(class_names)}."
         raise InvalidInputError(
             f"{folder} has no sub-folder for the {'class' if len(missing) == 1 else 'classes'} {_listed(missing)}"
-            + (f"; it has {_listed(folders)}." if folders else "."),
+            + (f"; it has {_listed(folders)}" if folders else "")
+            + (f", where no class of the task is named {_listed(unknown)}." if unknown else "."),
             field="folder",
             mend=mend,
         )
@@ -122,12 +125,24 @@ def _visible(folder: Path) -> list[Path]:
     return [path for path in entries if not path.name.startswith(".") and path.name not in _RUBBISH]
 
 
+def _near_matches(missing: Sequence[str], unknown: Sequence[str]) -> dict[str, str]:
+    """Folders that are nearly named like a missing class, by class; a folder is offered once."""
+    left = list(unknown)
+    near: dict[str, str] = {}
+    for name in missing:
+        match = _near_match(name, left)
+        if match is not None:
+            near[name] = match
+            left.remove(match)
+    return near
+
+
 def _near_match(name: str, candidates: Sequence[str]) -> str | None:
     """The candidate that differs in case, spaces, hyphens or little else."""
     plain = {_plain(candidate): candidate for candidate in candidates}
     if _plain(name) in plain:
         return plain[_plain(name)]
-    found = difflib.get_close_matches(_plain(name), list(plain), n=1, cutoff=0.75)
+    found = difflib.get_close_matches(_plain(name), list(plain), n=1, cutoff=_LEAST_LIKENESS)
     return plain[found[0]] if found else None
 
 

@@ -43,6 +43,22 @@ def test_a_near_match_of_a_folder_is_offered(folder, name):
     assert caught.value.mend == f"Did you mean {name}? Rename {name} to basal cell."
 
 
+def test_one_wrong_letter_of_a_short_name_is_offered_with_its_class(tmp_path):
+    for name in ("lov", "mid", "hihg", "notes"):
+        (tmp_path / name).mkdir()
+    told = "classes low, high; it has hihg, lov, mid, notes, where no class of the task is named hihg, lov, notes"
+    with pytest.raises(InvalidInputError, match=told) as caught:
+        labelled_images(tmp_path, ("low", "mid", "high"))
+    assert caught.value.mend == "Did you mean lov, hihg? Rename lov to low, hihg to high."
+
+
+def test_a_folder_is_offered_for_one_class_only(tmp_path):
+    (tmp_path / "grade").mkdir()
+    with pytest.raises(InvalidInputError) as caught:
+        labelled_images(tmp_path, ("grade 1", "grade 2"))
+    assert caught.value.mend == "Did you mean grade? Rename grade to grade 1."
+
+
 def test_a_folder_of_nothing_alike_is_not_offered(folder):
     (folder / "basal cell").rename(folder / "x-rays")
     with pytest.raises(InvalidInputError, match="it has malignant, x-rays") as caught:
