@@ -106,7 +106,9 @@ class SamplePlan(ArrayValue):
             raise InvalidInputError("expected at least two classes.", field="classes")
         if not 1 / classes < accuracy < 1:
             raise InvalidInputError(
-                f"expected a number between 1/{classes}, which guessing gives, and 1.", field="accuracy"
+                f"expected a number above 1/{classes}, which guessing gives, and below 1; got {accuracy:g}.",
+                field="accuracy",
+                mend="A model that never errs needs no plan; of a very good one, give for example 0.99.",
             )
         if not 2 <= cases_per_class < np.inf:
             raise InvalidInputError("expected at least two cases.", field="cases_per_class")

@@ -117,7 +117,7 @@ class Models:
                 raise ConflictError(
                     f"the model {model.reference} has no head yet.",
                     field="model",
-                    mend="Give it a calibration set first.",
+                    mend=f"Calibrate it: `{model.calibration_command}`.",
                 )
             promote_model(connection, model, actor=actor, details=details)
         return model
