@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.calibration_text import print_report
+from lifelong.commands.calibration_text import print_refusals, print_report
+from lifelong.commands.tables import wrap_text
 
 if TYPE_CHECKING:
     from lifelong.api import Api
@@ -73,18 +74,22 @@ def calibrate(model: str, source: Path, *, url: str | None, token: str, **option
                 force_reason=options["force_because"],
             )
         except LifelongError as error:
-            if error.details is not None:
-                print_report(dict(error.details))
-            raise
+            if error.details is None or "findings" not in error.details:
+                raise
+            report = dict(error.details)
+            print_report(report, old_version=report.get("old_head_version"))
+            print_refusals(report)
+            raise click.exceptions.Exit(1) from error
     report = answer["report"]
     print_report(report, old_version=answer["old_head_version"])
-    for finding in report["findings"]:
-        if finding["severity"] == "refusal":
-            click.secho(f"{'Refused' if options['dry_run'] else 'Forced'}: {finding['text']}", fg="red")
+    forced = options["force_because"]
+    if report["verdict"] == "refused":
+        print_refusals(report, forced=forced is not None)
     if options["dry_run"]:
-        click.echo("Dry run: nothing was published.")
-        if report["verdict"] == "refused":
+        if answer["outcome"] == "refused":
             raise click.exceptions.Exit(1)
+        reason = f", forced: {forced}" if answer["outcome"] == "forced" else ""
+        click.echo(wrap_text(f"Dry run: nothing was published. It would be published{reason}."))
         return
     click.echo(f"Fitted head {answer['head_version']} of {answer['model']} on {labelled.samples} cases.")
     click.echo(answer["serving"])

@@ -111,18 +111,20 @@ def _examined(store: "Store", task: str, calibration: Path, force_reason: str | 
     """The calibration set of a model that is still to be added, after its report is printed.
 
     Raises:
-        RefusedCalibrationError: the report refuses it, and no reason forces it.
+        Exit: the report refuses it, and no reason forces it.
     """
-    from lifelong.commands.calibration_text import print_report
+    from lifelong.commands.calibration_text import print_refusals, print_report
     from lifelong.labelled_logits import read_labelled_logits
-    from lifelong_core.store import RefusedCalibrationError, examine_first
+    from lifelong_core.store import examine_first
 
     described = store.tasks.get(task)
     labelled = read_labelled_logits(calibration, described.class_names)
     report = examine_first(store, labelled, described)
     print_report(report.to_document())
-    if report.refusals and force_reason is None:
-        raise RefusedCalibrationError(report)
+    if report.refusals:
+        print_refusals(report.to_document(), forced=force_reason is not None)
+        if force_reason is None:
+            raise click.exceptions.Exit(1)
     return labelled
 
 

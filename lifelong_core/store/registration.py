@@ -27,11 +27,14 @@ _FORCE = "If the set is right all the same, give the reason as `force_reason` (`
 
 
 class RefusedCalibrationError(InvalidInputError):
-    """The calibration set gives no head that should serve; `details` holds the report as a JSON document."""
+    """The calibration set gives no head that should serve.
+
+    `details` holds the report as a JSON document, with `old_head_version`, that of the head that it compares with.
+    """
 
     code = "calibration_refused"
 
-    def __init__(self, report: CalibrationReport) -> None:
+    def __init__(self, report: CalibrationReport, old_version: int | None = None) -> None:
         refusals = report.refusals
         hints = dict.fromkeys(finding.mend for finding in refusals if finding.mend)
         super().__init__(
@@ -40,7 +43,7 @@ class RefusedCalibrationError(InvalidInputError):
             mend=" ".join([*hints, _FORCE]),
         )
         self.report = report
-        self.details = report.to_document()
+        self.details = {**report.to_document(), "old_head_version": old_version}
 
 
 class WorseModelError(ConflictError):
@@ -245,6 +248,28 @@ def _check_labelled(labelled: LabeledLogits, task: Task) -> None:
         )
 
 
+def check_publishable(store: Store, candidate: CalibrationCandidate, *, force_reason: str | None) -> None:
+    """Make sure that a candidate may be published; `publish_candidate` begins with this, and a dry run ends with it.
+
+    Args:
+        store: where the model is.
+        candidate: from `examine_candidate`.
+        force_reason: why it is taken although its report refuses it.
+
+    Raises:
+        InvalidInputError: the reason says nothing.
+        RefusedCalibrationError: the report refuses the set, and no reason forces it.
+        ConflictError: the task serves no model yet, and the stored graph of this one is gone or damaged.
+    """
+    if force_reason is not None:
+        mend = "Say in a few words why the set is right all the same."
+        check_reason(force_reason, field="force_reason", mend=mend)
+    if candidate.report.refusals and force_reason is None:
+        raise RefusedCalibrationError(candidate.report, candidate.old_version)
+    if candidate.takes_over:
+        check_graph_is_stored(store.artifacts, candidate.model)
+
+
 def publish_candidate(
     store: Store, candidate: CalibrationCandidate, *, actor: str, force_reason: str | None = None
 ) -> HeadRecord:
@@ -265,14 +290,8 @@ def publish_candidate(
         ConflictError: the costs of the task, or the model's calibration set, changed since it was examined; or the
             task serves no model yet and the stored graph of this one is gone or damaged.
     """
-    if force_reason is not None:
-        mend = "Say in a few words why the set is right all the same."
-        check_reason(force_reason, field="force_reason", mend=mend)
-    if candidate.report.refusals and force_reason is None:
-        raise RefusedCalibrationError(candidate.report)
+    check_publishable(store, candidate, force_reason=force_reason)
     model, task, labelled = candidate.model, candidate.task, candidate.labelled
-    if candidate.takes_over:
-        check_graph_is_stored(store.artifacts, model)
     digest = store.artifacts.put(labelled.to_bytes())
     details: dict[str, Any] = {"report": candidate.report.to_document()}
     if candidate.report.refusals:

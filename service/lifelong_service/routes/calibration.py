@@ -15,6 +15,8 @@ from lifelong_core.graph_check import cannot_be_loaded
 from lifelong_core.store import (
     CalibrationCandidate,
     Model,
+    RefusedCalibrationError,
+    check_publishable,
     describe_default_head,
     describe_serving,
     examine_candidate,
@@ -37,6 +39,7 @@ from lifelong_service.schemas.calibration import (
     CalibrationReportAnswer,
     CalibrationTrialAnswer,
     NewCalibrationSetAnswer,
+    Outcome,
 )
 from lifelong_service.schemas.registry import (
     ActivatedCalibrationSet,
@@ -111,7 +114,9 @@ async def add_calibration_set(  # noqa: PLR0913, RUF100 - the parts of a request
     request: Request,
     reference: str,
     *,
-    dry_run: Annotated[bool, Query(description="Answer the report only; nothing is stored.")] = False,
+    dry_run: Annotated[
+        bool, Query(description="Answer the report and the outcome only; nothing is stored.")
+    ] = False,
     force_reason: Annotated[
         str | None,
         Query(description="Why the set is right although its report refuses it; kept in the audit log."),
@@ -120,14 +125,15 @@ async def add_calibration_set(  # noqa: PLR0913, RUF100 - the parts of a request
     """Store labelled logits (npz, or JSON), fit a head on them and publish it as the model's default head.
 
     The answer's `report` says how good that head is, compared with the present one. A set that it refuses is answered
-    with 422, `calibration_refused` and the report as `details`. The model is promoted when its task serves none yet.
+    with 422, `calibration_refused` and the report as `details`; a dry run names it as its `outcome`. The model is
+    promoted when its task serves none yet.
     """
     check_parameters(request.query_params, ("dry_run", "force_reason"))
     worker = worker_of(request)
     labelled = await read_labelled(request, "calibration_set", from_json=_from_json, from_npz=_from_npz)
     candidate = await run_in_threadpool(_examine, worker, reference, labelled)
     if dry_run:
-        return JSONResponse(_trial_document(candidate))
+        return JSONResponse(await run_in_threadpool(_try, worker, candidate, force_reason))
     document = await run_in_threadpool(_publish, worker, candidate, actor_of(request), force_reason)
     return JSONResponse(document, 201)
 
@@ -159,10 +165,16 @@ def _report_document(candidate: CalibrationCandidate) -> CalibrationReportAnswer
     return cast("CalibrationReportAnswer", candidate.report.to_document())
 
 
-def _trial_document(candidate: CalibrationCandidate) -> CalibrationTrialAnswer:
+def _try(worker: Worker, candidate: CalibrationCandidate, force_reason: str | None) -> CalibrationTrialAnswer:
+    outcome: Outcome = "forced" if candidate.report.refusals else "published"
+    try:
+        check_publishable(worker.store, candidate, force_reason=force_reason)
+    except RefusedCalibrationError:
+        outcome = "refused"
     return {
         "model": candidate.model.reference,
         "dry_run": True,
+        "outcome": outcome,
         "old_head_version": candidate.old_version,
         "report": _report_document(candidate),
     }

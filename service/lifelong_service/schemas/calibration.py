@@ -10,6 +10,9 @@ from lifelong_service.schemas.registry import CalibrationSetAnswer
 Comparison = Annotated["HeadFigures | None", Field(description="null: there is nothing to compare with.")]
 
 
+Outcome = Literal["published", "forced", "refused"]
+
+
 class Figure(TypedDict):
     """A value with the ends of its 95 % confidence interval."""
 
@@ -62,6 +65,12 @@ class CalibrationTrialAnswer(TypedDict):
 
     model: str
     dry_run: bool
+    outcome: Annotated[
+        Outcome,
+        Field(
+            description="What the same call does without `dry_run`; forced: published although the report refuses."
+        ),
+    ]
     old_head_version: int | None
     report: CalibrationReportAnswer
 

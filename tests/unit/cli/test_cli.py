@@ -545,12 +545,15 @@ def test_a_refused_calibration_set_adds_no_model_unless_a_reason_forces_it(run, 
     swapped = tmp_path / "swapped.npz"
     swapped.write_bytes(LabeledLogits(data.logits, np.array([1, 0, 2])[data.labels]).to_bytes())
     add = ("models", "add", "net", "--task", "triage", "--external", "--calibration", str(swapped))
-    with pytest.raises(LifelongError, match="the labels of a and b look swapped"):
-        run(*add)
+    refused = CliRunner().invoke(cli, add)
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith("Refused: the labels of a and b look swapped: ")
+    assert "Forced" not in refused.output
     assert json.loads(run("models", "list", "--json")) == []
     said = run(*add, "--force-because", "a test")
     assert "Fitted head 1" in said
-    assert max(map(len, said.splitlines()[:14])) <= 80
+    assert "Forced: the labels of a and b look swapped: " in said
+    assert max(map(len, said.partition("All figures")[0].splitlines())) <= 80
     with open_store() as store:
         (entry,) = [one for one in store.audit.list() if one.action == "calibration_sets.add"]
     assert entry.details["force_reason"] == "a test"

@@ -435,7 +435,18 @@ def test_a_dry_run_stores_nothing(service: Service) -> None:
     answer = posted(service, calibration(3), "?dry_run=true")
     assert (answer.status_code, answer.json()["dry_run"]) == (200, True)
     swapped = LabeledLogits(calibration(3).logits, 2 - calibration(3).labels)
-    assert posted(service, swapped, "?dry_run=true").json()["report"]["verdict"] == "refused"
+    refused, forced = (
+        posted(service, swapped, f"?dry_run=true{reason}").json()
+        for reason in ("", "&force_reason=read again")
+    )
+    assert (answer.json()["outcome"], refused["outcome"], forced["outcome"]) == (
+        "published",
+        "refused",
+        "forced",
+    )
+    assert refused["report"]["verdict"] == forced["report"]["verdict"] == "refused"
+    blank = posted(service, swapped, "?dry_run=true&force_reason=%20")
+    assert (blank.status_code, blank.json()["error"]["field"]) == (422, "force_reason")
     assert service.store.registry() == before
     misspelt = posted(service, calibration(3), "?dry-run=true")
     assert (misspelt.status_code, misspelt.json()["error"]["field"]) == (422, "dry-run")
@@ -451,6 +462,7 @@ def test_a_refused_set_is_answered_with_its_figures_and_taken_with_a_reason(serv
     assert "benign and malignant look swapped" in error["message"]
     assert "force_reason" in error["mend"]
     assert error["details"]["new"]["accuracy"]["value"] < 0.6
+    assert error["details"]["old_head_version"] == 1
     forced = posted(service, swapped, "?force_reason=labels were read again")
     assert forced.status_code == 201
     audit = service.client.get("/v1/admin/audit?limit=20").json()["audit"]

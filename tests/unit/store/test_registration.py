@@ -110,7 +110,8 @@ def test_a_refused_set_needs_a_reason(store: Store):
     before = (store.registry(), store.audit.list())
     with pytest.raises(RefusedCalibrationError, match="healthy and benign look swapped") as caught:
         register_calibration(store, model.reference, swapped, actor="ann")
-    assert (caught.value.field, caught.value.details) == ("labels", caught.value.report.to_document())
+    document = {**caught.value.report.to_document(), "old_head_version": None}
+    assert (caught.value.field, caught.value.details) == ("labels", document)
     with pytest.raises(InvalidInputError) as empty:
         register_calibration(store, model.reference, swapped, actor="ann", force_reason="  ")
     assert empty.value.field == "force_reason"

@@ -1,0 +1,105 @@
+"""`lifelong calibrate` against a service that listens: what it prints, and with which status it ends."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import uvicorn
+from click.testing import CliRunner, Result
+
+from lifelong.cli import cli
+from lifelong.commands.calibration_text import print_report
+from lifelong_core.deploy import LabeledLogits
+from lifelong_core.deploy.acceptance import examine_calibration
+from lifelong_core.settings import Settings
+from lifelong_core.store import Store
+from lifelong_service.application import create_application
+from tests.unit.service.conftest import CLASS_NAMES, COSTS, calibration
+
+pytestmark = pytest.mark.usefixtures("registered")
+FORCE = ("--force-because", "labels were read again")
+
+
+@pytest.fixture
+def swapped(tmp_path: Path) -> Path:
+    data = calibration(3)
+    path = tmp_path / "swapped.npz"
+    path.write_bytes(LabeledLogits(data.logits, 2 - data.labels).to_bytes())
+    return path
+
+
+@pytest.fixture
+def calibrate(settings: Settings, store: Store, secrets: dict[str, str]) -> Iterator[Callable[..., Result]]:
+    """Runs the command in a terminal of 80 columns, against a server in this process."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    server = uvicorn.Server(
+        uvicorn.Config(create_application(settings), ws="none", log_config=None, lifespan="on")
+    )
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    yield lambda *arguments: CliRunner().invoke(
+        cli,
+        ("calibrate", "linear", *map(str, arguments), "--url", url, "--token", secrets["operate"]),
+        env={"COLUMNS": "80"},
+        catch_exceptions=False,
+    )
+    server.should_exit = True
+    thread.join()
+    listening.close()
+
+
+def test_a_dry_run_says_what_the_real_run_does(
+    calibrate: Callable[..., Result], store: Store, swapped: Path
+) -> None:
+    before = store.registry()
+    refused = calibrate(swapped, "--dry-run")
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith("Refused: the labels of benign and malignant look swapped: ")
+    forced = calibrate(swapped, "--dry-run", *FORCE)
+    assert forced.exit_code == 0
+    assert "Refused" not in forced.output
+    assert "Forced: the labels of benign and malignant look swapped: " in forced.stdout
+    told = "Dry run: nothing was published. It would be published, forced: labels were read again."
+    assert " ".join(forced.stdout.split()).endswith(told)
+    assert store.registry() == before
+    published = calibrate(swapped, *FORCE)
+    assert (published.exit_code, "Fitted head 2 of linear@1" in published.stdout) == (0, True)
+    assert calibrate(swapped, "--dry-run").exit_code == 1
+
+
+def test_an_accepted_set_would_be_published(calibrate: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "good.npz").write_bytes(calibration(4).to_bytes())
+    answer = calibrate(tmp_path / "good.npz", "--dry-run")
+    assert answer.exit_code == 0
+    assert answer.stdout.endswith("Dry run: nothing was published. It would be published.\n")
+
+
+def test_a_refusal_is_one_block_for_each_finding_within_the_terminal(
+    calibrate: Callable[..., Result], swapped: Path
+) -> None:
+    trial, real = calibrate(swapped, "--dry-run"), calibrate(swapped)
+    assert (real.exit_code, real.output) == (1, trial.output)
+    lines = real.output.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith("Refused: ") for line in lines) >= 2
+    assert "present head 1" in real.stdout
+    assert "for the class mix of this set" in real.stdout
+    assert "--force-because" in real.stderr
+
+
+def test_figures_have_equally_many_digits_and_no_negative_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    data = calibration(5)
+    document = examine_calibration(data, np.asarray(COSTS), CLASS_NAMES).to_document()
+    figures = document["new"]
+    figures["calibration_error"] = {"value": -0.0001, "low": -0.02, "high": 0.02}
+    figures["expected_cost"] = {"value": 0.5, "low": 0.443, "high": 0.6}
+    document["constant_cost"] = 0.05
+    print_report(document)
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "calibration error new head 0.0 % -2.0 to +2.0 %" in lines
+    assert "expected cost new head 0.500 0.443 to 0.600" in lines
+    assert "prevalence alone 0.050" in lines
