@@ -21,6 +21,8 @@ def print_outcome(outcome: str, more: str) -> None:
 
 def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None:
     """Reasons, the estimate of each class with its interval, cautions, tests and the expected gain."""
+    from lifelong_core.design.report.words import named
+
     for reason in report.reasons:
         click.echo(wrap_text(reason.text, indent="    ", first="  - "))
     estimate, gain = report.prevalence, report.expected_gain
@@ -44,7 +46,7 @@ def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None
         ]
         print_rows(rows, as_json=False, empty="")
         for caution in estimate.cautions:
-            click.secho(f"Caution: {caution}", fg="yellow")
+            click.secho(f"Caution: {named(caution, class_names)}", fg="yellow")
     _print_assumption(report.assumption_test)
     if gain is not None:
         text = (

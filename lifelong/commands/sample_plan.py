@@ -34,10 +34,12 @@ def print_plan(calibration: Path | None, options: dict[str, Any]) -> None:
     from lifelong_core.deploy import quantifier
     from lifelong_core.deploy.adaptation import DEFAULT_QUANTIFIER
     from lifelong_core.deploy.planning import SamplePlan, plan_samples
+    from lifelong_core.design.report.words import named
     from lifelong_core.errors import UnidentifiableError
 
     names = parse_class_names(options["classes"])
     prevalence = parse_numbers(options["prevalence"], field="--prevalence")
+    cautions: tuple[str, ...] = ()
     if calibration is None:
         plan = SamplePlan.assumed(
             len(names or ()), options["accuracy"], options["cases"], prevalence=prevalence
@@ -47,9 +49,10 @@ def print_plan(calibration: Path | None, options: dict[str, Any]) -> None:
         with naming(calibration, UnidentifiableError):
             fitted = quantifier(options["method"] or DEFAULT_QUANTIFIER).fit(data)
         plan = plan_samples(fitted, prevalence=prevalence)
-        for caution in fitted.cautions:
-            click.secho(f"Caution: {caution}", fg="yellow", err=True)
+        cautions = fitted.cautions
     names = fitting_names(names, plan.prevalence.size)
+    for caution in cautions:
+        click.secho(f"Caution: {named(caution, names)}", fg="yellow", err=True)
     if options["as_json"]:
         click.echo(json.dumps({"class_names": names, **_findings(plan, options["half_width"])}))
         return

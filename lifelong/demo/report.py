@@ -111,10 +111,10 @@ def _shift_sentence(figures: Figures) -> str:
     noticed = (
         "had noticed it without a label, refitted the head and swapped it."
         if swaps == 1
-        else "had made its first swap, without a label. "
-        f"It swapped {swaps} times: a window right after the shift holds old and new images."
+        else f"had made the first of {swaps} swaps, without a label."
     )
     return (
-        f"Then the mix shifted. {figures.seconds_to_swap:.1f} s later the monitor {noticed} From the first window of "
-        f"new images only it estimated the prevalence with an error of {figures.prevalence_error_l1:.3f} (L1)."
+        f"Then the mix shifted. {figures.seconds_to_swap:.1f} s later the monitor {noticed} Windows right after the "
+        "shift hold old and new images; from the first window of new images only it estimated the prevalence with an "
+        f"error of {figures.prevalence_error_l1:.3f} (L1)."
     )

@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from lifelong_core.arrays import Floats
+from lifelong_core.deploy.grouping import independent_cases
 from lifelong_core.deploy.labeled import LabeledLogits
 
 FEW_SAMPLES = 200
@@ -10,6 +13,9 @@ FEW_OF_A_CLASS = 30
 """Below these, coverage depends on luck with the calibration set. Nominal 95 % intervals, biases believed as they are,
 covered .98, .93 and .89 for windows of 100, 500 and 2,000 with fewer samples (four populations, ten draws or more), and
 .96, .96 and .95 with more (seventeen)."""
+
+RULE_OF_THREE = 3.0
+"""With no mistake in n cases, the one-sided 95 % bound of the share of mistakes is about 3 / n."""
 
 _NAMED = 5
 """Classes that a sentence names; of more it gives the number."""
@@ -23,9 +29,10 @@ def cautions(calibration: LabeledLogits, blurred: Floats | None) -> tuple[str, .
         blurred: shape (K, C), changes of the prevalence that may not show (see `separation`), if any were looked for.
 
     Examples:
-        >>> import numpy as np
         >>> labels = np.repeat([0, 1], [250, 12])
-        >>> cautions(LabeledLogits(np.eye(2)[labels], labels), None)
+        >>> logits = np.eye(2)[labels]
+        >>> logits[[0, -1]] = logits[[-1, 0]]  # one mistake in each class
+        >>> cautions(LabeledLogits(logits, labels), None)
         ('Fewer than 30 calibration samples are of class 1: intervals may be too narrow.',)
     """
     found: list[str] = []
@@ -39,6 +46,7 @@ def cautions(calibration: LabeledLogits, blurred: Floats | None) -> tuple[str, .
             f"There are fewer than {FEW_SAMPLES} calibration samples ({calibration.samples}): intervals may be too "
             "narrow."
         )
+    found += _unmistaken(calibration)
     if blurred is not None and blurred.shape[0]:
         mixed = [
             k for k, weight in enumerate(abs(blurred).max(axis=0).tolist()) if weight > 1 / blurred.shape[1]
@@ -48,6 +56,25 @@ def cautions(calibration: LabeledLogits, blurred: Floats | None) -> tuple[str, .
             "be confused."
         )
     return tuple(found)
+
+
+def _unmistaken(calibration: LabeledLogits) -> list[str]:
+    """A caution about classes of which the largest logit recognises every case (Hanley and Lippman-Hand 1983).
+
+    Such cases have no spread: no interval from them shows the mistakes that further cases would.
+    """
+    mistaken = calibration.labels[calibration.logits.argmax(axis=1) != calibration.labels]
+    cases = independent_cases(calibration)
+    flawless = np.setdiff1d(np.flatnonzero(cases > RULE_OF_THREE), mistaken)
+    if not flawless.size:
+        return []
+    counts = cases[flawless]
+    bound = RULE_OF_THREE / int(counts.min())
+    number = f"{counts.min():,}" + (" or more" if np.ptp(counts) else "")
+    return [
+        f"No calibration case of {_named(flawless.tolist())} was mistaken in {number}, so up to {100 * bound:.2g} % "
+        f"may be: intervals narrower than ±{bound:.2g} are not certain."
+    ]
 
 
 def _named(classes: Sequence[int]) -> str:

@@ -11,7 +11,7 @@ from lifelong_core.design.validation.metric_value import EstimatedValue, MetricV
 from lifelong_core.design.wording import CONFIDENCE_WORDS, DECIDED_BY, told_apart
 
 NOT_DEFINED = "not defined"
-NUMBERED_CLASS = re.compile(r"\bclass (\d{1,6}(?:, \d{1,6})*)\b")
+NUMBERED_CLASS = re.compile(r"\b(?:class \d{1,6}(?:, \d{1,6})*|classes \d{1,6}(?:, \d{1,6})* and \d{1,6})\b")
 LONGEST_WORD = 20
 
 
@@ -98,15 +98,17 @@ def named(text: str, class_names: Sequence[str]) -> str:
     Examples:
         >>> named("no reference sample of class 0, 2", ["healthy", "sick", "dead"])
         'no reference sample of class healthy, dead'
+        >>> named("mixes of classes 0 and 2 look alike", ["healthy", "sick", "dead"])
+        'mixes of classes healthy and dead look alike'
         >>> named("only 3 cases of class 1.", ["class 0", "class 1"])
         'only 3 cases of class 1.'
     """
 
     def names(found: re.Match[str]) -> str:
-        numbers = [int(index) for index in found[1].split(", ")]
+        numbers = [int(index) for index in re.findall(r"\d+", found[0])]
         if any(k >= len(class_names) or class_names[k] == f"class {k}" for k in numbers):
             return found[0]
-        return "class " + ", ".join(class_names[k] for k in numbers)
+        return re.sub(r"\d+", lambda index: class_names[int(index[0])], found[0])
 
     return NUMBERED_CLASS.sub(names, text)
 

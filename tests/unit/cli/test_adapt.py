@@ -137,6 +137,17 @@ def test_a_plan_warns_of_a_tiny_calibration_set(run, tmp_path):
     assert "Caution" not in run("--plan", "calibration.npz")
 
 
+def test_a_plan_on_separable_data_does_not_claim_certainty(run, tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 150)
+    logits = 40 * np.eye(2)[labels] + rng.normal(size=(300, 2))
+    (tmp_path / "separable.npz").write_bytes(LabeledLogits(logits, labels).to_bytes())
+    text = run("--plan", "separable.npz", "--classes", "benign,malignant")
+    assert ["endless", "±0.000", "±0.000"] in [line.split() for line in text.splitlines()]
+    said = "No calibration case of classes benign and malignant was mistaken in 150, so up to 2 % may be"
+    assert said in " ".join(text.split())
+
+
 def labels_that_say_nothing(tmp_path):
     data = draw([400, 400], 0)
     labels = np.random.default_rng(3).permutation(data.labels)

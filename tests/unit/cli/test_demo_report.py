@@ -43,13 +43,12 @@ def test_the_time_is_that_of_the_swap_and_the_error_that_of_a_later_window():
     assert (
         "10.1 s later the monitor had noticed it without a label, refitted the head and swapped it." in said
     )
-    assert "From the first window of new images only" in said
+    assert "from the first window of new images only" in said
     assert "an error of 0.024 (L1)" in said
-    assert "times:" not in said
+    assert "swaps" not in said
 
 
 @pytest.mark.parametrize(("before", "swaps", "told"), [(0, 2, "2"), (0, 3, "3"), (1, 3, "2")])
 def test_every_swap_after_the_shift_is_told(before, swaps, told):
     said = " ".join(describe_outcome(replace(FIGURES, swaps_before_shift=before, swaps=swaps)))
-    assert "10.1 s later the monitor had made its first swap" in said
-    assert f"It swapped {told} times: a window right after the shift holds old and new images." in said
+    assert f"10.1 s later the monitor had made the first of {told} swaps, without a label." in said

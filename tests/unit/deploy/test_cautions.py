@@ -8,9 +8,14 @@ from lifelong_core.deploy.quantification.cautions import cautions
 from lifelong_core.errors import InvalidInputError
 
 
-def calibrated(counts):
+def calibrated(counts, *, mistaken=None):
+    """The first case of each class is mistaken, or of those that are named."""
     labels = np.repeat(np.arange(len(counts)), counts)
-    return LabeledLogits(np.eye(len(counts))[labels], labels)
+    logits = np.eye(len(counts))[labels]
+    chosen = range(len(counts)) if mistaken is None else mistaken
+    first = np.searchsorted(labels, np.asarray(chosen, dtype=int))
+    logits[first] = np.roll(logits[first], 1, axis=1)
+    return LabeledLogits(logits, labels)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +35,28 @@ def test_small_calibration_sets_are_named(counts, said):
     assert len(found) == len(said)
     for text, part in zip(found, said, strict=True):
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("counts", "mistaken", "said"),
+    [
+        ([150, 150], [1], ["of class 0 was mistaken in 150, so up to 2 % may be", "±0.02"]),
+        ([150, 150], [], ["of classes 0 and 1 was mistaken in 150,", "up to 2 %"]),
+        ([300, 150], [], ["was mistaken in 150 or more,", "up to 2 %"]),
+        ([150, 3000], [0], ["of class 1 was mistaken in 3,000,", "up to 0.1 %", "±0.001"]),
+    ],
+)
+def test_a_class_of_which_no_case_was_mistaken_is_named(counts, mistaken, said):
+    (text,) = cautions(calibrated(counts, mistaken=mistaken), None)
+    for part in said:
+        assert part in text
+
+
+def test_cases_of_one_patient_count_once_where_none_was_mistaken():
+    data = calibrated([300, 300], mistaken=[])
+    grouped = LabeledLogits(data.logits, data.labels, groups=np.arange(600) // 2)
+    (text,) = cautions(grouped, None)
+    assert "was mistaken in 150, so up to 2 % may be" in text
 
 
 def test_classes_that_may_look_alike_are_named():
