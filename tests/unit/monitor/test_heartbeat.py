@@ -178,6 +178,7 @@ def test_a_monitor_that_stops_is_not_lost(store: Store, settings: Settings) -> N
 def test_monitors_with_different_settings_are_told_of_in_the_log_once(
     store: Store, settings: Settings, model: Model, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
     stated = monitor_settings(settings.model_copy(update={"policy": PolicySettings(mode="shadow")}))
     at = datetime.now(UTC)
