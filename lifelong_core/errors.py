@@ -79,46 +79,35 @@ class ForbiddenError(LifelongError):
     code = "forbidden"
 
 
-class UnavailableError(LifelongError):
-    """The service cannot answer at the moment.
+class RetryableError(LifelongError):
+    """The same request may succeed later.
 
     Attributes:
         retry_after_seconds: when to try again.
     """
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        field: str | None = None,
+        mend: str | None = None,
+        retry_after_seconds: int = 1,
+    ) -> None:
+        super().__init__(message, field=field, mend=mend)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class UnavailableError(RetryableError):
+    """The service cannot answer at the moment."""
 
     code = "unavailable"
 
-    def __init__(
-        self,
-        message: str | None = None,
-        *,
-        field: str | None = None,
-        mend: str | None = None,
-        retry_after_seconds: int = 1,
-    ) -> None:
-        super().__init__(message, field=field, mend=mend)
-        self.retry_after_seconds = retry_after_seconds
 
-
-class TooManyRequestsError(LifelongError):
-    """The token has used up what it may ask for at the moment.
-
-    Attributes:
-        retry_after_seconds: when to try again.
-    """
+class TooManyRequestsError(RetryableError):
+    """The token has used up what it may ask for at the moment."""
 
     code = "too_many_requests"
-
-    def __init__(
-        self,
-        message: str | None = None,
-        *,
-        field: str | None = None,
-        mend: str | None = None,
-        retry_after_seconds: int = 1,
-    ) -> None:
-        super().__init__(message, field=field, mend=mend)
-        self.retry_after_seconds = retry_after_seconds
 
 
 class ConfigurationError(LifelongError):

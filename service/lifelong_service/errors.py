@@ -21,6 +21,7 @@ from lifelong_core.errors import (
     LifelongError,
     NotFoundError,
     PayloadTooLargeError,
+    RetryableError,
     TooManyRequestsError,
     UnauthenticatedError,
     UnavailableError,
@@ -59,7 +60,7 @@ def error_response(error: LifelongError) -> Response:
     headers: dict[str, str] = {}
     if isinstance(error, UnauthenticatedError):
         headers["WWW-Authenticate"] = 'Bearer realm="lifelong"'
-    if isinstance(error, UnavailableError | TooManyRequestsError):
+    if isinstance(error, RetryableError):
         headers["Retry-After"] = str(error.retry_after_seconds)
     if isinstance(error, ConfigurationError):
         details = {"reason": str(error)}

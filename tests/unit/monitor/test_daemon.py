@@ -1,8 +1,6 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,32 +13,13 @@ from lifelong_monitor.daemon import Daemon
 from lifelong_monitor.exporter import Exporter
 from lifelong_monitor.schedule import due_before
 from lifelong_monitor.tick import Ticker
+from tests.unit.monitor.daemons import running, until
 from tests.unit.monitor.population import BALANCED, draw, predict
 
 
 @pytest.fixture
 def exporter() -> Exporter:
     return Exporter(cycle_interval_seconds=1)
-
-
-@contextmanager
-def running(settings: Settings, exporter: Exporter) -> Iterator[None]:
-    process = Daemon(settings, exporter)
-    thread = threading.Thread(target=process.run)
-    thread.start()
-    try:
-        yield
-    finally:
-        process.stop()
-        thread.join(timeout=20)
-        assert not thread.is_alive()
-
-
-def until(happened: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def tick_errors(exporter: Exporter) -> float:

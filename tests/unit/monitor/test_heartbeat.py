@@ -1,8 +1,7 @@
 """What a monitor writes about itself: it lives, its ticks come and end, and which populations it has visited."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -14,32 +13,17 @@ from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Heartbeat, Model, MonitorProcess, Store, Visit
 from lifelong_core.store.monitors import LOST_AFTER
 from lifelong_monitor import heartbeat
-from lifelong_monitor.daemon import Daemon
-from lifelong_monitor.exporter import Exporter
 from lifelong_monitor.tick import Ticker
+from tests.unit.monitor import daemons
+from tests.unit.monitor.daemons import until
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict
 
 
 @contextmanager
 def running(settings: Settings, **changes: object) -> Iterator[None]:
-    interval = 0.2
-    changed = settings.model_copy(update={"cycle_interval_seconds": interval, **changes})
-    process = Daemon(changed, Exporter(cycle_interval_seconds=interval))
-    thread = threading.Thread(target=process.run)
-    thread.start()
-    try:
+    """A monitor with a short interval."""
+    with daemons.running(settings.model_copy(update={"cycle_interval_seconds": 0.2, **changes})):
         yield
-    finally:
-        process.stop()
-        thread.join(timeout=20)
-        assert not thread.is_alive()
-
-
-def until(found: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not found():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def newest(store: Store) -> Heartbeat | None:

@@ -1,0 +1,32 @@
+"""A monitor that runs in a thread of the test, and waiting for what it does."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from lifelong_core.settings import Settings
+from lifelong_monitor.daemon import Daemon
+from lifelong_monitor.exporter import Exporter
+
+
+@contextmanager
+def running(settings: Settings, exporter: Exporter | None = None) -> Iterator[None]:
+    """The monitor runs until the block ends."""
+    process = Daemon(settings, exporter or Exporter(cycle_interval_seconds=settings.cycle_interval_seconds))
+    thread = threading.Thread(target=process.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        process.stop()
+        thread.join(timeout=20)
+        assert not thread.is_alive()
+
+
+def until(happened: Callable[[], object]) -> None:
+    """Wait for what happens within 20 s if all is well."""
+    deadline = time.monotonic() + 20
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
