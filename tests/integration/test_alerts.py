@@ -12,10 +12,11 @@ from typing import Any
 
 import yaml
 
+from lifelong_core.store import register_calibration
 from tests import tools
 from tests.integration.installation import image, install
 from tests.integration.processes import PATIENCE_SECONDS, eventually, free_port, running_service
-from tests.unit.service.conftest import GREY
+from tests.unit.service.conftest import GREY, calibration
 
 PROMETHEUS = Path(__file__).parents[2] / "grafana" / "prometheus"
 
@@ -90,6 +91,7 @@ def test_the_first_failed_predictions_are_counted_beside_probes_that_succeed(tmp
         broken = store.models.add(
             "skin", "broken", kind="onnx", onnx=b"no graph", preprocessing=GREY, actor="test"
         )
+        register_calibration(store, broken.reference, calibration(), actor="test")
     with (
         running_service(tmp_path, installation.token) as service,
         prometheus(tmp_path, service.port) as monitoring,

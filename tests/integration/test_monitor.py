@@ -301,7 +301,7 @@ def test_the_panel_check_notices_a_misspelt_metric(watched: Watched, story: Stor
 
 def test_the_panel_check_notices_an_expression_that_does_not_parse(watched: Watched, story: Story) -> None:
     broken = copy.deepcopy(DASHBOARD)
-    panel = next(panel for panel in broken["panels"] if panel["title"] == "Latency")
+    panel = next(panel for panel in broken["panels"] if panel["title"] == "Latency of predictions")
     panel["targets"][0]["expr"] += ")"
     with pytest.raises(AssertionError, match="parse error"):
         panels_in_trouble(watched.prometheus, broken, watched.model)

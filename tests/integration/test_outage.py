@@ -19,12 +19,14 @@ from tests.integration.processes import Connection, Load, Reply, Service, eventu
 
 OUTAGE_SECONDS = 3.0
 GRACE_SECONDS = 5.0
+MANY_ENVIRONMENTS = {"maximum_new_environments_per_hour": 1000}
+"""The load makes dozens of them."""
 
 
 def test_a_locked_database_costs_no_answer_and_no_row(tmp_path: Path) -> None:
     installation = install(tmp_path)
     answered: list[Reply] = []
-    with running_service(tmp_path, installation.token) as service:
+    with running_service(tmp_path, installation.token, **MANY_ENVIRONMENTS) as service:
         service.wait_for_workers()
         with load(service) as running:
             with outage(installation):
@@ -43,7 +45,7 @@ def test_a_locked_database_costs_no_answer_and_no_row(tmp_path: Path) -> None:
             eventually(lambda: len(running.results) > 100, "some answers")
             service.kill()
         answered += [reply for reply in running.results if reply.status == 200]
-    with running_service(tmp_path, installation.token) as service:
+    with running_service(tmp_path, installation.token, **MANY_ENVIRONMENTS) as service:
         service.wait_for_workers()
         eventually(lambda: not service.send("GET", "/readyz").body["degraded"], "the delivery")
         assert ids(answered) <= logged(installation)
