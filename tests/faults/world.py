@@ -84,8 +84,10 @@ class World:
     def begin_service(self, **arguments: Any) -> None:
         """Start it anew on the same port; it is not ready yet when this returns."""
         self.stop_service()
+        # One token sends the load of all scenarios, each from an environment of its own.
+        settings = {"maximum_new_environments_per_hour": 1000, **arguments}
         running = running_service(
-            self.folder, self.installation.token, port=self.port, database_url=self._way, **arguments
+            self.folder, self.installation.token, port=self.port, database_url=self._way, **settings
         )
         self._service = self._service_stack.enter_context(running)
 
