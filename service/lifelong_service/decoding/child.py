@@ -4,8 +4,8 @@ The serving process starts it and kills it without warning. It limits itself: pr
 all that it does, no files and no further processes, and it ends with its parent. So a client's image harms nothing,
 not even one that exploits a decoder.
 
-For each image it reads two frames, a document and the image, and answers with a document: `error`, or the `shape` of
-the model's input, followed by its content.
+The serving process has checked the header of each image. For each, this process reads two frames, a document and the
+image, and answers with a document: `error`, or the `shape` of the model's input, followed by its content.
 """
 
 import json
@@ -15,13 +15,13 @@ import signal
 import sys
 from typing import Any, BinaryIO, Final
 
+from PIL import Image
+
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
 from lifelong_core.logs import configure_logging, early_format
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service import confinement
 from lifelong_service.decoding import frames
-from lifelong_service.decoding.header import read_header
-from lifelong_service.decoding.limits import check_header
 from lifelong_service.images import decode, preprocess
 
 BYTES_PER_PIXEL: Final = 40
@@ -36,6 +36,7 @@ def main() -> int:
     """Answer one image after the other; returns when the input ends."""
     configure_logging(early_format())
     limits = json.loads(sys.argv[1])
+    Image.init()  # loads the readers of all formats, which the first image would pay for
     source, answers = sys.stdin.buffer, _private_output()
     _confine(limits["maximum_pixels"])
     while True:
@@ -74,8 +75,6 @@ def _confine(maximum_pixels: int) -> None:
 
 def _answer(answers: BinaryIO, request: dict[str, Any], image: bytes, maximum_pixels: int) -> None:
     try:
-        header = read_header(image)
-        check_header(header, maximum_pixels=maximum_pixels)
         preprocessing = Preprocessing.model_validate(request["preprocessing"])
         decoded = decode(image, maximum_pixels=maximum_pixels, target=preprocessing)
         pixels = preprocess(decoded, preprocessing, maximum_pixels=maximum_pixels)

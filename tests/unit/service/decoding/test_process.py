@@ -94,7 +94,7 @@ def test_an_image_that_takes_too_long_ends_the_process_and_not_the_next_request(
         process.decode(encoded(50), SMALL)
         first = child_of(process)
         with pytest.raises(PayloadTooLargeError, match="takes more than"):
-            process.decode(noise_png(3000), SMALL)
+            process.decode(noise_png(4000), SMALL)
         assert not lives(first)
         assert process.decode(encoded(50), SMALL).shape == (3, 224, 224)
     finally:
