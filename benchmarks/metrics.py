@@ -28,6 +28,7 @@ import psutil
 from sklearn import metrics as sklearn_metrics
 
 from benchmarks.machine import describe
+from lifelong_core.develop.torchvision_operators import declare_missing_operators
 from lifelong_core.metrics import METRICS, bootstrap_confusions, compute_metrics, counting_metric
 
 SEED = 0
@@ -90,6 +91,8 @@ def of_torchmetrics(labels: np.ndarray, probabilities: np.ndarray) -> dict[str, 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what it imports warns about optional parts
         torch = importlib.import_module("torch")
+        if importlib.util.find_spec("torchvision") is not None:
+            declare_missing_operators()  # torchmetrics imports torchvision where it is installed
         peer = importlib.import_module("torchmetrics.functional.classification")
     truth, scores = torch.tensor(labels), torch.tensor(probabilities, dtype=torch.float32)
     decided, one, each = (

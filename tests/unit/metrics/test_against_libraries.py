@@ -13,6 +13,7 @@ import pytest
 from sklearn import metrics as sklearn_metrics
 from sklearn.exceptions import UndefinedMetricWarning
 
+from lifelong_core.develop.torchvision_operators import declare_missing_operators
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import compute_metrics, linear_costs, reliability_diagram
 from tests.unit.metrics.labelled_cases import simulated
@@ -115,6 +116,7 @@ def torch():
 def torchmetrics(torch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what it imports warns about optional parts
+        declare_missing_operators()  # torchmetrics imports torchvision where it is installed
         return importlib.import_module("torchmetrics.functional.classification")
 
 
