@@ -225,6 +225,27 @@ class Settings(BaseSettings):
         default=False,
         description="True: predict, logits and feedback need no token (behind a gateway that checks).",
     )
+    open_metrics: bool = Field(
+        default=True,
+        description="False: /metrics of the service and of the monitor need a token with the scope metrics.",
+    )
+    console_idle_seconds: float = Field(
+        default=3600,
+        ge=60,
+        le=86_400 * 30,
+        description="A session of the console ends after this time without a request.",
+    )
+    console_session_seconds: float = Field(
+        default=43_200,
+        ge=60,
+        le=86_400 * 30,
+        description="A session of the console ends after this time in any case; 12 hours.",
+    )
+    failed_logins_per_minute: Positive = Field(
+        default=10,
+        description="Logins to the console that may fail from one address in each worker, then 429; from all addresses"
+        " together ten times as many.",
+    )
     registry_poll_seconds: float = Field(
         default=0.2,
         gt=0,
@@ -308,7 +329,7 @@ class Settings(BaseSettings):
     trusted_proxies: tuple[Network, ...] = Field(
         default=(),
         description="Addresses or networks of reverse proxies, such as 10.0.0.7 or 10.0.0.0/24: as many connections as"
-        " a worker takes.",
+        " a worker takes, and X-Forwarded-For names their clients.",
     )
     maximum_image_pixels: Positive = Field(
         default=16_777_216, description="Images that would decode to more get 413; 4096 x 4096."

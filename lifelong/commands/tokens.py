@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import Name, actor, as_json, open_store
+from lifelong.commands.common import Name, actor, as_json, counted, open_store
 from lifelong.commands.durations import Duration, Moment
 from lifelong.commands.tables import print_rows
 
@@ -21,9 +21,12 @@ expires_at: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
 )
 
 
-@click.group(short_help="Bearer tokens: create, list, rotate, revoke.")
+@click.group(short_help="Bearer tokens, and who is logged in to the console.")
 def tokens() -> None:
-    """Bearer tokens: create, list, rotate, revoke. Only hashes are stored."""
+    """Bearer tokens: create, list, rotate, revoke; and who is logged in to the console with them.
+
+    Only hashes of secrets are stored.
+    """
 
 
 @tokens.command()
@@ -33,7 +36,7 @@ def tokens() -> None:
     "scopes",
     multiple=True,
     required=True,
-    type=click.Choice(["predict", "feedback", "read", "operate", "admin"]),
+    type=click.Choice(["predict", "feedback", "metrics", "read", "operate", "admin"]),
     help="May be given several times; operate includes read, admin includes all.",
 )
 @click.option(
@@ -128,6 +131,25 @@ def revoke(name: str) -> None:
     with open_store() as store:
         store.tokens.revoke(name, actor=actor())
     click.echo(f"Revoked {name}.")
+
+
+@tokens.command()
+@click.argument("name", type=Name(), required=False)
+@as_json
+def sessions(name: str | None, *, as_json: bool) -> None:
+    """List the open sessions of the console: of the token NAME, or of all."""
+    with open_store() as store:
+        rows = [vars(session) for session in store.console_sessions.list(name)]
+    print_rows(rows, as_json=as_json, empty="Nobody is logged in to the console.")
+
+
+@tokens.command("log-out")
+@click.argument("name", type=Name())
+def log_out(name: str) -> None:
+    """End all sessions of the console of the token NAME, in every browser; the token stays valid."""
+    with open_store() as store:
+        ended = store.console_sessions.end_all(name, actor=actor())
+    click.echo(f"Ended {counted(ended, 'session')} of {name}.")
 
 
 def _expiry(span: timedelta | None, moment: datetime | None) -> datetime | None:

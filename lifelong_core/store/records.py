@@ -76,6 +76,7 @@ class Scope(StrEnum):
 
     PREDICT = "predict"
     FEEDBACK = "feedback"
+    METRICS = "metrics"
     READ = "read"
     OPERATE = "operate"
     ADMIN = "admin"
@@ -488,6 +489,23 @@ class Token:
         """Whether the token may do what needs `scope`: `operate` includes `read`, `admin` includes all."""
         includes = {Scope.READ: {Scope.OPERATE, Scope.ADMIN}}.get(scope, {Scope.ADMIN})
         return scope in self.scopes or not includes.isdisjoint(self.scopes)
+
+
+@dataclass(frozen=True)
+class ConsoleSession:
+    """A browser that is logged in to the console."""
+
+    token: str
+    """name of the token with which somebody logged in"""
+    address: str
+    """IP address from which; empty: not known"""
+    created_at: datetime
+    used_at: datetime
+    """when the last request came, to some ten seconds"""
+    valid_until: datetime
+    """when it ends without a further request"""
+    ends_at: datetime
+    """when it ends in any case"""
 
 
 @dataclass(frozen=True)

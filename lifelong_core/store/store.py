@@ -12,6 +12,7 @@ from lifelong_core.store.audit import AuditLog
 from lifelong_core.store.calibration_sets import CalibrationSets
 from lifelong_core.store.changes import Changes, NotifiedChanges
 from lifelong_core.store.commit_order import align_clock
+from lifelong_core.store.console_sessions import ConsoleSessions
 from lifelong_core.store.cycles import Cycles
 from lifelong_core.store.engine import WRITER_PATIENCE_SECONDS, Database, Durability
 from lifelong_core.store.environments import Environments
@@ -70,6 +71,7 @@ class Store:
         self.jobs = Jobs(database, artifacts)
         self.group_keys = GroupKeys(database)
         self.tokens = Tokens(database)
+        self.console_sessions = ConsoleSessions(database)
         self.traffic = TrafficCounts(database)
         self.workers = Workers(database)
         self.monitors = Monitors(database)

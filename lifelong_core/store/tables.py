@@ -390,6 +390,21 @@ tokens = sa.Table(
     sa.UniqueConstraint("secret_hash"),
 )
 
+console_sessions = sa.Table(
+    "console_sessions",
+    metadata,
+    # SHA-256 of what is in the browser's cookie.
+    sa.Column("id_hash", sa.LargeBinary(32), primary_key=True),
+    sa.Column("token_id", sa.Integer, sa.ForeignKey("tokens.id"), nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("used_at", Moment, nullable=False),
+    # Without a request it ends then; each one moves this on, never beyond `ends_at`.
+    sa.Column("valid_until", Moment, nullable=False),
+    sa.Column("ends_at", Moment, nullable=False),
+    sa.Column("address", sa.String(64), nullable=False),
+)
+"""Who is logged in to the console. A token has few rows here, so no index but that of the key is needed."""
+
 audit = sa.Table(
     "audit",
     metadata,

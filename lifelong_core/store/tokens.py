@@ -1,7 +1,5 @@
 """Bearer tokens: a secret is shown once, only its hash is stored."""
 
-import hashlib
-import hmac
 import secrets
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -9,14 +7,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store import tables
 from lifelong_core.store.audit import write_audit
+from lifelong_core.store.console_sessions import end_sessions
 from lifelong_core.store.engine import Database
 from lifelong_core.store.environments import ensure_environment
 from lifelong_core.store.records import BOUND_SCOPES, Scope, Token, check_name
 from lifelong_core.store.registry import changing_registry
-from lifelong_core.store.rows import Row, now, token_of, tokens_by_secret
+from lifelong_core.store.rows import Row, now, token_of
+from lifelong_core.store.token_rows import hash_secret, named_token, valid_token
 
 _PREFIX = "ll_"
 _SECRET_BYTES = 32
@@ -89,26 +89,15 @@ class Tokens:
 
     def verify(self, secret: str) -> Token | None:
         """The token with this secret; None if there is none, or it has expired or been revoked."""
-        digest = hash_secret(secret)
-        query = sa.select(_tokens).where(
-            (_tokens.c.secret_hash == digest) | (_tokens.c.previous_secret_hash == digest)
-        )
         with self._database.read() as connection:
-            row = connection.execute(query).one_or_none()
-        if row is None:
-            return None
-        for known, token in tokens_by_secret(row).items():
-            if hmac.compare_digest(known, digest):
-                expired = token.expires_at is not None and token.expires_at <= now()
-                return None if expired or token.revoked_at is not None else token
-        return None
+            return valid_token(connection, secret)
 
     def rotate(
         self, name: str, *, actor: str, overlap: timedelta, expires_at: datetime | None = None
     ) -> tuple[Token, str]:
         """Give a token a new secret; name, scopes and environments stay.
 
-        A secret from before an earlier rotation is invalid from now on.
+        A secret from before an earlier rotation is invalid from now on, and all console sessions of the token end.
 
         Args:
             name: of the token.
@@ -135,7 +124,7 @@ class Tokens:
             expires_at = _check_future(expires_at)
         secret, moment = _new_secret(), now()
         with changing_registry(self._database) as connection:
-            row = _named(connection, name)
+            row = named_token(connection, name)
             token = token_of(row)
             if token.revoked_at is not None:
                 raise ConflictError(
@@ -152,6 +141,7 @@ class Tokens:
                 "previous_expires_at": previous_expires_at,
             }
             row = _change(connection, row, values)
+            end_sessions(connection, token.id)
             details = {
                 "expires_at": expires_at and expires_at.isoformat(),
                 "previous_expires_at": previous_expires_at.isoformat(),
@@ -175,15 +165,16 @@ class Tokens:
                 )
 
     def revoke(self, name: str, *, actor: str) -> Token:
-        """Make a token invalid for good; doing it again changes nothing.
+        """Make a token invalid for good, and end its console sessions; doing it again changes nothing.
 
         Raises:
             NotFoundError: there is no token of that name.
         """
         with changing_registry(self._database) as connection:
-            row = _named(connection, name)
+            row = named_token(connection, name)
             if row.revoked_at is None:
                 row = _change(connection, row, {"revoked_at": now()})
+                end_sessions(connection, row.id)
                 write_audit(connection, actor=actor, action="tokens.revoke", subject=name)
         return token_of(row)
 
@@ -194,25 +185,8 @@ class Tokens:
             return [token_of(row) for row in connection.execute(query)]
 
 
-def hash_secret(secret: str) -> bytes:
-    """What is kept of a secret, and by what a token is found.
-
-    The secret has 256 random bits, so one round of SHA-256 is as good as a slow hash.
-    """
-    return hashlib.sha256(secret.encode()).digest()
-
-
 def _new_secret() -> str:
     return _PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
-
-
-def _named(connection: sa.Connection, name: str) -> Row:
-    row = connection.execute(sa.select(_tokens).where(_tokens.c.name == name)).one_or_none()
-    if row is None:
-        raise NotFoundError(
-            f"there is no token {name[:80]!r}.", field="name", mend="List them: `lifelong tokens list`."
-        )
-    return row
 
 
 def _change(connection: sa.Connection, row: Row, values: Mapping[str, Any]) -> Row:

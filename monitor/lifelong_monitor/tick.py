@@ -143,6 +143,7 @@ class Ticker:
                 self._settings.retention_for, today, pause=self._pause, seconds=RETENTION_SECONDS
             )
             jobs = self._store.jobs.delete_expired(self._settings.retention_days, today)
+            self._store.console_sessions.delete_expired()
         except Exception as error:  # a tick is for its cycles
             unexpected = None if isinstance(error, LifelongError) else error
             log.error("what is too old could not be deleted: %s", error, exc_info=unexpected)  # noqa: TRY400

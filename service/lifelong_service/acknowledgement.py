@@ -18,6 +18,7 @@ class Acknowledgement:
         is_reachable: whether the database has answered when it was asked last.
         loads: the graphs that this process has loaded or failed to load, by model id.
         token_uses: when tokens were used last, by token id, since it was called before.
+        note_session_uses: prolongs the sessions of the console that were used since it was called before.
     """
 
     def __init__(
@@ -26,11 +27,13 @@ class Acknowledgement:
         is_reachable: Callable[[], bool],
         loads: Callable[[], Mapping[int, ModelLoad]],
         token_uses: Callable[[], Mapping[int, datetime]],
+        note_session_uses: Callable[[], None],
     ) -> None:
         self._store = store
         self._is_reachable = is_reachable
         self._loads = loads
         self._token_uses = token_uses
+        self._note_session_uses = note_session_uses
         self._worker_id = str(uuid4())
         self._host = socket.gethostname()
         self._started_at = datetime.now(UTC)
@@ -56,6 +59,7 @@ class Acknowledgement:
         )
         if uses := self._token_uses():
             self._store().tokens.note_use(uses)
+        self._note_session_uses()
 
     def withdraw(self) -> None:
         """Take this process from the list: it stops.

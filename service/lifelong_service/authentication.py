@@ -3,18 +3,11 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-import anyio
-import anyio.to_thread
-
-from lifelong_core.errors import ForbiddenError, UnauthenticatedError, UnavailableError
+from lifelong_core.errors import ForbiddenError, UnauthenticatedError
 from lifelong_core.store.records import Scope, Token
-from lifelong_core.store.tokens import hash_secret
-from lifelong_service.deadline import DeadlineThread
+from lifelong_core.store.token_rows import hash_secret
+from lifelong_service.lookups import Lookups
 
-PATIENCE_SECONDS = 1.0
-"""How long the database may take to say whether it knows a token."""
-MOST_WAITING = 32
-"""Unknown tokens that wait until the database is asked about them; more are a flood."""
 _MEND = "Send the header 'Authorization: Bearer TOKEN' with a token that `lifelong init` or an administrator made."
 
 
@@ -44,6 +37,20 @@ def check_binding(token: Token, environment: str, *, field: str = "environment")
         )
 
 
+def check_scope(token: Token, scope: Scope) -> None:
+    """Make sure that a token has a scope.
+
+    Raises:
+        ForbiddenError: it has not.
+    """
+    if not token.allows(scope):
+        raise ForbiddenError(
+            f"the token {token.name!r} lacks the scope {scope.value!r}.",
+            field="Authorization",
+            mend=f"Use a token with the scope {scope.value!r}.",
+        )
+
+
 class Authenticator:
     """Verifies tokens without a database: it holds the hashes of all that are valid.
 
@@ -60,9 +67,7 @@ class Authenticator:
     ) -> None:
         self._tokens = tokens
         self._ask = ask
-        self._asker = DeadlineThread("token-asker")
-        self._one_at_a_time = anyio.CapacityLimiter(1)
-        self._waiting = 0
+        self._lookups = Lookups("token-asker", "unknown tokens", field="Authorization")
         self._uses: dict[int, datetime] = {}
 
     async def authenticate(self, header: str | None) -> Token:
@@ -73,7 +78,7 @@ class Authenticator:
             UnavailableError: the token is not known here, and the database cannot be asked.
         """
         secret = bearer_secret(header)
-        token = self._tokens().get(hash_secret(secret)) or await self._asked(secret)
+        token = self._tokens().get(hash_secret(secret)) or await self._lookups.ask(lambda: self._ask(secret))
         if token is None:
             raise UnauthenticatedError(
                 "the token is unknown, expired or revoked.", field="Authorization", mend=_MEND
@@ -83,6 +88,10 @@ class Authenticator:
             raise UnauthenticatedError("the token has expired.", field="Authorization", mend=_MEND)
         self._uses[token.id] = moment
         return token
+
+    def note_use(self, token: Token) -> None:
+        """Note that a token was used, by a session of the console."""
+        self._uses[token.id] = datetime.now(UTC)
 
     def take_uses(self) -> dict[int, datetime]:
         """When tokens were used last, by token id, since this was asked before."""
@@ -98,34 +107,13 @@ class Authenticator:
             ForbiddenError: the token lacks the scope.
         """
         token = await self.authenticate(header)
-        if not token.allows(scope):
-            raise ForbiddenError(
-                f"the token {token.name!r} lacks the scope {scope.value!r}.",
-                field="Authorization",
-                mend=f"Use a token with the scope {scope.value!r}.",
-            )
+        check_scope(token, scope)
         return token
 
     def start(self) -> None:
         """Begin to ask for tokens that are not known."""
-        self._asker.start()
+        self._lookups.start()
 
     def close(self) -> None:
         """End the thread."""
-        self._asker.close()
-
-    async def _asked(self, secret: str) -> Token | None:
-        if self._waiting >= MOST_WAITING:
-            raise UnavailableError(
-                "too many unknown tokens are being looked up.",
-                field="Authorization",
-                mend="Try again in a second.",
-            )
-        self._waiting += 1
-        try:
-            return await anyio.to_thread.run_sync(
-                lambda: self._asker.call(lambda: self._ask(secret), PATIENCE_SECONDS),
-                limiter=self._one_at_a_time,
-            )
-        finally:
-            self._waiting -= 1
+        self._lookups.close()

@@ -34,6 +34,7 @@ _REPLACEMENT = "\ufffd"
 """What stands for bytes that are not UTF-8, whichever they were."""
 BodyLimit: TypeAlias = Literal["maximum_body_bytes", "maximum_labelled_bytes", "maximum_model_bytes"]
 Limits: TypeAlias = Literal["token", "queue"] | None
+OpeningSetting: TypeAlias = Literal["open_access", "open_metrics"]
 _PARSED = ("application/json", "application/x-www-form-urlencoded")
 """Content types that become Python objects, many times as large as the body."""
 _ARRAYS = ("application/x-npy", "application/x-npz")
@@ -45,7 +46,7 @@ class Access:
 
     Attributes:
         scope: what the token must allow; None: anybody may call.
-        opens: the setting `open_access` lifts the need for a token.
+        opens: the setting that lifts the need for a token when it is on; None: there is none.
         media_types: the content types that the body may declare; a name that ends in "/" stands for all of its kind.
             A body that declares none is read as the first one.
         body_limit: the setting that bounds the body; JSON and forms are bounded by `maximum_json_bytes`, too.
@@ -54,7 +55,7 @@ class Access:
     """
 
     scope: TokenScope | None
-    opens: bool = False
+    opens: OpeningSetting | None = None
     media_types: tuple[str, ...] = ("application/json",)
     body_limit: BodyLimit = "maximum_body_bytes"
     limits: Limits = None
@@ -79,7 +80,7 @@ class Access:
 def access(
     scope: TokenScope | None,
     *,
-    opens: bool = False,
+    opens: OpeningSetting | None = None,
     media_types: tuple[str, ...] = ("application/json",),
     body_limit: BodyLimit = "maximum_body_bytes",
     limits: Limits = None,
@@ -157,9 +158,18 @@ class GuardedRoute(APIRoute):
             raise TypeError(f"{self.path} does not say who may call it: decorate its endpoint with @access")
         return found
 
-    def authorization(self, request: Request) -> str | None:
-        """The Authorization header, or what stands for it."""
-        return request.headers.get("authorization")
+    async def authorize(self, request: Request, worker: Worker) -> Token | None:
+        """The token with which a request comes; None where anybody may call.
+
+        Raises:
+            UnauthenticatedError: it comes with none, or with one that is not valid.
+            ForbiddenError: the token lacks the scope.
+            UnavailableError: the token is not known here, and the database cannot be asked.
+        """
+        wanted = self.access
+        if wanted.scope is None or (wanted.opens is not None and getattr(worker.settings, wanted.opens)):
+            return None
+        return await worker.authenticator.authorize(request.headers.get("authorization"), wanted.scope)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler of the framework, behind our checks."""
@@ -171,7 +181,7 @@ class GuardedRoute(APIRoute):
             _check_coding(request)
             _check_media_type(request, wanted)
             _check_texts(request)
-            request.state.token = await _authorized(self.authorization(request), worker, wanted)
+            request.state.token = await self.authorize(request, worker)
             body = wanted.limited(request.receive, request.headers, worker.settings)
             try:
                 declared = body.check_declared()
@@ -209,6 +219,11 @@ def actor_of(request: Request) -> str:
     """Name of the token that calls, for the audit log and for limits."""
     token: Token | None = request.state.token
     return token.name if token is not None else ANONYMOUS
+
+
+def address_of(request: Request) -> str:
+    """IP address of the client; behind a proxy that is trusted, the one that it names. Empty: not known."""
+    return request.client.host if request.client is not None else ""
 
 
 def _check_coding(request: Request) -> None:
@@ -253,9 +268,3 @@ def _check_text(value: str, name: str) -> None:
         raise InvalidInputError(
             "the bytes behind the percent signs are not UTF-8.", field=name[:80], mend="Encode it as UTF-8."
         )
-
-
-async def _authorized(authorization: str | None, worker: Worker, wanted: Access) -> Token | None:
-    if wanted.scope is None or (wanted.opens and worker.settings.open_access):
-        return None
-    return await worker.authenticator.authorize(authorization, wanted.scope)

@@ -44,7 +44,8 @@ QUEUE_LENGTH = Gauge(
 REFUSED_REQUESTS = Counter(
     "lifelong_refused_requests_total",
     "Requests that were refused because of a limit: concurrent_requests, requests_per_second and rows_per_minute of"
-    " their token (429), expected wait, queue and body_bytes of the worker (503). By the name of the token.",
+    " their token (429), failed_logins to the console (429), expected wait, queue and body_bytes of the worker (503)."
+    " By the name of the token.",
     ["limit", "token"],
     registry=REGISTRY,
 )

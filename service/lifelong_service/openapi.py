@@ -6,6 +6,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
+from lifelong_core.settings import Settings
 from lifelong_service.guard import GuardedRoute
 from lifelong_service.logits_bodies import LogitsBody
 from lifelong_service.routes.calibration import NewCalibrationSet
@@ -85,3 +86,7 @@ def _complete(operation: dict[str, Any], route: GuardedRoute) -> None:
     if route.access.scope is not None:
         operation["security"] = [{"token": []}]
         operation["x-scope"] = route.access.scope.value
+    if (opens := route.access.opens) is not None:
+        operation["x-opened-by"] = f"LIFELONG_{opens.upper()}"
+        if Settings.model_fields[opens].default:  # a token is optional then
+            operation["security"].insert(0, {})

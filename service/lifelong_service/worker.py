@@ -18,12 +18,14 @@ from lifelong_service import metrics
 from lifelong_service.acknowledgement import Acknowledgement
 from lifelong_service.authentication import Authenticator
 from lifelong_service.batching import MicroBatcher
+from lifelong_service.console_sessions import ConsoleSessions
 from lifelong_service.decisions import Decider, Job
 from lifelong_service.decoding.decoder import ImageDecoder
 from lifelong_service.group_key import GroupKeyring
 from lifelong_service.inference import Classifier, load_classifier
 from lifelong_service.launch import parent_process
 from lifelong_service.limits.body_budget import BodyBudget
+from lifelong_service.limits.login_limits import LoginLimiter
 from lifelong_service.limits.token_limits import TokenLimiter
 from lifelong_service.poller import RegistryPoller, describe_damage
 from lifelong_service.prediction_log import PredictionLog
@@ -89,8 +91,14 @@ class Worker:
         self.body_budget = BodyBudget(maximum_bytes=settings.maximum_held_body_bytes)
         self.decoder = ImageDecoder(maximum_pixels=settings.maximum_image_pixels)
         self.authenticator = Authenticator(self._known_tokens, self._verify)
+        self.login_limiter = LoginLimiter(settings.failed_logins_per_minute)
+        self.console_sessions = ConsoleSessions(lambda: self.store, lambda: self.poller.problem, settings)
         self._acknowledgement = Acknowledgement(
-            lambda: self.store, self._is_current, self._loads, self.authenticator.take_uses
+            lambda: self.store,
+            self._is_current,
+            self._loads,
+            self.authenticator.take_uses,
+            self.console_sessions.note_uses,
         )
         self._cache_upkeep = Upkeep(
             "the registry cannot be kept on the disk",
@@ -109,6 +117,7 @@ class Worker:
         self._cache_upkeep.start()
         self._sign_of_life.start()
         self.authenticator.start()
+        self.console_sessions.start()
         self.poller.start()
         self.log.start()
         self.batcher.start()
@@ -131,6 +140,7 @@ class Worker:
         self.log.close()
         self.poller.close()
         self.authenticator.close()
+        self.console_sessions.close()
         self._sign_of_life.close(FAREWELL_SECONDS)
         self._cache_upkeep.close(FAREWELL_SECONDS)
         if self._store is not None:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,10 @@ def stylesheet() -> tuple[bytes, str]:
     return content, hashlib.sha256(content).hexdigest()[:12]
 
 
+def _moment(value: datetime) -> str:
+    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
 @cache
 def _templates() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # 50 ms that no prediction needs
@@ -78,4 +83,5 @@ def _templates() -> "Environment":
     )
     made.filters["sentence"] = as_sentence
     made.filters["class_list"] = class_list
+    made.filters["moment"] = _moment
     return made

@@ -1,4 +1,4 @@
-"""Routes of pages: the token comes from a cookie, forms only from our own pages, and errors are pages, too."""
+"""Routes of pages: a cookie names the session, forms only from our own pages, and errors are pages, too."""
 
 import json
 import logging
@@ -16,9 +16,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.errors import ForbiddenError, LifelongError, NotFoundError, UnauthenticatedError
+from lifelong_core.store.records import Token
+from lifelong_service.authentication import check_scope
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.errors import error_response, internal_error_response, on_http_error
 from lifelong_service.guard import GuardedRoute
+from lifelong_service.worker import Worker
 
 COOKIE = "lifelong_console"
 FORM = ("application/x-www-form-urlencoded",)
@@ -50,10 +53,20 @@ Form: TypeAlias = Annotated[FormData, Depends(_read)]
 class ConsoleRoute(GuardedRoute):
     """A guarded route for browsers."""
 
-    def authorization(self, request: Request) -> str | None:
-        """The token in the cookie, as a header would give it."""
-        secret = request.cookies.get(COOKIE)
-        return None if secret is None else f"Bearer {secret}"
+    async def authorize(self, request: Request, worker: Worker) -> Token | None:
+        """The token of the session in the cookie; None where anybody may look.
+
+        Raises:
+            UnauthenticatedError: nobody is logged in, or the session is over.
+            ForbiddenError: the token of the session lacks the scope.
+            UnavailableError: the database, which knows the sessions, cannot be asked.
+        """
+        if self.access.scope is None:
+            return None
+        token = await worker.console_sessions.token(request.cookies.get(COOKIE))
+        check_scope(token, self.access.scope)
+        worker.authenticator.note_use(token)
+        return token
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The guarded handler, whose errors become pages."""

@@ -1,20 +1,32 @@
 """Login and logout, the start page, the style sheet, and the page for what is not there."""
 
+import logging
 import re
+from urllib.parse import quote
 
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.errors import ForbiddenError, NotFoundError, UnauthenticatedError
+from lifelong_core.errors import (
+    ForbiddenError,
+    LifelongError,
+    NotFoundError,
+    TooManyRequestsError,
+    UnauthenticatedError,
+    UnavailableError,
+)
 from lifelong_core.store.records import Scope
 from lifelong_service.console.pages import as_sentence, page, see_other, stylesheet
 from lifelong_service.console.route import COOKIE, FORM, ConsoleRoute, Form, error_page
 from lifelong_service.errors import error_response
-from lifelong_service.guard import access, worker_of
+from lifelong_service.guard import access, actor_of, address_of, worker_of
 
 START = "/console"
+LOGIN = "/console/login"
+
+logger = logging.getLogger(__name__)
 
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 anything_else = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
@@ -22,48 +34,97 @@ anything_else = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
 @router.get("/console/login")
 @access(None)
-def login_form(
+async def login_form(
     request: Request,
     next: str = START,  # noqa: A002
     *,
     ended: bool = False,
     unsaved: bool = False,
+    checked: bool = False,
 ) -> Response:
-    """The form that asks for a token."""
-    return page(request, "login", next=_inside(next), error=None, ended=ended, unsaved=unsaved)
+    """The form that asks for a token; whoever is logged in already goes on.
+
+    After a link of another site, browsers keep a SameSite=Strict cookie back. So the first answer to one is a page that
+    leads here again: then the cookie comes along.
+    """
+    goal = _inside(next)
+    if COOKIE in request.cookies:
+        try:
+            await worker_of(request).console_sessions.token(request.cookies[COOKIE])
+        except UnauthenticatedError:
+            pass
+        else:
+            return see_other(goal)
+    elif not checked and _comes_from_elsewhere(request):
+        again = f"{LOGIN}?next={quote(goal)}&checked=true"
+        return await run_in_threadpool(page, request, "opening", again=again)
+    return await run_in_threadpool(_login_page, request, goal, ended=ended, unsaved=unsaved)
 
 
 @router.post("/console/login")
 @access(None, media_types=FORM)
 async def log_in(request: Request, form: Form) -> Response:
-    """Keep the token in a cookie, if it is one and may look."""
+    """Begin a session, if the token is valid and may look; its identifier goes into a cookie."""
     secret, goal = str(form.get("token", "")).strip(), _inside(str(form.get("next", START)))
+    worker, address = worker_of(request), address_of(request)
     try:
-        await worker_of(request).authenticator.authorize(f"Bearer {secret}", Scope.READ)
+        worker.login_limiter.begin(address)
+        token = await worker.authenticator.authorize(f"Bearer {secret}", Scope.READ)
+        identifier = await run_in_threadpool(worker.console_sessions.begin, secret, address=address)
     except (UnauthenticatedError, ForbiddenError) as error:
-        status = error_response(error).status_code
-        return await run_in_threadpool(
-            page,
-            request,
-            "login",
-            status=status,
-            next=goal,
-            error=_refusal(error, secret),
-            ended=False,
-            unsaved=False,
-        )
+        _note_refusal(request, error)
+        return await run_in_threadpool(_login_page, request, goal, refused=error, secret=secret)
+    except TooManyRequestsError as error:
+        return await run_in_threadpool(_login_page, request, goal, refused=error, secret=secret)
+    except UnavailableError:
+        worker.login_limiter.forgive(address)
+        raise
+    worker.login_limiter.succeed(address)
+    logger.info("logged in to the console", extra={"details": {"token": token.name, "address": address}})
+    if COOKIE in request.cookies:  # whoever logs in anew is done with the session before
+        await run_in_threadpool(worker.console_sessions.end, request.cookies[COOKIE])
     response = see_other(goal)
     response.set_cookie(
-        COOKIE, secret, path=START, httponly=True, samesite="strict", secure=_is_encrypted(request)
+        COOKIE, identifier, path=START, httponly=True, samesite="strict", secure=_is_encrypted(request)
     )
     return response
 
 
 @router.post("/console/logout")
 @access(None, media_types=FORM)
-async def log_out() -> Response:
-    """Forget the token."""
-    response = see_other("/console/login")
+def log_out(request: Request) -> Response:
+    """End the session of this browser."""
+    response = see_other(LOGIN)
+    try:
+        if COOKIE in request.cookies:
+            worker_of(request).console_sessions.end(request.cookies[COOKIE])
+    except UnavailableError as error:
+        minutes = worker_of(request).settings.console_idle_seconds / 60
+        unended = UnavailableError(
+            "this browser is logged out, but the database does not answer, so the session could not be ended there.",
+            mend=f"It ends by itself after {minutes:.0f} minutes without a request.",
+            retry_after_seconds=error.retry_after_seconds,
+        )
+        response = error_page(request, error_response(unended))
+    response.delete_cookie(COOKIE, path=START, httponly=True, samesite="strict")
+    return response
+
+
+@router.get("/console/sessions")
+@access(Scope.READ)
+def show_sessions(request: Request) -> Response:
+    """Where somebody is logged in with the token of this session."""
+    name = actor_of(request)
+    return page(request, "sessions", sessions=worker_of(request).store.console_sessions.list(name))
+
+
+@router.post("/console/sessions/end")
+@access(Scope.READ, media_types=FORM)
+def log_out_everywhere(request: Request) -> Response:
+    """End all sessions of the token of this session, this one included."""
+    name = actor_of(request)
+    worker_of(request).store.console_sessions.end_all(name, actor=name)
+    response = see_other(LOGIN)
     response.delete_cookie(COOKIE, path=START, httponly=True, samesite="strict")
     return response
 
@@ -91,19 +152,62 @@ def nothing_there(request: Request, rest: str) -> Response:
     return error_page(request, error_response(missing))
 
 
+def _note_refusal(request: Request, error: LifelongError) -> None:
+    """Tell the operators of a login that was refused; the limit of failed logins bounds how often."""
+    logger.warning(
+        "a login to the console was refused",
+        extra={"details": {"address": address_of(request), "reason": error.message}},
+    )
+
+
+def _login_page(  # noqa: PLR0913, RUF100
+    request: Request,
+    goal: str,
+    *,
+    ended: bool = False,
+    unsaved: bool = False,
+    refused: LifelongError | None = None,
+    secret: str = "",
+) -> Response:
+    answer = None if refused is None else error_response(refused)
+    retry = {} if answer is None else {k: v for k, v in answer.headers.items() if k == "retry-after"}
+    return page(
+        request,
+        "login",
+        status=200 if answer is None else answer.status_code,
+        headers=retry,
+        next=goal,
+        error=None if refused is None else _refusal(refused, secret),
+        ended=ended,
+        unsaved=unsaved,
+    )
+
+
 def _inside(path: str) -> str:
     """A page of the console: a link must not lead from our login to somebody else's pages."""
     return path if re.fullmatch(r"/console(/[A-Za-z0-9-]+)*(\?item=[A-Za-z0-9._]+)?", path) else START
 
 
-def _refusal(error: UnauthenticatedError | ForbiddenError, secret: str) -> str:
-    if not secret:
+def _comes_from_elsewhere(request: Request) -> bool:
+    """Whether a link of another site led here, as far as the browser says.
+
+    Without HTTPS it does so in Referer only.
+    """
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("cross-site", "same-site")
+    referer = request.headers.get("referer", "")
+    return bool(referer) and referer.partition("://")[2].partition("/")[0] != request.headers.get("host")
+
+
+def _refusal(error: LifelongError, secret: str) -> str:
+    if not secret and isinstance(error, UnauthenticatedError):
         return "Paste a token first."
-    if isinstance(error, ForbiddenError):
-        return f"{as_sentence(error.message)} {error.mend}"
-    return "This token is unknown, expired or revoked. Ask whoever gave it to you for another one."
+    if isinstance(error, UnauthenticatedError):
+        return "This token is unknown, expired or revoked. Ask whoever gave it to you for another one."
+    return f"{as_sentence(error.message)} {error.mend}"
 
 
 def _is_encrypted(request: Request) -> bool:
     """Whether the browser came by HTTPS, to us or to a proxy before us."""
-    return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
+    return "https" in (request.scope.get("scheme"), request.headers.get("x-forwarded-proto"))

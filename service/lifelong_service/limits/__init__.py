@@ -4,5 +4,6 @@
 - `token_bucket`: a rate with a burst.
 - `token_limits`: requests, rows and simultaneous requests of each token.
 - `body_budget`: bytes of request bodies that are held at once.
+- `login_limits`: failed logins to the console.
 - `service_rate`: how fast micro-batches are worked on.
 """

@@ -28,9 +28,17 @@ class TokenBucket:
             0: they are taken. Else nothing is taken, and the seconds after which they are there; infinite where the
             bucket never holds as many.
         """
-        self._level = min(self._burst, self._level + self._rate * max(0.0, now - self._filled_at))
-        self._filled_at = max(now, self._filled_at)
+        self._fill(now)
         if units <= self._level:
             self._level -= units
             return 0.0
         return (units - self._level) / self._rate if units <= self._burst else float("inf")
+
+    def put(self, units: float, *, now: float) -> None:
+        """Give back units that were taken."""
+        self._fill(now)
+        self._level = min(self._burst, self._level + units)
+
+    def _fill(self, now: float) -> None:
+        self._level = min(self._burst, self._level + self._rate * max(0.0, now - self._filled_at))
+        self._filled_at = max(now, self._filled_at)

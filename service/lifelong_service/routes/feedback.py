@@ -83,7 +83,7 @@ class Labels(RequestDocument):
         }
     },
 )
-@access(Scope.FEEDBACK, opens=True, limits="token")
+@access(Scope.FEEDBACK, opens="open_access", limits="token")
 async def feedback(request: Request) -> LabelAnswer | LabelAnswers:
     """Tell true classes: one object, or `{"labels": [...]}`. Sending it again changes nothing; another class corrects.
 

@@ -1,4 +1,4 @@
-"""Probes and metrics; anybody who reaches the port may call them."""
+"""Probes, which anybody who reaches the port may call, and metrics, for which a setting may ask a token."""
 
 from dataclasses import asdict
 from typing import Any
@@ -11,6 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lifelong_core.store.records import Scope
 from lifelong_service import metrics
 from lifelong_service.guard import GuardedRoute, access, worker_of
 from lifelong_service.prediction_log import PredictionLog
@@ -71,9 +72,9 @@ async def readyz(request: Request) -> Response:
     response_class=Response,
     responses={200: {"content": {CONTENT_TYPE_LATEST: {"schema": {"type": "string"}}}}},
 )
-@access(None)
+@access(Scope.METRICS, opens="open_metrics")
 async def prometheus_metrics(request: Request) -> Response:
-    """Prometheus metrics of all workers."""
+    """Prometheus metrics of all workers; open to everybody unless `LIFELONG_OPEN_METRICS` is false."""
     await anyio.to_thread.run_sync(_spool, worker_of(request).log, limiter=_THREADS)
     text = await anyio.to_thread.run_sync(metrics.exposition, limiter=_THREADS)
     return Response(text, media_type=CONTENT_TYPE_LATEST)

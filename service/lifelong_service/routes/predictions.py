@@ -79,7 +79,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["predictions"])
         },
     },
 )
-@access(Scope.PREDICT, opens=True, media_types=IMAGE_TYPES, limits="queue")
+@access(Scope.PREDICT, opens="open_access", media_types=IMAGE_TYPES, limits="queue")
 async def predict(request: Request) -> Response:
     """Decide about one image: raw bytes, or a multipart part named `image` or `file`; logged before the answer."""
     where = _permitted(request, address(_parameters(request)))
@@ -104,7 +104,7 @@ async def predict(request: Request) -> Response:
         },
     },
 )
-@access(Scope.PREDICT, opens=True, media_types=LOGITS_TYPES, limits="queue")
+@access(Scope.PREDICT, opens="open_access", media_types=LOGITS_TYPES, limits="queue")
 async def logits(request: Request) -> Response:
     """Decide about logits (N, C) of a model that runs elsewhere (or here): JSON, or the bytes of an npy file."""
     given = _parameters(request)

@@ -568,3 +568,21 @@ def test_probabilities_are_no_logits(run, calibration, tmp_path):
     for files in (("shares.npz", "window.npy"), (str(calibration), "shares.npy")):
         with pytest.raises(LifelongError, match=r"shares.*got probabilities"):
             run("adapt", *files)
+
+
+def test_sessions_of_the_console_are_listed_and_ended(run):
+    run("init")
+    secret = run("tokens", "create", "ann", "--scope", "read").strip()
+    with open_store() as store:
+        for address in ("10.0.0.1", "10.0.0.2"):
+            session = store.console_sessions.begin(
+                secret, address=address, idle=timedelta(hours=1), lifetime=timedelta(hours=2)
+            )
+    listed = json.loads(run("tokens", "sessions", "ann", "--json"))
+    assert [(one["token"], one["address"]) for one in listed] == [("ann", "10.0.0.2"), ("ann", "10.0.0.1")]
+    assert json.loads(run("tokens", "sessions", "bob", "--json")) == []
+    assert session not in run("tokens", "sessions")
+    assert run("tokens", "log-out", "ann") == "Ended 2 sessions of ann.\n"
+    assert run("tokens", "sessions") == "Nobody is logged in to the console.\n"
+    with open_store() as store:
+        assert store.tokens.verify(secret) is not None

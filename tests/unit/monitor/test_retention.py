@@ -4,10 +4,11 @@ import logging
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import sqlalchemy as sa
 
 from lifelong_core.errors import UnavailableError
 from lifelong_core.settings import Settings
-from lifelong_core.store import Model, Store
+from lifelong_core.store import Model, Scope, Store, tables
 from lifelong_core.store.retention import Retention, RetentionOutcome
 from lifelong_monitor.exporter import Exporter
 from lifelong_monitor.schedule import due_before
@@ -82,3 +83,13 @@ def test_a_daemon_that_stops_does_not_go_on_deleting(store: Store, settings: Set
     now = NOW + timedelta(days=30)
     ticker.tick(now, due_before(now, timedelta(minutes=1)))
     assert len(store.predictions.window(model.id, "clinic", limit=600, since=NOW - timedelta(days=1)).ids) > 0
+
+
+def test_a_tick_deletes_sessions_that_are_over(store: Store, settings: Settings) -> None:
+    _, secret = store.tokens.create("ann", [Scope.READ], actor="test")
+    for idle in (timedelta(milliseconds=1), timedelta(hours=1)):
+        store.console_sessions.begin(secret, address="", idle=idle, lifetime=timedelta(hours=2))
+    tick(store, settings, 0)
+    with store.database.read() as connection:
+        left = connection.execute(sa.select(tables.console_sessions)).all()
+    assert len(left) == len(store.console_sessions.list()) == 1

@@ -1,6 +1,7 @@
 """A browser without eyes, for the pages of the console."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -16,13 +17,21 @@ OURS = {"Sec-Fetch-Site": "same-origin"}
 
 @dataclass
 class Console:
-    """A browser without eyes: it keeps no cookies of its own, and sends forms as ours do."""
+    """A browser without eyes: it is logged in with the token of `scope`, and sends forms as ours do."""
 
     service: Service
     scope: str = "operate"
+    sessions: dict[str, str] = field(default_factory=dict)
 
     def headers(self) -> dict[str, str]:
-        return {"Cookie": f"{COOKIE}={self.service.secrets[self.scope]}"}
+        if self.scope not in self.sessions:
+            self.sessions[self.scope] = self.service.store.console_sessions.begin(
+                self.service.secrets[self.scope],
+                address="127.0.0.1",
+                idle=timedelta(hours=1),
+                lifetime=timedelta(hours=12),
+            )
+        return {"Cookie": f"{COOKIE}={self.sessions[self.scope]}"}
 
     def get(self, path: str) -> httpx.Response:
         return self.service.client.get(path, headers=self.headers())

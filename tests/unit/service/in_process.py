@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Coroutine
+from http.cookiejar import DefaultCookiePolicy
 from typing import Any, TypeVar
 
 import httpx
@@ -29,6 +30,8 @@ class InProcess:
         self._client = httpx.AsyncClient(
             transport=httpx.ASGITransport(app), base_url="http://test", timeout=60
         )
+        # Tests say themselves which cookie a browser would send.
+        self._client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run a coroutine in the application's event loop."""

@@ -15,9 +15,16 @@ from lifelong_service.console.route import ConsoleRoute
 from lifelong_service.guard import GuardedRoute
 from tests.unit.service.conftest import Service, png
 
-PUBLIC = {"/", "/livez", "/readyz", "/metrics", "/openapi.json"}
-OPEN_BY_SETTING = {"/v1/predict", "/v1/logits", "/v1/feedback"}
+PUBLIC = {"/", "/livez", "/readyz", "/openapi.json"}
+OPENED_BY = {
+    "/v1/predict": "open_access",
+    "/v1/logits": "open_access",
+    "/v1/feedback": "open_access",
+    "/metrics": "open_metrics",
+}
+OPEN_BY_SETTING = {path for path, setting in OPENED_BY.items() if setting == "open_access"}
 SCOPES = {
+    ("GET", "/metrics"): "metrics",
     ("POST", "/v1/predict"): "predict",
     ("POST", "/v1/logits"): "predict",
     ("POST", "/v1/feedback"): "feedback",
@@ -54,6 +61,7 @@ SCOPES = {
 GRANTS = {
     "predict": {"predict", "admin"},
     "feedback": {"feedback", "admin"},
+    "metrics": {"metrics", "admin"},
     "read": {"read", "operate", "admin"},
     "operate": {"operate", "admin"},
     "admin": {"admin"},
@@ -96,7 +104,7 @@ def test_scope_of_every_route(method: str, route: GuardedRoute) -> None:
     expected = SCOPES.get((method, route.path), "read" if method == "GET" else None)
     assert expected is not None, "a new route that changes something must be listed here with its scope"
     assert route.access.scope == expected
-    assert route.access.opens == (route.path in OPEN_BY_SETTING)
+    assert route.access.opens == OPENED_BY.get(route.path)
 
 
 def test_an_endpoint_that_does_not_say_cannot_become_a_route() -> None:
@@ -105,7 +113,11 @@ def test_an_endpoint_that_does_not_say_cannot_become_a_route() -> None:
 
 
 @pytest.mark.parametrize(("method", "route"), GUARDED, ids=named(GUARDED))
-def test_tokens_at_every_route(service: Service, method: str, route: GuardedRoute) -> None:
+def test_tokens_at_every_route(
+    registered: None, serve: Callable[..., Service], method: str, route: GuardedRoute
+) -> None:
+    service = serve(open_metrics=False)
+
     def status(**headers: str | None) -> int:
         return service.client.request(method, path_of(route), headers=headers).status_code
 
@@ -122,7 +134,7 @@ def test_tokens_at_every_route(service: Service, method: str, route: GuardedRout
         assert refused == (holder not in GRANTS[scope.value]), holder
 
 
-@pytest.mark.parametrize("path", sorted(PUBLIC))
+@pytest.mark.parametrize("path", [*sorted(PUBLIC), "/metrics"])
 def test_public_routes_need_no_token(service: Service, path: str) -> None:
     expected = 307 if path == "/" else 200
     assert service.client.get(path, headers={"Authorization": None}).status_code == expected
@@ -131,7 +143,7 @@ def test_public_routes_need_no_token(service: Service, path: str) -> None:
 def test_open_access_opens_predictions_and_feedback_only(
     registered: None, serve: Callable[..., Service]
 ) -> None:
-    service = serve(open_access=True)
+    service = serve(open_access=True, open_metrics=False)
     for method, route in GUARDED:
         answer = service.client.request(method, path_of(route), headers={"Authorization": None})
         assert (answer.status_code == 401) == (route.path not in OPEN_BY_SETTING), route.path

@@ -11,8 +11,8 @@ import pytest
 
 from lifelong_core.errors import ForbiddenError, UnauthenticatedError, UnavailableError
 from lifelong_core.store import Scope, Token
-from lifelong_core.store.tokens import hash_secret
-from lifelong_service import authentication
+from lifelong_core.store.token_rows import hash_secret
+from lifelong_service import lookups
 from lifelong_service.authentication import Authenticator
 
 NOW = datetime.now(UTC)
@@ -98,7 +98,7 @@ def test_a_known_token_without_the_scope_is_forbidden(authenticator: Authenticat
 def test_a_database_that_hangs_holds_up_nobody_who_is_known(
     authenticator: Authenticator, tokens: Tokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(authentication, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(lookups, "PATIENCE_SECONDS", 0.1)
     tokens.known[hash_secret("known")] = token()
     tokens.gate.clear()
     first, second, known = outcomes(authenticator, "wrong", "wrong too", "known")
@@ -123,5 +123,5 @@ def test_a_flood_of_wrong_tokens_is_turned_away_and_the_known_ones_are_not(
     found = outcomes(authenticator, *(f"wrong {index}" for index in range(100)), "known")
     assert found[-1] == token()
     kinds = [type(one) for one in found[:-1]]
-    assert kinds.count(UnauthenticatedError) == authentication.MOST_WAITING
-    assert kinds.count(UnavailableError) == 100 - authentication.MOST_WAITING
+    assert kinds.count(UnauthenticatedError) == lookups.MOST_WAITING
+    assert kinds.count(UnavailableError) == 100 - lookups.MOST_WAITING

@@ -2,9 +2,12 @@
 
 import html
 import re
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from uuid import UUID
 
+import httpx
 import pytest
 from starlette.routing import Route
 
@@ -22,6 +25,8 @@ SCOPES = {
     "/console/interviews/{identifier}": "read",
     "/console/interviews/{identifier}/result": "read",
     "/console/interviews/{identifier}/recommendation.json": "read",
+    "/console/sessions": "read",
+    "POST /console/sessions/end": "read",
     "POST /console/interviews": "operate",
     "POST /console/interviews/{identifier}/answers": "operate",
     "POST /console/interviews/{identifier}/withdraw": "operate",
@@ -62,9 +67,10 @@ def test_every_page_says_who_may_see_it() -> None:
     assert not any(route.access.opens for _, route in ROUTES)
 
 
-def test_pages_need_a_token_in_the_cookie(bare: Console) -> None:
+def test_pages_need_a_session_in_the_cookie(bare: Console) -> None:
+    secret = bare.service.secrets["admin"]
     for method, route in GUARDED:
-        for headers in ({}, {"Cookie": f"{COOKIE}=ll_wrong"}):
+        for headers in ({}, {"Cookie": f"{COOKIE}=ll_wrong"}, {"Cookie": f"{COOKIE}={secret}"}):
             # The client's own Authorization header, with the rights of an admin, counts for nothing here.
             answer = bare.service.client.request(method, path_of(route), headers=headers | OURS)
             assert answer.status_code == 303, route.path
@@ -81,19 +87,201 @@ def test_pages_need_the_scope(bare: Console) -> None:
     assert "lacks the scope" in answer.text or answer.status_code != 403
 
 
-def test_login_keeps_the_token_in_a_cookie_that_scripts_and_other_sites_do_not_see(bare: Console) -> None:
-    form = {"token": f" {bare.service.secrets['read']}\n", "next": "/console/interviews"}
+def cookie_of(answer: httpx.Response) -> tuple[str, set[str]]:
+    """Value and attributes of the cookie that an answer sets."""
+    value, *attributes = (part.strip() for part in answer.headers["Set-Cookie"].split(";"))
+    return value.removeprefix(f"{COOKIE}=").strip('"'), {attribute.lower() for attribute in attributes}
+
+
+def log_in(console: Console, scope: str = "read", **headers: str) -> str:
+    """The identifier of a new session, of a browser without any cookie before."""
+    form = {"token": console.service.secrets[scope]}
+    answer = console.service.client.post("/console/login", data=form, headers=OURS | headers)
+    assert answer.status_code == 303, answer.text
+    return cookie_of(answer)[0]
+
+
+def status_of(console: Console, session: str, path: str = "/console") -> int:
+    return console.service.client.get(path, headers={"Cookie": f"{COOKIE}={session}"}).status_code
+
+
+def test_login_keeps_a_session_in_a_cookie_that_scripts_and_other_sites_do_not_see(bare: Console) -> None:
+    secret = bare.service.secrets["read"]
+    form = {"token": f" {secret}\n", "next": "/console/interviews"}
     for proxy, is_secure in ((None, False), ("https", True)):
         answer = bare.post("/console/login", form, **({"X-Forwarded-Proto": proxy} if proxy else {}))
         assert answer.status_code == 303
         assert answer.headers["Location"] == "/console/interviews"
-        attributes = {part.strip().lower() for part in answer.headers["Set-Cookie"].split(";")}
+        session, attributes = cookie_of(answer)
         assert {"httponly", "samesite=strict", "path=/console"} <= attributes
         assert ("secure" in attributes) == is_secure
         assert not any(part.startswith(("expires", "max-age", "domain")) for part in attributes)
-    ended = bare.post("/console/logout")
+        assert re.fullmatch(r"[A-Za-z0-9_-]{43}", session)
+        assert secret not in str(answer.headers)
+        assert status_of(bare, session) == 200
+
+
+def test_each_login_begins_a_new_session_and_ends_that_of_the_browser_before(bare: Console) -> None:
+    first = log_in(bare)
+    second = log_in(bare, Cookie=f"{COOKIE}={first}")
+    assert second != first
+    assert (status_of(bare, first), status_of(bare, second)) == (303, 200)
+    chosen = log_in(bare, Cookie=f"{COOKIE}=chosen-by-somebody-else")
+    assert chosen != "chosen-by-somebody-else"
+
+
+def test_after_the_logout_a_copy_of_the_cookie_is_worth_nothing(bare: Console) -> None:
+    session, other = log_in(bare), log_in(bare)
+    headers = OURS | {"Cookie": f"{COOKIE}={session}"}
+    ended = bare.service.client.post("/console/logout", headers=headers)
     assert ended.headers["Location"] == "/console/login"
-    assert f'{COOKIE}="";' in ended.headers["Set-Cookie"]
+    assert cookie_of(ended)[0] == ""
+    assert (status_of(bare, session), status_of(bare, other)) == (303, 200)
+
+
+def test_whoever_logs_out_everywhere_is_logged_out_everywhere(bare: Console) -> None:
+    session, other = log_in(bare), log_in(bare)
+    strangers = log_in(bare, "admin")
+    headers = OURS | {"Cookie": f"{COOKIE}={session}"}
+    page = bare.service.client.get("/console/sessions", headers=headers)
+    assert page.text.count("127.0.0.1") == 2
+    assert session not in page.text
+    ended = bare.service.client.post("/console/sessions/end", headers=headers)
+    assert ended.headers["Location"] == "/console/login"
+    assert [status_of(bare, one) for one in (session, other, strangers)] == [303, 303, 200]
+
+
+def test_all_workers_know_a_session_and_its_end(bare: Console, serve: Callable[..., Service]) -> None:
+    other = Console(serve())
+    session = log_in(bare)
+    assert status_of(other, session) == 200
+    other.service.client.post("/console/logout", headers=OURS | {"Cookie": f"{COOKIE}={session}"})
+    assert status_of(bare, session) == 303
+
+
+def test_a_session_ends_with_a_rotation_or_revocation_of_its_token(bare: Console) -> None:
+    tokens = bare.service.store.tokens
+    rotated, revoked = log_in(bare, "read"), log_in(bare, "operate")
+    tokens.rotate("read-token", actor="test", overlap=timedelta(days=1))
+    tokens.revoke("operate-token", actor="test")
+    assert (status_of(bare, rotated), status_of(bare, revoked)) == (303, 303)
+
+
+def test_use_prolongs_a_session(serve: Callable[..., Service]) -> None:
+    console = Console(serve(console_idle_seconds=100, console_session_seconds=150))
+    session = log_in(console)
+    (begun,) = console.service.store.console_sessions.list()
+    assert (begun.valid_until - begun.created_at).total_seconds() == 100
+    assert (begun.ends_at - begun.created_at).total_seconds() == 150
+    assert status_of(console, session) == 200
+    console.service.worker.console_sessions.note_uses()
+    (used,) = console.service.store.console_sessions.list()
+    assert used.used_at > begun.used_at
+    assert used.valid_until - used.used_at == begun.valid_until - begun.used_at
+
+
+def test_the_token_of_a_session_counts_as_used(bare: Console) -> None:
+    status_of(bare, log_in(bare))
+    uses = bare.service.worker.authenticator.take_uses()
+    read = next(token for token in bare.service.store.tokens.list() if token.name == "read-token")
+    assert read.id in uses
+
+
+def test_while_the_database_is_away_nobody_is_logged_out(bare: Console) -> None:
+    session = log_in(bare)
+    file = bare.service.settings.data_directory / "lifelong.db"
+    aside = file.rename(file.with_suffix(".aside"))
+    while (
+        answer := bare.service.client.get("/console", headers={"Cookie": f"{COOKIE}={session}"})
+    ).status_code == 200:
+        pass
+    assert answer.status_code == 503
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert "Set-Cookie" not in answer.headers
+    refused = bare.service.client.post(
+        "/console/login", data={"token": bare.service.secrets["read"]}, headers=OURS
+    )
+    assert refused.status_code == 503
+    ended = bare.service.client.post("/console/logout", headers=OURS | {"Cookie": f"{COOKIE}={session}"})
+    assert ended.status_code == 503
+    assert "this browser is logged out" in ended.text.lower()
+    assert cookie_of(ended)[0] == ""
+    aside.rename(file)
+    deadline = time.monotonic() + 10
+    while status_of(bare, session) != 200:
+        assert time.monotonic() < deadline
+
+
+@pytest.mark.parametrize(
+    ("headers", "leads_on"),
+    [
+        ({"Sec-Fetch-Site": "cross-site"}, True),
+        ({"Sec-Fetch-Site": "same-site"}, True),
+        ({"Referer": "http://wiki.test/page"}, True),
+        ({"Sec-Fetch-Site": "none"}, False),
+        ({"Sec-Fetch-Site": "same-origin", "Referer": "http://test/console"}, False),
+        ({"Referer": "http://test/console"}, False),
+        ({}, False),
+    ],
+)
+def test_a_link_of_another_site_leads_to_the_page(
+    bare: Console, headers: dict[str, str], leads_on: bool
+) -> None:
+    """The browser keeps the cookie back at first, as it does for all requests that other sites cause."""
+    client = bare.service.client
+    page = f"/console/interviews/{UUID(int=1)}?item=FP2.6"
+    redirected = client.get(page, headers=headers)
+    answer = client.get(redirected.headers["Location"], headers=headers)
+    found = re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', answer.text)
+    assert bool(found) == leads_on
+    assert ('name="token"' in answer.text) != leads_on
+    if found is None:
+        return
+    again = html.unescape(found[1])
+    assert client.get(again, headers={"Cookie": f"{COOKIE}={log_in(bare)}"}).headers["Location"] == page
+    assert 'name="token"' in client.get(again, headers=headers).text
+
+
+def test_whoever_is_logged_in_needs_no_login(bare: Console) -> None:
+    headers = {"Cookie": f"{COOKIE}={log_in(bare)}"}
+    answer = bare.service.client.get("/console/login?next=/console/interviews", headers=headers)
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/console/interviews")
+
+
+def test_failed_logins_are_limited_and_the_page_says_so(serve: Callable[..., Service]) -> None:
+    console = Console(serve(failed_logins_per_minute=3))
+    session = log_in(console)
+    for _ in range(3):
+        assert attempt(console, "ll_wrong").status_code == 401
+    for token in ("ll_wrong", "", console.service.secrets["read"]):
+        answer = attempt(console, token)
+        assert answer.status_code == 429
+        assert 1 <= int(answer.headers["Retry-After"]) <= 20
+        assert "Too many logins from your address have failed. Try again in" in answer.text
+        assert 'name="token"' in answer.text
+        assert "Set-Cookie" not in answer.headers
+    assert attempt(console, console.service.secrets["read"], address="10.0.0.9").status_code == 303
+    assert status_of(console, session) == 200
+    text = console.service.client.get("/metrics").text
+    assert re.search(r'refused_requests_total\{limit="failed_logins",token="anonymous"\} [1-9]', text)
+
+
+def test_logins_that_succeed_are_not_limited(serve: Callable[..., Service]) -> None:
+    console = Console(serve(failed_logins_per_minute=2))
+    assert [attempt(console, console.service.secrets["read"]).status_code for _ in range(6)] == [303] * 6
+
+
+def attempt(console: Console, token: str, *, address: str | None = None) -> httpx.Response:
+    client = console.service.client
+    if address is None:
+        return client.post("/console/login", data={"token": token}, headers=OURS)
+    transport = httpx.ASGITransport(client.app, client=(address, 4711))
+
+    async def send() -> httpx.Response:
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as other:
+            return await other.post("/console/login", data={"token": token}, headers=OURS)
+
+    return client.run(send())
 
 
 def test_a_wrong_token_gets_the_form_with_a_message(bare: Console) -> None:
@@ -123,12 +311,12 @@ def test_login_leads_nowhere_else(bare: Console) -> None:
         assert answer.headers["Location"] == "/console"
 
 
-def test_a_revoked_token_leads_to_the_login_and_back(bare: Console) -> None:
+def test_a_session_that_is_over_leads_to_the_login_and_back(bare: Console) -> None:
+    assert bare.get("/console/interviews").status_code == 200
     bare.service.store.tokens.revoke("operate-token", actor="test")
-    while (answer := bare.get("/console/interviews")).status_code == 200:
-        pass
+    answer = bare.get("/console/interviews")
     login = bare.service.client.get(answer.headers["Location"])
-    assert "no longer valid" in login.text
+    assert "Your session is over" in login.text
     assert '<input type="hidden" name="next" value="/console/interviews">' in login.text
     assert "was not saved" not in login.text
     question = f"/console/interviews/{UUID(int=1)}?item=FP2.6"

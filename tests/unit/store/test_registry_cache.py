@@ -14,7 +14,7 @@ from lifelong_core.preprocessing import Preprocessing, Resize
 from lifelong_core.store import Registry, Scope, Store
 from lifelong_core.store.group_keys import KeyFile
 from lifelong_core.store.registry_cache import RegistryCache
-from lifelong_core.store.tokens import hash_secret
+from lifelong_core.store.token_rows import hash_secret
 from tests.unit.store.samples import add_model, add_serving_model, head
 
 URL = "postgresql://somebody:secret@db.example:5432/lifelong"

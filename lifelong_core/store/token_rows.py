@@ -1,0 +1,60 @@
+"""How tokens are found: by the hash of a secret, or by name."""
+
+import hashlib
+import hmac
+
+import sqlalchemy as sa
+
+from lifelong_core.errors import NotFoundError
+from lifelong_core.store import tables
+from lifelong_core.store.records import Token
+from lifelong_core.store.rows import Row, now, tokens_by_secret
+
+_tokens = tables.tokens
+
+
+def hash_secret(secret: str) -> bytes:
+    """What is kept of a secret, and by what a token is found.
+
+    The secret has 256 random bits, so one round of SHA-256 is as good as a slow hash.
+    """
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def valid_token(connection: sa.Connection, secret: str, *, locked: bool = False) -> Token | None:
+    """The token with this secret; None if there is none, or it has expired or been revoked.
+
+    Args:
+        connection: a transaction.
+        secret: what a client or a person sent.
+        locked: nobody else changes the token before this transaction ends (PostgreSQL; on SQLite, whoever writes is
+            alone).
+    """
+    digest = hash_secret(secret)
+    query = sa.select(_tokens).where(
+        (_tokens.c.secret_hash == digest) | (_tokens.c.previous_secret_hash == digest)
+    )
+    if locked:
+        query = query.with_for_update(read=True)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        return None
+    for known, token in tokens_by_secret(row).items():
+        if hmac.compare_digest(known, digest):
+            expired = token.expires_at is not None and token.expires_at <= now()
+            return None if expired or token.revoked_at is not None else token
+    return None
+
+
+def named_token(connection: sa.Connection, name: str) -> Row:
+    """The row of the token with this name.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    row = connection.execute(sa.select(_tokens).where(_tokens.c.name == name)).one_or_none()
+    if row is None:
+        raise NotFoundError(
+            f"there is no token {name[:80]!r}.", field="name", mend="List them: `lifelong tokens list`."
+        )
+    return row

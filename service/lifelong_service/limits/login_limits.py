@@ -1,0 +1,105 @@
+"""How often a login to the console may fail: from one address, and in all."""
+
+import ipaddress
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TypeVar
+
+from lifelong_core.errors import TooManyRequestsError
+from lifelong_service import metrics
+from lifelong_service.jobs import ANONYMOUS
+from lifelong_service.limits.token_bucket import TokenBucket
+
+Value = TypeVar("Value")
+
+SHARE = 10
+"""All addresses together may fail so many times as often as one."""
+MOST_ADDRESSES = 10_000
+"""Addresses that are remembered; the limit of all holds beyond."""
+MOST_KNOWN = 1_000
+"""Addresses from which a login succeeded that are remembered."""
+_IPV6_PREFIX = 64
+"""One customer of an internet provider has at least so many addresses."""
+
+
+class LoginLimiter:
+    """Counts failed logins of one worker. Used in the event loop only.
+
+    An address from which a login succeeded is held to its own limit only: strangers cannot lock out everybody.
+
+    Args:
+        failures_per_minute: from one address; a minute's worth may come at once.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, failures_per_minute: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._failures = failures_per_minute
+        self._clock = clock
+        self._all = self._bucket(SHARE)
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._known: OrderedDict[str, None] = OrderedDict()
+
+    def begin(self, address: str) -> None:
+        """Count an attempt as failed, before it is looked at: many at once count, too.
+
+        Raises:
+            TooManyRequestsError: too many have failed.
+        """
+        client, now = _client(address), self._clock()
+        if wait := self._of(client).take(1, now=now):
+            raise self._exceeded(wait, "from your address")
+        if client not in self._known and (wait := self._all.take(1, now=now)):
+            raise self._exceeded(wait, "from all addresses together")
+
+    def forgive(self, address: str) -> None:
+        """The attempt that was counted last says nothing, because it could not be looked at."""
+        client, now = _client(address), self._clock()
+        self._of(client).put(1, now=now)
+        if client not in self._known:
+            self._all.put(1, now=now)
+
+    def succeed(self, address: str) -> None:
+        """The attempt that was counted last did not fail."""
+        self.forgive(address)
+        _remember(self._known, _client(address), None, MOST_KNOWN)
+
+    def _of(self, client: str) -> TokenBucket:
+        bucket = self._buckets.get(client) or self._bucket(1)
+        _remember(self._buckets, client, bucket, MOST_ADDRESSES)
+        return bucket
+
+    def _bucket(self, times: int) -> TokenBucket:
+        most = self._failures * times
+        return TokenBucket(rate=most / 60, burst=most, now=self._clock())
+
+    def _exceeded(self, wait: float, where: str) -> TooManyRequestsError:
+        metrics.REFUSED_REQUESTS.labels("failed_logins", ANONYMOUS).inc()
+        seconds = max(1, math.ceil(wait))
+        return TooManyRequestsError(
+            f"too many logins {where} have failed.",
+            field="token",
+            mend=f"Try again in {seconds} {'second' if seconds == 1 else 'seconds'}.",
+            retry_after_seconds=seconds,
+        )
+
+
+def _client(address: str) -> str:
+    """Who has an address: of IPv6 the network of a customer."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address[:64]
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped is not None:
+            return str(parsed.ipv4_mapped)
+        return str(ipaddress.ip_network((int(parsed), _IPV6_PREFIX), strict=False))
+    return str(parsed)
+
+
+def _remember(known: "OrderedDict[str, Value]", client: str, value: Value, most: int) -> None:
+    known[client] = value
+    known.move_to_end(client)
+    if len(known) > most:
+        known.popitem(last=False)
