@@ -84,6 +84,13 @@ class PolicySettings(BaseModel):
         le=1,
         description="Share of the population that may change its class without being a shift for the sequential test.",
     )
+    change_level: float = Field(
+        default=0.005,
+        ge=0,
+        le=1,
+        description="Largest probability that a change of the prevalence is found in a window without one; every"
+        " estimate uses the predictions after the last change. 0: none is looked for.",
+    )
     assumption_level: float = Field(
         default=0.01, gt=0, lt=1, description="Significance level of 'more has changed than the prevalence'."
     )

@@ -21,6 +21,7 @@ from lifelong_core.deploy.quantification.summary import WindowSummary
 from lifelong_core.deploy.reasons import Reason
 from lifelong_core.deploy.report import AdaptationReport
 from lifelong_core.deploy.shift import ShiftTest
+from lifelong_core.deploy.shift.change_points import ChangePoint
 
 __all__ = [
     "QUANTIFIERS",
@@ -29,6 +30,7 @@ __all__ = [
     "AdaptationReport",
     "AffineCalibration",
     "AssumptionTest",
+    "ChangePoint",
     "ExpectedGain",
     "FittedQuantifier",
     "HeadOutput",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import SupportsIndex
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats
@@ -31,17 +32,29 @@ from lifelong_core.deploy.reasons import Reason
 from lifelong_core.deploy.report import AdaptationReport, Outcome
 from lifelong_core.deploy.shift import ShiftTest, prevalence_shift_test, sequential_shift_test
 from lifelong_core.deploy.target import floored, goes_back, limited
-from lifelong_core.deploy.windows import Bucket, fingerprint, mean_features, points_of, scores_of
+from lifelong_core.deploy.windows import (
+    Bucket,
+    Followed,
+    Window,
+    fingerprint,
+    follow,
+    mean_features,
+    points_of,
+    scores_of,
+)
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 DEFAULT_QUANTIFIER = "auto"
 MINIMUM_GROUPS = 20
 """Samples of fewer independent groups (patients) say too little of a population, however many they are."""
 
+CHANGE_DOUBT = 0.25
+"""Weight of the squared difference that the ends of the interval of a change's time make: two standard errors away."""
+
 
 def adapt(
     calibration: LabeledLogits | FittedQuantifier,
-    window: ArrayLike | WindowSummary,
+    window: Window,
     head: PostProcessingHead,
     policy: AdaptationPolicy,
     *,
@@ -49,6 +62,7 @@ def adapt(
     evidence: ShiftEvidence | None = None,
     context: AdaptationContext | None = None,
     groups: ArrayLike | None = None,
+    times: ArrayLike | None = None,
     method: str = DEFAULT_QUANTIFIER,
     rng: int = 0,
 ) -> AdaptationReport:
@@ -56,8 +70,9 @@ def adapt(
 
     A pure function: no clock, no files, nothing hidden; equal arguments give equal reports.
 
-    1. Estimate the prevalence, with intervals that count window and calibration set. A small window gets no further:
-       it needs `policy.minimum_samples` effective samples, from 20 groups or more where it has groups.
+    1. Find when the prevalence changed within the window, and estimate it from the last change on, with intervals that
+       count window, calibration set and the doubt about the time of the change. Few samples get no further: it needs
+       `policy.minimum_samples` effective samples, from 20 groups or more where there are groups.
     2. Keep the head unless the prevalence has shifted from what it assumes, or it was fitted on another calibration
        set than this one. With `new_buckets` or `evidence`, evidence gathered over all cycles decides, so that endless
        looks raise no more false alarms than the policy allows; otherwise this window alone, at `policy.level`.
@@ -71,8 +86,9 @@ def adapt(
 
     Args:
         calibration: labelled logits of the model, or a quantifier fitted on them.
-        window: shape (N, C), logits of the newest predictions, or their summary by the same quantifier. Windows may
-            overlap from cycle to cycle.
+        window: shape (N, C), logits of the newest predictions in order of time, or summaries by the same quantifier
+            of its successive parts, or of all at once (no change can be found then). Windows may overlap from cycle to
+            cycle.
         head: that serves at present.
         policy: when to swap.
         new_buckets: what has come in since the last cycle, each sample in exactly one bucket of one cycle.
@@ -80,6 +96,8 @@ def adapt(
         context: circumstances that are no data: time since the last swap, a pin, rejected proposals, the other
             environments' estimates.
         groups: shape (N,), of the window; samples of one group may depend on each other. A summary has its own.
+        times: shape (N,), ascending; seconds since 1970 (UTC) of the rows, or of the begin of each summary's part. They
+            only date the changes.
         method: the quantifier that is fitted where labelled logits are given; one of QUANTIFIERS.
         rng: seed, kept for the replay. The present steps draw nothing.
 
@@ -123,14 +141,17 @@ def adapt(
         report = replace(report, evidence=_gather(fitted, head, policy, new_buckets, evidence))
         if report.samples == 0 and report.window_digest is not None:
             return _end(report, "keep", Reason("window_too_small", "The window is empty."))
-        analysis = fitted.analyse(window, groups=groups, confidence=policy.confidence)
+        followed = follow(fitted, window, groups, times, policy.change_level)
+        analysis = _analyse(fitted, followed, policy.confidence)
     except InvalidInputError as error:
         return _end(report, "refuse", Reason("window_invalid", str(error)))
-    report = replace(report, prevalence=analysis.estimate)
+    report = replace(report, prevalence=analysis.estimate, change_points=followed.changes)
+    if followed.changes:
+        report = _because(report, reasons.prevalence_changed(followed.changes))
     too_small = _too_small(analysis, policy)
     if too_small is not None:
         return _end(report, "keep", too_small)
-    return _judge(report, _Findings(fitted, window, head, analysis))
+    return _judge(report, _Findings(fitted, followed.window, head, analysis))
 
 
 @dataclass(frozen=True)
@@ -139,6 +160,7 @@ class _Findings:
 
     fitted: FittedQuantifier
     window: ArrayLike | WindowSummary
+    """from the last change on"""
     head: PostProcessingHead
     analysis: Analysis
 
@@ -236,6 +258,16 @@ def _decide(report: AdaptationReport, refitted: _Refitted) -> AdaptationReport:
     return replace(report, outcome="swap", candidate=refitted.candidate)
 
 
+def _analyse(fitted: FittedQuantifier, followed: Followed, confidence: float) -> Analysis:
+    """The estimate from the last change on; its covariance counts that the change may have been earlier or later."""
+    analysis = fitted.analyse(followed.window, groups=followed.groups, confidence=confidence)
+    if not followed.alternatives:
+        return analysis
+    others = np.array([fitted.prevalence(other) for other in followed.alternatives])
+    moves = others - analysis.estimate.prevalence
+    return analysis.with_doubt(moves.T @ moves / len(moves) * CHANGE_DOUBT)
+
+
 def _gather(
     fitted: FittedQuantifier,
     head: PostProcessingHead,
@@ -291,7 +323,7 @@ def _too_small(analysis: Analysis, policy: AdaptationPolicy) -> Reason | None:
 
 def _begin(
     calibration: LabeledLogits,
-    window: ArrayLike | WindowSummary,
+    window: Window,
     groups: ArrayLike | None,
     head: PostProcessingHead,
     policy: AdaptationPolicy,
@@ -304,6 +336,7 @@ def _begin(
         outcome="keep",
         reasons=(),
         prevalence=None,
+        change_points=(),
         assumed_prevalence=head.assumed_prevalence,
         shift_test=None,
         evidence=None,

@@ -1,7 +1,7 @@
 """The policy of adaptation: when a cycle swaps the head, and who has the last word."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, TypeAlias, cast
 
@@ -30,6 +30,11 @@ MOST_LOOKS = 1e12
 _FIRST_FIELDS = ("minimum_samples", "level", "confidence", "minimum_gain")
 """What a policy consisted of in documents of schema version 1."""
 
+_NO_MATTER_OF_EVIDENCE = ("unusual_traffic", "change_level")
+
+_NEW_IN_4: Mapping[str, Any] = {"change_level": 0.0}
+"""Fields that documents of schema version 3 and before lack, with the values that do what was done then."""
+
 
 @dataclass(frozen=True)
 class AdaptationPolicy:
@@ -52,6 +57,9 @@ class AdaptationPolicy:
     """for evidence gathered over many cycles: mean number of looks between two false alarms; 20 years of hours"""
     tolerance: float = 0.01
     """share of the population that may change its class without this counting as a shift of the evidence"""
+    change_level: float = 0.005
+    """largest probability that a change of the prevalence is found in a window without one; 0: none is looked for, and
+    every estimate uses the whole window"""
     assumption_level: float = 0.01
     """significance level of "more has changed than the prevalence" """
     assumption_violated: OnViolation = "refuse"
@@ -89,6 +97,7 @@ class AdaptationPolicy:
         for name, low, high in (
             ("looks_between_false_alarms", 1.0, MOST_LOOKS),
             ("tolerance", 0.0, 1.0),
+            ("change_level", 0.0, 1.0),
             ("minimum_gain", 0.0, np.inf),
             ("cool_down_seconds", 0.0, np.inf),
             ("hysteresis", 0.0, np.inf),
@@ -112,15 +121,16 @@ class AdaptationPolicy:
     def digest(self) -> str:
         """SHA-256 (hex): evidence gathered under one policy is none under another.
 
-        `unusual_traffic` has no part in it, as it only says what becomes of a swap.
+        Fields that the evidence does not depend on and that came later have no part in it.
         """
         document = {**self.to_document(), "schema_version": 2}
-        del document["unusual_traffic"]
+        for name in _NO_MATTER_OF_EVIDENCE:
+            del document[name]
         return hashlib.sha256(canonical(document).encode()).hexdigest()
 
     def to_document(self) -> dict[str, Any]:
         """The policy as JSON values."""
-        return {"schema_version": 3, **asdict(self)}
+        return {"schema_version": 4, **asdict(self)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
@@ -132,10 +142,19 @@ class AdaptationPolicy:
         names = tuple(item.name for item in fields(cls))
         version = document.get("schema_version") if isinstance(cast("object", document), Mapping) else None
         if version == 1:
-            return cls(**take_fields(document, 1, required=_FIRST_FIELDS))
+            return cls(**take_fields(document, 1, required=_FIRST_FIELDS), **_NEW_IN_4)
         if version == 2:
-            return cls(**take_fields(document, 2, required=names[:-1]))
-        return cls(**take_fields(document, 3, required=names))
+            return cls(
+                **take_fields(document, 2, required=_without(names, "unusual_traffic", *_NEW_IN_4)),
+                **_NEW_IN_4,
+            )
+        if version == 3:
+            return cls(**take_fields(document, 3, required=_without(names, *_NEW_IN_4)), **_NEW_IN_4)
+        return cls(**take_fields(document, 4, required=names))
+
+
+def _without(names: Sequence[str], *left_out: str) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in left_out)
 
 
 def _between(value: float, low: float, high: float, *, field: str) -> float:

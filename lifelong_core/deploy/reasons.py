@@ -1,6 +1,6 @@
 """Why a cycle ended as it did: a code for machines, a sentence with its figures for people."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, cast, get_args
 
@@ -13,6 +13,7 @@ from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.pooling import PooledAnalysis
 from lifelong_core.deploy.quantification import PrevalenceEstimate
 from lifelong_core.deploy.shift import ShiftTest
+from lifelong_core.deploy.shift.change_points import ChangePoint
 from lifelong_core.deploy.traffic import BURST_FACTOR, Traffic
 from lifelong_core.errors import InvalidInputError
 
@@ -25,6 +26,7 @@ ReasonCode: TypeAlias = Literal[
     "classes_differ",
     "window_invalid",
     "window_too_small",
+    "prevalence_changed",
     "prevalence_unchanged",
     "prevalence_shifted",
     "calibration_changed",
@@ -71,6 +73,20 @@ def too_few_samples(estimate: PrevalenceEstimate, minimum: int) -> Reason:
     """The window is too small to judge by."""
     text = f"The window says as much as {estimate.effective_n:.0f} independent samples; {minimum} are needed."
     return Reason("window_too_small", text)
+
+
+def prevalence_changed(changes: Sequence[ChangePoint]) -> Reason:
+    """The prevalence changed within the window."""
+    last = changes[-1]
+    when = f"{last.samples_ago} samples ago (95 % interval {last.low} to {last.high})"
+    if last.changed_at is not None:
+        when += f", at {last.changed_at:%Y-%m-%d %H:%M} UTC"
+    before = "" if len(changes) == 1 else f" It had changed {len(changes) - 1} times before in this window."
+    text = (
+        f"The prevalence changed {when}, by {last.size:.2f} ({last.size_low:.2f} to {last.size_high:.2f}) of 2 in L1"
+        f" distance; the estimate uses the samples since.{before}"
+    )
+    return Reason("prevalence_changed", text)
 
 
 def unchanged(test: ShiftTest) -> Reason:

@@ -16,6 +16,7 @@ from lifelong_core.deploy.policy import AdaptationPolicy, Mode
 from lifelong_core.deploy.quantification import PrevalenceEstimate
 from lifelong_core.deploy.reasons import Reason
 from lifelong_core.deploy.shift import ShiftTest
+from lifelong_core.deploy.shift.change_points import ChangePoint
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 
@@ -39,7 +40,9 @@ class AdaptationReport(ArrayValue):
     outcome: Outcome
     reasons: tuple[Reason, ...]
     prevalence: PrevalenceEstimate | None
-    """of the window's population; None when nothing could be estimated"""
+    """of the window's population, from the last change on; None when nothing could be estimated"""
+    change_points: tuple[ChangePoint, ...]
+    """when the prevalence changed within the window, in order of time"""
     assumed_prevalence: Floats
     """shape (C,), of the current head"""
     shift_test: ShiftTest | None
@@ -93,9 +96,10 @@ class AdaptationReport(ArrayValue):
     def to_document(self) -> dict[str, Any]:
         """The report as JSON values; every number survives the round trip exactly."""
         return {
-            "schema_version": 2,
+            "schema_version": 3,
             "outcome": self.outcome,
             "reasons": [reason.to_document() for reason in self.reasons],
+            "change_points": [change.to_document() for change in self.change_points],
             "assumed_prevalence": self.assumed_prevalence.tolist(),
             "policy": self.policy.to_document(),
             "context": self.context.to_document(),
@@ -114,9 +118,12 @@ class AdaptationReport(ArrayValue):
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value.
         """
-        found = take_fields(_as_present(document), 2, required=tuple(item.name for item in fields(cls)))
-        if not isinstance(found["reasons"], list):
-            raise InvalidInputError("expected a list.", field="reasons")
+        found = take_fields(_as_present(document), 3, required=tuple(item.name for item in fields(cls)))
+        for name in ("reasons", "change_points"):
+            if not isinstance(found[name], list):
+                raise InvalidInputError("expected a list.", field=name)
+        changes = cast("list[Any]", found["change_points"])
+        found["change_points"] = tuple(ChangePoint.from_document(item) for item in changes)
         found["reasons"] = tuple(Reason.from_document(item) for item in cast("list[Any]", found["reasons"]))
         found["policy"] = AdaptationPolicy.from_document(found["policy"])
         found["context"] = AdaptationContext.from_document(found["context"])
@@ -163,14 +170,18 @@ def _document(value: _Part | None) -> dict[str, Any] | None:
 
 
 def _as_present(document: object) -> object:
-    """A report of schema version 1 in the present form: what did not exist then is None."""
+    """A report of an older schema version in the present form: what did not exist then is None, or empty."""
     if not isinstance(document, Mapping):
         return document
     found = dict(cast("Mapping[str, Any]", document))
+    if found.get("schema_version") in (1, 2):
+        found["change_points"] = []
+    if found.get("schema_version") == 2:
+        found["schema_version"] = 3
     if found.get("schema_version") != 1:
         return found
     new = {"evidence": None, "assumption_test": None, "pooled": None, "largest_harm": None}
-    found.update(new, schema_version=2, context=AdaptationContext().to_document())
+    found.update(new, schema_version=3, context=AdaptationContext().to_document())
     if isinstance(found.get("shift_test"), Mapping):
         found["shift_test"] = {"log_e_value": None, **found["shift_test"]}
     return found

@@ -5,10 +5,25 @@ scipy is imported where it is used: it takes a third of the time that a serving 
 process only applies heads.
 """
 
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers
+
+SparseMatrix: TypeAlias = Any
+"""A scipy.sparse.csr_array."""
+
+
+def sparse_rows(values: Sequence[Integers], columns: Sequence[Integers], *, width: int) -> SparseMatrix:
+    """The sparse matrix whose rows hold these values in these columns, shape (len(values), width)."""
+    from scipy import sparse
+
+    ends = np.cumsum([0, *(row.size for row in columns)])
+    data = np.concatenate([np.asarray(row, dtype=np.float64) for row in values])
+    return sparse.csr_array((data, np.concatenate(columns), ends), shape=(len(columns), width))
 
 
 def cholesky(matrix: Floats) -> Floats:
@@ -23,6 +38,13 @@ def cholesky(matrix: Floats) -> Floats:
 def solve(matrix: Floats, target: Floats) -> Floats:
     """matrix^-1 @ target."""
     return np.asarray(np.linalg.solve(matrix, target), dtype=np.float64)
+
+
+def lower_solve(factor: Floats, target: Floats) -> Floats:
+    """factor^-1 @ target for a lower triangular factor."""
+    from scipy import linalg
+
+    return np.asarray(linalg.solve_triangular(factor, target, lower=True))
 
 
 def non_negative_least_squares(matrix: Floats, target: Floats) -> Floats:
@@ -87,3 +109,10 @@ def best_assignment(scores: Floats) -> Integers:
 
     _, columns = optimize.linear_sum_assignment(scores, maximize=True)
     return columns.astype(np.int64)
+
+
+def log_gamma(value: float) -> float:
+    """Logarithm of the gamma function of a positive number."""
+    from scipy import special
+
+    return float(special.gammaln(value))

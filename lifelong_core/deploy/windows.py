@@ -1,28 +1,157 @@
 """Windows and buckets in the forms that a cycle accepts: raw logits, or their summary."""
 
 import hashlib
-from typing import TypeAlias, cast
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers, Logits, as_groups, as_logits
 from lifelong_core.deploy.assumption import AssumptionReference
+from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.evidence import BucketScores, bucket_scores
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.summary import WindowSummary
+from lifelong_core.deploy.shift.change_points import ChangePoint, find_change_points
+from lifelong_core.deploy.shift.ordered_window import OrderedWindow
 from lifelong_core.errors import InvalidInputError
+
+_LARGEST_TIME = 253_402_300_799.0
+"""End of the year 9999."""
 
 Bucket: TypeAlias = ArrayLike | tuple[ArrayLike, ArrayLike | None] | WindowSummary
 """New samples: their logits, (N, C); a pair of logits and groups, (N,); or their summary."""
 
+Window: TypeAlias = ArrayLike | WindowSummary | Sequence[WindowSummary]
+"""Logits in order of time, (N, C); one summary of them; or summaries of successive parts, in order of time."""
 
-def fingerprint(window: ArrayLike | WindowSummary, groups: ArrayLike | None) -> tuple[int, str | None]:
+
+def are_summaries(window: Window) -> TypeGuard[Sequence[WindowSummary]]:
+    """Is the window known by summaries of its successive parts?"""
+    if not isinstance(window, list | tuple):
+        return False
+    parts = cast("Sequence[object]", window)
+    return bool(parts) and isinstance(parts[0], WindowSummary)
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """A window with its change points."""
+
+    changes: tuple[ChangePoint, ...]
+    """in order of time"""
+    window: ArrayLike | WindowSummary
+    """what came after the last change"""
+    groups: ArrayLike | None
+    """of these rows"""
+    alternatives: tuple[ArrayLike | WindowSummary, ...]
+    """the same from the earliest and the latest time on that the last change may have had"""
+
+
+def follow(
+    fitted: FittedQuantifier,
+    window: Window,
+    groups: ArrayLike | None,
+    times: ArrayLike | None,
+    level: float,
+) -> Followed:
+    """Cut off what came before the last change of the prevalence.
+
+    Args:
+        fitted: quantifier.
+        window: rows or summaries in order of time; a single summary holds no order, and no change is found in it.
+        groups: shape (N,), of rows.
+        times: shape (N,), seconds since 1970 (UTC) of the rows, or of the begin of each summary's part.
+        level: probability of a change point where there is no change; 0: none is looked for.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+    """
+    if isinstance(window, WindowSummary):
+        return Followed((), window, groups, ())
+    if are_summaries(window):
+        return _follow_summaries(fitted, window, groups, times, level)
+    rows = as_logits(cast("ArrayLike", window))
+    moments = _as_times(times, len(rows))
+    keys = as_groups(groups, samples=len(rows))
+    if level == 0 or len(rows) < 2:
+        return Followed((), rows, keys, ())
+    ordered = OrderedWindow.of_rows(fitted, rows, keys)
+    found = find_change_points(ordered, level=level)
+    first = [int(ordered.ends[piece]) for piece in found.begins]
+    edges = [int(ordered.ends[piece]) for piece in (found.earliest, found.latest)]
+    return Followed(
+        _dated(found.changes, moments, first[1:]),
+        rows[first[-1] :],
+        None if keys is None else keys[first[-1] :],
+        tuple(rows[edge:] for edge in edges if edge != first[-1]),
+    )
+
+
+def _follow_summaries(
+    fitted: FittedQuantifier,
+    window: Sequence[WindowSummary],
+    groups: ArrayLike | None,
+    times: ArrayLike | None,
+    level: float,
+) -> Followed:
+    if groups is not None:
+        raise InvalidInputError("a summary knows the groups of its samples.", field="groups")
+    moments = _as_times(times, len(window))
+    inhabited = [place for place, summary in enumerate(window) if summary.samples]
+    if level == 0 or len(inhabited) < 2:
+        return Followed((), WindowSummary.merged(window), None, ())
+    found = find_change_points(OrderedWindow.of_summaries(fitted, window), level=level)
+
+    def since(piece: int) -> WindowSummary:
+        return WindowSummary.merged(window[inhabited[piece] :])
+
+    edges = (found.earliest, found.latest)
+    first = [inhabited[piece] for piece in found.begins]
+    return Followed(
+        _dated(found.changes, moments, first[1:]),
+        since(found.begins[-1]),
+        None,
+        tuple(since(edge) for edge in edges if edge != found.begins[-1]),
+    )
+
+
+def _dated(
+    changes: Sequence[ChangePoint], moments: Floats | None, places: Sequence[int]
+) -> tuple[ChangePoint, ...]:
+    if moments is None:
+        return tuple(changes)
+    at = [datetime.fromtimestamp(float(moments[place]), UTC) for place in places]
+    return tuple(replace(change, changed_at=moment) for change, moment in zip(changes, at, strict=True))
+
+
+def _as_times(times: ArrayLike | None, length: int) -> Floats | None:
+    if times is None:
+        return None
+    moments = as_parameter(times, field="times")
+    if moments.shape != (length,) or (np.diff(moments) < 0).any():
+        raise InvalidInputError(f"expected {length} ascending times, one for each part.", field="times")
+    if length and not (moments[0] >= 0 and moments[-1] <= _LARGEST_TIME):
+        raise InvalidInputError("expected seconds since 1970.", field="times")
+    return moments
+
+
+def fingerprint(window: Window, groups: ArrayLike | None) -> tuple[int, str | None]:
     """Number of samples, and SHA-256 (hex) over logits and groups; 0 and None where they are not legal."""
     if isinstance(window, WindowSummary):
         return window.samples, window.digest
+    if are_summaries(window):
+        try:
+            whole = WindowSummary.merged(window)
+        except InvalidInputError:
+            return 0, None
+        return whole.samples, whole.digest
     try:
-        logits = as_logits(window)
+        logits = as_logits(cast("ArrayLike", window))
         keys = as_groups(groups, samples=logits.shape[0])
     except InvalidInputError:
         return 0, None

@@ -77,7 +77,7 @@ def _hours(
                     yield present
                 present = bucket, _Hour(empty_summary(fitted, is_grouped=is_grouped))
             present[1].add(
-                *rows.summarised(fitted, number, is_grouped=is_grouped),
+                *rows.summarised(fitted, rows.hours == number, is_grouped=is_grouped),
                 float(np.abs(rows.logits).max(initial=0)),
             )
     if present is not None:

@@ -122,10 +122,9 @@ class Rows:
         )
 
     def summarised(
-        self, fitted: FittedQuantifier, hour: int | None, *, is_grouped: bool
+        self, fitted: FittedQuantifier, chosen: NDArray[np.bool_], *, is_grouped: bool
     ) -> tuple[WindowSummary, int]:
-        """The summary of the usable rows of an hour (None: of all), and how many of its rows are not usable."""
-        chosen = np.ones(len(self.ids), dtype=np.bool_) if hour is None else self.hours == hour
+        """The summary of the usable ones of the chosen rows, (N,), and how many of these are not usable."""
         taken = chosen & self.is_usable
         keys = None
         if is_grouped:

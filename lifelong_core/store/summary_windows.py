@@ -32,11 +32,20 @@ _MERGED_AT_ONCE = 16
 _HOUR = timedelta(hours=1)
 
 
+MOST_PARTS = 64
+"""Summaries that a window consists of: so fine is the time of a change, and so much is in memory."""
+
+
 @dataclass(frozen=True)
 class SummarisedWindow:
-    """The newest whole hours of a population, as one summary."""
+    """The newest whole hours of a population, as summaries of successive parts."""
 
+    parts: tuple[WindowSummary, ...]
+    """of equal times, oldest first; those without rows are left out"""
+    begins: tuple[datetime, ...]
+    """the first hour of each part with a row"""
     summary: WindowSummary
+    """of all parts together"""
     buckets: tuple[datetime, ...]
     """the hours, oldest first; those between them have no rows"""
     quarantined: int
@@ -61,11 +70,17 @@ def newest_window(
     if any(row.is_stale for row in hours):
         return None
     buckets = tuple(row.bucket for row in reversed(hours))
-    summary, damaged = _merged(connection, place, fitted, buckets)
-    if damaged:
-        return damaged
+    parts = list[WindowSummary]()
+    successive = _successive(buckets)
+    for some in successive:
+        summary, damaged = _merged(connection, place, fitted, some)
+        if damaged:
+            return damaged
+        parts.append(summary)
     quarantined = sum(row.quarantined for row in hours)
-    return SummarisedWindow(summary, buckets, quarantined, cursor.commit_order, cursor.is_grouped)
+    begins = tuple(some[0] for some in successive)
+    parts = parts or [empty_summary(fitted, is_grouped=False)]
+    return _window(parts, begins, buckets, quarantined, cursor.commit_order, is_grouped=cursor.is_grouped)
 
 
 def remade_window(
@@ -81,16 +96,55 @@ def remade_window(
     """The whole hours from one time to another, from the rows below a horizon."""
     first, end = from_hour_to_hour(since, until - _HOUR)
     visible = tables.predictions.c.commit_order < horizon
-    total, quarantined = empty_summary(fitted, is_grouped=is_grouped), 0
-    hours = set[int]()
+    totals, quarantined = dict[int, WindowSummary](), 0
+    hours = set[datetime]()
     population = place.model_id, place.environment
     for read in rows_by_time(connection, *population, visible, end, first=first, limit=ROWS_AT_ONCE):
         rows = Rows.of(read, classes=fitted.calibration.classes)
-        part, left_out = rows.summarised(fitted, None, is_grouped=is_grouped)
-        total, quarantined = WindowSummary.merged([total, part]), quarantined + left_out
-        hours.update(np.unique(rows.hours).tolist())
-    buckets = tuple(moment_of(hour) for hour in sorted(hours))
-    return SummarisedWindow(total, buckets, quarantined, horizon, is_grouped)
+        made = [moment_of(hour) for hour in rows.hours.tolist()]
+        hours.update(made)
+        numbers = np.array([_part_number(hour, since, until) for hour in made])
+        for number in np.unique(numbers).tolist():
+            part, left_out = rows.summarised(fitted, numbers == number, is_grouped=is_grouped)
+            before = [totals[number]] if number in totals else []
+            totals[number] = WindowSummary.merged([*before, part])
+            quarantined += left_out
+    buckets = tuple(sorted(hours))
+    begins = tuple(some[0] for some in _successive(buckets, since, until))
+    parts = [totals[number] for number in sorted(totals)] or [empty_summary(fitted, is_grouped=is_grouped)]
+    return _window(parts, begins, buckets, quarantined, horizon, is_grouped=is_grouped)
+
+
+def _window(
+    parts: Sequence[WindowSummary],
+    begins: tuple[datetime, ...],
+    buckets: tuple[datetime, ...],
+    quarantined: int,
+    horizon: int,
+    *,
+    is_grouped: bool,
+) -> SummarisedWindow:
+    summary = WindowSummary.merged(parts)
+    return SummarisedWindow(tuple(parts), begins, summary, buckets, quarantined, horizon, is_grouped)
+
+
+def _successive(
+    buckets: Sequence[datetime], since: datetime | None = None, until: datetime | None = None
+) -> list[list[datetime]]:
+    """The hours of each part, oldest first."""
+    if not buckets:
+        return []
+    since, until = since or buckets[0], until or buckets[-1] + _HOUR
+    parts = dict[int, list[datetime]]()
+    for hour in buckets:
+        parts.setdefault(_part_number(hour, since, until), []).append(hour)
+    return [parts[number] for number in sorted(parts)]
+
+
+def _part_number(hour: datetime, since: datetime, until: datetime) -> int:
+    """Which of the at most MOST_PARTS parts of equal time an hour belongs to."""
+    hours = round((until - since) / _HOUR)
+    return (hour - since) // _HOUR * min(hours, MOST_PARTS) // hours
 
 
 def _newest_hours(connection: sa.Connection, place: Place, samples: int, since: datetime) -> list[Row]:

@@ -80,7 +80,7 @@ class SummaryWork:
             return Step(Cursor(0, None, is_grouped=True, revision=cursor.revision))
         written = dict[datetime, Mapping[str, object] | None]()
         for hour, bucket in hours.items():
-            new, quarantined = rows.summarised(self.fitted, hour, is_grouped=cursor.is_grouped)
+            new, quarantined = rows.summarised(self.fitted, rows.hours == hour, is_grouped=cursor.is_grouped)
             if bucket in present:
                 before = read_summary(present[bucket].summary, new)
                 if before is None:
@@ -118,7 +118,9 @@ class SummaryWork:
             place = self.place.model_id, self.place.environment
             for read in rows_by_time(connection, *place, cursor.read, until, first=first, limit=self.limit):
                 rows = Rows.of(read, classes=self.classes)
-                part, left_out = rows.summarised(self.fitted, None, is_grouped=cursor.is_grouped)
+                part, left_out = rows.summarised(
+                    self.fitted, np.ones(len(rows.ids), dtype=np.bool_), is_grouped=cursor.is_grouped
+                )
                 total = WindowSummary.merged([total, part])
                 rows_read, quarantined = rows_read + len(read), quarantined + left_out
         row = summary_row(total, quarantined) if rows_read else None

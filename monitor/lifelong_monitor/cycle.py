@@ -249,6 +249,7 @@ class _Population:
                 evidence=gathered.evidence,
                 context=context,
                 groups=taken.groups,
+                times=taken.times,
                 method=settings.quantifier,
                 rng=_seed(subject.model, self.environment, moment.due_at),
             )

@@ -43,6 +43,7 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
         evidence=gathered.evidence,
         context=recorded.context,
         groups=taken.groups,
+        times=taken.times,
         method=inputs.quantifier,
         rng=recorded.seed,
     )

@@ -1,7 +1,7 @@
 """The window of a cycle, from the rows of the log or, where it is large, from the summaries of whole hours."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -14,7 +14,7 @@ from lifelong_core.deploy.reasons import Reason
 from lifelong_core.errors import NotFoundError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
-from lifelong_core.store.identifiers import EPOCH
+from lifelong_core.store.identifiers import EPOCH, logged_at
 from lifelong_core.store.records import Cycle, Window
 from lifelong_core.store.summaries import SummarisedWindow
 from lifelong_core.store.summary_rows import sums_agree
@@ -32,7 +32,10 @@ _HOUR = timedelta(hours=1)
 class Taken:
     """What a cycle judges."""
 
-    data: Logits | WindowSummary
+    data: Logits | Sequence[WindowSummary]
+    """in order of time"""
+    times: Sequence[float]
+    """seconds since 1970 of each row, or of the begin of each summary's hours"""
     groups: NDArray[np.generic] | None
     """of rows; a summary knows its own"""
     samples: int
@@ -137,6 +140,7 @@ def judged(report: AdaptationReport, taken: Taken) -> AdaptationReport:
 def _of_rows(window: Window) -> Taken:
     return Taken(
         data=window.logits,
+        times=[logged_at(row).timestamp() for row in window.ids],
         groups=window.groups,
         samples=len(window.ids),
         quarantined=window.quarantined,
@@ -177,7 +181,8 @@ def _of_hours(
             moments=tuple(found.summary.moments.tolist()),
         )
     return Taken(
-        data=found.summary,
+        data=found.parts,
+        times=[begin.timestamp() for begin in found.begins],
         groups=None,
         samples=found.summary.samples,
         quarantined=found.quarantined,

@@ -3,16 +3,17 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Logits, as_groups, as_logits, centred
 from lifelong_core.deploy.assumption import AssumptionReference
+from lifelong_core.deploy.calibration import AffineCalibration, fit_weighted
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import canonical
 from lifelong_core.deploy.evidence.reference import ScoreReference
@@ -32,6 +33,7 @@ from lifelong_core.deploy.quantification.uncertainty import (
     combine,
 )
 from lifelong_core.deploy.simplex import smoothed
+from lifelong_core.deploy.softmax import affine_scores, softmax
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 REVISION = 2
@@ -56,6 +58,16 @@ class Analysis:
     """shape (U,), samples at each distinct row of the window, one row of `influence.window` each"""
     clusters: Clusters | None
     """groups of the window's samples"""
+
+    def with_doubt(self, doubt: Floats) -> Self:
+        """The same with more covariance, shape (C, C), that no sample explains."""
+        estimate = self.estimate
+        covariance = estimate.covariance + doubt
+        low, high = t_interval(
+            estimate.prevalence, covariance, estimate.degrees_of_freedom, estimate.confidence
+        )
+        wider = replace(estimate, low=low, high=high, covariance=covariance)
+        return replace(self, estimate=wider, doubt=self.doubt + doubt)
 
     def spread(self, influence: Influence) -> Spread:
         """Covariance of a figure that each sample of this window and of the calibration set moves so."""
@@ -229,6 +241,23 @@ class FittedQuantifier(ABC):
             cautions=self.cautions,
         )
         return Analysis(estimate, influence, doubt, self.calibration, counts, clusters)
+
+    def densities(self, window: ArrayLike | WindowSummary) -> Floats:
+        """Densities of the classes at the window's distinct points, shape (U, C), up to a factor per point.
+
+        Posteriors of an affine calibration over the calibration set's prevalence, where the method has none of its own.
+
+        Raises:
+            InvalidInputError: a shape or a value does not fit, or another quantifier made the summary.
+        """
+        logits = window.points()[0] if isinstance(window, WindowSummary) else as_logits(window)
+        scaling = self._affine
+        return softmax(affine_scores(logits, scaling.temperature, scaling.bias)) / self.calibration.prevalence
+
+    @cached_property
+    def _affine(self) -> AffineCalibration:
+        data = self.calibration
+        return fit_weighted(data.logits, data.labels, np.ones(data.samples))
 
     @abstractmethod
     def _fit(self) -> None:

@@ -3,6 +3,7 @@
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Logits, centred
 from lifelong_core.deploy.calibration import (
@@ -16,6 +17,7 @@ from lifelong_core.deploy.minimize import minimize_convex
 from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount
+from lifelong_core.deploy.quantification.summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
 from lifelong_core.deploy.simplex import mixture_weights, smoothed
 from lifelong_core.deploy.softmax import affine_scores, softmax
@@ -35,6 +37,14 @@ class ExpectationMaximization(FittedQuantifier):
     """
 
     method = "EMQ"
+
+    def densities(self, window: ArrayLike | WindowSummary) -> Floats:
+        """Densities of the classes at the window's distinct points, shape (U, C), up to a factor per point.
+
+        Raises:
+            InvalidInputError: a shape or a value does not fit, or another quantifier made the summary.
+        """
+        return self._densities(self._rows(window)[0])
 
     def _fit(self) -> None:
         self._own = self._features(self.calibration.logits)

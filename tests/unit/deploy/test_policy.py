@@ -79,8 +79,9 @@ def test_a_policy_of_the_first_version_is_read_with_todays_defaults_for_the_rest
         "confidence": 0.9,
         "minimum_gain": 0.1,
     }
+    # No change was looked for then, so that a replay does not look for one either.
     assert AdaptationPolicy.from_document(document) == AdaptationPolicy(
-        minimum_samples=300, level=0.02, confidence=0.9, minimum_gain=0.1
+        minimum_samples=300, level=0.02, confidence=0.9, minimum_gain=0.1, change_level=0
     )
     with pytest.raises(InvalidInputError, match="mode"):
         AdaptationPolicy.from_document({**document, "mode": "auto"})
@@ -94,20 +95,33 @@ def test_another_document_is_no_policy(document):
 
 def test_a_policy_of_the_second_version_is_read():
     document = {**AdaptationPolicy(mode="shadow").to_document(), "schema_version": 2}
-    del document["unusual_traffic"]
-    assert AdaptationPolicy.from_document(document) == AdaptationPolicy(mode="shadow")
+    del document["unusual_traffic"], document["change_level"]
+    assert AdaptationPolicy.from_document(document) == AdaptationPolicy(mode="shadow", change_level=0)
 
 
-def test_what_becomes_of_a_swap_after_unusual_traffic_is_no_other_evidence():
+def test_a_policy_of_the_third_version_is_read():
+    document = {**AdaptationPolicy(unusual_traffic="propose").to_document(), "schema_version": 3}
+    del document["change_level"]
+    expected = AdaptationPolicy(unusual_traffic="propose", change_level=0)
+    assert AdaptationPolicy.from_document(document) == expected
+
+
+@pytest.mark.parametrize("values", [{"unusual_traffic": "propose"}, {"change_level": 0.05}])
+def test_what_the_evidence_does_not_depend_on_leaves_it(values):
     """The digest is that of the versions before: their evidence counts on."""
-    asking = AdaptationPolicy(unusual_traffic="propose")
+    asking = AdaptationPolicy(**values)
     assert asking != AdaptationPolicy()
     assert asking.digest == AdaptationPolicy().digest
     assert asking.digest == "a4c01f30d5feacc7115db473a7c2a631327403b038134c063f3e482becdf3332"
 
 
 @pytest.mark.parametrize(
-    "name", [item.name for item in dataclasses.fields(AdaptationPolicy) if item.name != "unusual_traffic"]
+    "name",
+    [
+        item.name
+        for item in dataclasses.fields(AdaptationPolicy)
+        if item.name not in ("unusual_traffic", "change_level")
+    ],
 )
 def test_every_other_value_enters_the_digest(name):
     other = {"minimum_samples": 7, "mode": "shadow", "assumption_violated": "report", "pooling": True}

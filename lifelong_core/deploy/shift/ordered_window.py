@@ -1,0 +1,152 @@
+"""A window as pieces in order of time, for the search for change points.
+
+A piece is what is never cut in two: a row, successive rows of one group, or a bucket that is known by its summary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats, Integers, as_groups, as_logits
+from lifelong_core.deploy.grouping import member_sums
+from lifelong_core.deploy.quantification.base import FittedQuantifier
+from lifelong_core.deploy.quantification.group_sketch import Hashes
+from lifelong_core.deploy.quantification.summary import WindowSummary
+from lifelong_core.deploy.scientific import SparseMatrix, sparse_rows
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedWindow:
+    """Class densities of the window's distinct points, and how many samples of each point every piece holds."""
+
+    densities: Floats
+    """shape (U, C), of each class at each point, up to a factor per point"""
+    counts: Floats
+    """shape (U,), samples at each point"""
+    sizes: Floats
+    """shape (P,), samples of each piece"""
+    content: SparseMatrix | None
+    """shape (P, U), samples of each piece at each point; None: points are rows, in the order of the pieces"""
+    group_piece: Integers | None
+    """shape (E,), ascending pieces of the entries that say which samples belong to one group; None: no groups"""
+    group_point: Integers
+    """shape (E,), their points"""
+    group_member: Integers
+    """shape (E,), their groups, 0..G-1"""
+    group_counts: Floats
+    """shape (E,), their samples"""
+
+    @classmethod
+    def of_rows(cls, fitted: FittedQuantifier, logits: ArrayLike, groups: ArrayLike | None) -> Self:
+        """Pieces are rows, or runs of successive rows that belong to one group.
+
+        Raises:
+            InvalidInputError: no row, a shape or a value does not fit.
+        """
+        rows = as_logits(logits, classes=fitted.calibration.classes)
+        densities = fitted.densities(rows)
+        ones: Floats = np.ones(len(rows))
+        keys = as_groups(groups, samples=len(rows))
+        nothing: Integers = np.zeros(0, dtype=np.int64)
+        if keys is None:
+            return cls(densities, ones, ones, None, None, nothing, nothing, nothing.astype(np.float64))
+        member = np.unique(keys, return_inverse=True)[1].astype(np.int64)
+        starts = np.flatnonzero(np.diff(member, prepend=-1) != 0)
+        sizes = np.diff(np.append(starts, len(rows))).astype(np.float64)
+        piece = np.repeat(np.arange(sizes.size), sizes.astype(np.int64))
+        point: Integers = np.arange(len(rows), dtype=np.int64)
+        return cls(densities, ones, sizes, None, piece.astype(np.int64), point, member, ones)
+
+    @classmethod
+    def of_summaries(cls, fitted: FittedQuantifier, summaries: Sequence[WindowSummary]) -> Self:
+        """Pieces are the summaries with samples; `whole_pieces` tells which of all these are.
+
+        Raises:
+            InvalidInputError: another quantifier made one, or only some know their groups.
+        """
+        parts = [summary for summary in summaries if summary.samples]
+        whole = WindowSummary.merged(parts)
+        places = [np.searchsorted(whole.cells, part.cells).astype(np.int64) for part in parts]
+        content = sparse_rows([part.counts for part in parts], places, width=whole.cells.size)
+        sizes = np.array([float(part.samples) for part in parts])
+        counts = whole.counts.astype(np.float64)
+        return cls(fitted.densities(whole), counts, sizes, content, *_group_entries(parts, places))
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return self.densities.shape[1]
+
+    @property
+    def pieces(self) -> int:
+        """Number of pieces."""
+        return self.sizes.size
+
+    @property
+    def ends(self) -> Floats:
+        """Samples up to the end of each piece, with 0 before the first; shape (P + 1,)."""
+        return np.concatenate([[0.0], np.cumsum(self.sizes)])
+
+    def piece_sums(self, values: Floats) -> Floats:
+        """Sum over the samples of each piece, shape (P, ...), of values at the points, (U, ...)."""
+        if self.content is not None:
+            return np.asarray(self.content @ values, dtype=np.float64)
+        if self.pieces == len(values):
+            return values
+        starts = self.ends[:-1].astype(np.int64)
+        return np.add.reduceat(values, starts, axis=0)
+
+    def part(self, begin: int, end: int) -> tuple[Floats, Floats]:
+        """Densities of the points of pieces begin..end-1, (V, C), and their counts there, (V,)."""
+        if self.content is None:
+            bounds = self.ends[[begin, end]].astype(np.int64)
+            rows = slice(*bounds.tolist())
+            return self.densities[rows], self.counts[rows]
+        counts = np.asarray(self.content[begin:end].sum(axis=0), dtype=np.float64).ravel()
+        present = counts > 0
+        return self.densities[present], counts[present]
+
+    def group_sums(self, values: Floats, centres: Floats) -> Floats:
+        """Sum over each group's samples of the values at their points minus the centre of their piece.
+
+        Args:
+            values: shape (U, K).
+            centres: shape (P, K).
+
+        Returns:
+            shape (G, K); an array without rows where there are no groups.
+        """
+        if self.group_piece is None:
+            return np.zeros((0, values.shape[1]))
+        residuals = values[self.group_point] - centres[self.group_piece]
+        return member_sums(residuals * self.group_counts[:, np.newaxis], self.group_member)
+
+
+def _group_entries(
+    parts: Sequence[WindowSummary], places: Sequence[Integers]
+) -> tuple[Integers | None, Integers, Integers, Floats]:
+    """Piece, point, group and samples of each entry of the groups that all summaries know."""
+    nothing: Integers = np.zeros(0, dtype=np.int64)
+    sketches = [part.groups for part in parts]
+    if any(sketch is None for sketch in sketches):
+        return None, nothing, nothing, nothing.astype(np.float64)
+    known = [sketch for sketch in sketches if sketch is not None]
+    limit = min(sketch.limit for sketch in known)
+    pieces, points, counts = list[Integers](), list[Integers](), list[Integers]()
+    hashes = list[Hashes]()
+    for piece, (part, place, sketch) in enumerate(zip(parts, places, known, strict=True)):
+        kept = sketch.hashes[sketch.group] < limit
+        pieces.append(np.full(int(kept.sum()), piece, dtype=np.int64))
+        points.append(place[np.searchsorted(part.cells, sketch.cell[kept])])
+        hashes.append(sketch.hashes[sketch.group[kept]])
+        counts.append(sketch.counts[kept])
+    member = np.unique(np.concatenate(hashes), return_inverse=True)[1].astype(np.int64)
+    return (
+        np.concatenate(pieces).astype(np.int64),
+        np.concatenate(points).astype(np.int64),
+        member,
+        np.concatenate(counts).astype(np.float64),
+    )
