@@ -48,10 +48,15 @@ class Task:
         )
 
 
+def shared_folder() -> Path:
+    """Where the logits of SHARED lie, if this machine has them."""
+    data = os.environ.get("LIFELONG_SHARED_DATA") or Path(__file__).parents[2] / "shared" / "data"
+    return Path(data) / "logits"
+
+
 def shared_task(name: str) -> Task:
     """One of SHARED."""
-    folder = Path(os.environ.get("LIFELONG_SHARED_DATA") or Path(__file__).parents[2] / "shared" / "data")
-    with np.load(folder / "logits" / f"{name}.npz") as arrays:
+    with np.load(shared_folder() / f"{name}.npz") as arrays:
         sets = {
             split: LabeledLogits(arrays[f"{split}_logits"], arrays[f"{split}_labels"])
             for split in ("calibration", "development_test", "deployment")
@@ -143,6 +148,15 @@ def draw(
         mine, members = labels == k, np.flatnonzero(population.labels == k)
         count = int(mine.sum())
         rows[mine] = rng.choice(members, size=count, replace=count > members.size)
+    return population.select(rows)
+
+
+def with_labels(population: LabeledLogits, labels: np.ndarray, rng: np.random.Generator) -> LabeledLogits:
+    """A sample of each of these classes, (N,), drawn with replacement."""
+    rows = np.empty(labels.size, dtype=np.int64)
+    for k in range(population.classes):
+        own = np.flatnonzero(population.labels == k)
+        rows[labels == k] = rng.choice(own, size=int((labels == k).sum()))
     return population.select(rows)
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from benchmarks.datasets import shared_task
+from benchmarks.datasets import shared_task, with_labels
 from benchmarks.machine import describe
 from lifelong_core.deploy import AdaptationPolicy, LabeledLogits, PostProcessingHead, ShiftEvidence, fit_head
 from lifelong_core.deploy.evidence import ScoreReference, bucket_scores, gather_evidence
@@ -85,12 +85,7 @@ class Population:
 
     def draw(self, prevalence: np.ndarray, size: int, rng: np.random.Generator) -> LabeledLogits:
         """Samples of a population with this prevalence."""
-        labels = rng.choice(self.data.classes, size=size, p=prevalence)
-        rows = np.empty(size, dtype=np.int64)
-        for k in range(self.data.classes):
-            own = np.flatnonzero(self.data.labels == k)
-            rows[labels == k] = rng.choice(own, size=int((labels == k).sum()))
-        return self.data.select(rows)
+        return with_labels(self.data, rng.choice(self.data.classes, size=size, p=prevalence), rng)
 
 
 def populations() -> Iterator[Population]:

@@ -63,6 +63,63 @@ def draw_quantification(errors: list[Row], covered: list[Row], folder: Path) -> 
     _save(figure, folder / "quantification.png")
 
 
+def draw_changes(streams: Mapping[str, Mapping[str, Row]], delays: list[Row], folder: Path) -> None:
+    """Error of every method by stream, and samples until a change is found."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 6), layout="constrained", width_ratios=(3, 2))
+    places = np.arange(len(streams))[::-1]
+    for method, (marker, colour) in _CHANGE_STYLES.items():
+        shown = [
+            (by_method[method]["error"], place)
+            for by_method, place in zip(streams.values(), places, strict=True)
+            if method in by_method
+        ]
+        label = "forgetting, best rate of each stream" if method == "forgetting" else method
+        left.plot(*np.transpose(shown), marker, color=colour, label=label, markersize=6, alpha=0.8)
+    left.set(xscale="log", xlabel="L1 error to the prevalence at the end of the window, mean")
+    left.set_yticks(places, list(streams))
+    left.set_xticks((0.02, 0.05, 0.1, 0.2, 0.5), ("0.02", "0.05", "0.1", "0.2", "0.5"))
+    left.minorticks_off()
+    left.grid(axis="y", alpha=0.3)
+    left.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 1.13), ncols=3, frameon=False)
+    for method in dict.fromkeys(row["method"] for row in delays):
+        own = [row for row in delays if row["method"] == method]
+        alarms = np.mean([row["false_alarms"] for row in own])
+        sizes, samples = [row["size"] for row in own], [row["samples"] for row in own]
+        right.plot(
+            sizes,
+            samples,
+            "o-",
+            label=f"{method} ({alarms:.1f})",
+            linewidth=2.5 if method.startswith("ours") else 1,
+        )
+    right.set(
+        xscale="log",
+        yscale="log",
+        xlabel="size of the change (L1)",
+        ylabel="samples until it is found, median",
+        title="in brackets: false alarms in 5,000 samples",
+    )
+    right.title.set_fontsize(9)
+    sizes = sorted({row["size"] for row in delays})
+    right.set_xticks(sizes, [f"{size:g}" for size in sizes])
+    right.set_yticks((20, 50, 100, 200, 500, 1000, 2000), ("20", "50", "100", "200", "500", "1,000", "2,000"))
+    right.minorticks_off()
+    right.legend(fontsize=8)
+    _save(figure, folder / "changes.png")
+
+
+_CHANGE_STYLES = {
+    "whole window": ("s", "tab:grey"),
+    "forgetting": ("v", "tab:orange"),
+    "ruptures, l2": ("^", "tab:purple"),
+    "ruptures, rbf": ("D", "tab:pink"),
+    "ours, summaries": ("x", "tab:cyan"),
+    "ours, rows": ("o", "tab:blue"),
+    "change known": ("|", "black"),
+}
+
+
 def _plain_ticks(axes: Axes, sizes: list[int], heights: Sequence[float] = ()) -> None:
     """Numbers instead of powers on logarithmic axes."""
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
