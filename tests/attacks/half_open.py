@@ -11,13 +11,15 @@ from tests.attacks.target import Target
 UNFINISHED_HEADS = 2_300
 SLOW_BODIES = 200
 DRIP_SECONDS = 1.0
+ATTACKER = "127.0.0.2"
+"""Limits hold per address: clients of the same address may have to connect again."""
 REOPENED = 200
 _HEAD = b"GET /livez HTTP/1.1\r\nHost: service\r\nX-Slow: "
 _BODY = b"POST /v1/predict HTTP/1.1\r\nHost: service\r\nContent-Length: 100000\r\nAuthorization: Bearer %s\r\n\r\n"
 
 
 def half_open(target: Target, scale: Scale) -> Outcome:
-    """2,300 connections that send one byte of a header per second, then 200 that do so with a body."""
+    """2,300 connections of another address that send a byte of a header per second, then 200 that do so with a body."""
     outcome = Outcome()
     token = (target.service.token or "").encode()
     with target.watched() as seen:
@@ -25,8 +27,7 @@ def half_open(target: Target, scale: Scale) -> Outcome:
         _drip(target.service.port, _BODY % token, SLOW_BODIES, scale.seconds)
     outcome.expect("/livez p99, s", seen.livez.percentile(99), below=1)
     outcome.expect("/livez slowest, s", max(seen.livez.seconds), below=3)
-    # A probe on a connection that waited longest for its turn may be closed in place of a half-open one.
-    outcome.expect("/livez failures, share", len(seen.livez.failures) / len(seen.livez.seconds), below=0.02)
+    outcome.expect("/livez failures", len(seen.livez.failures), below=1)
     outcome.expect("innocent p99, s", seen.predictions.percentile(99), below=1)
     outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
     outcome.expect("memory growth, MB", seen.growth_megabytes, below=200)
@@ -61,7 +62,7 @@ def _drip(port: int, head: bytes, count: int, seconds: float) -> None:
 
 def _open(port: int, head: bytes, selector: selectors.BaseSelector, opened: set[socket.socket]) -> None:
     try:
-        connection = socket.create_connection(("127.0.0.1", port), timeout=0.2)
+        connection = socket.create_connection(("127.0.0.1", port), timeout=0.2, source_address=(ATTACKER, 0))
     except OSError:
         return
     try:
