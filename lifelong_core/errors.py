@@ -12,10 +12,14 @@ class LifelongError(Exception):
         field: the argument, request field or setting at fault, if there is one.
         mend: what the caller can do about it.
         details: the figures behind the message, JSON values, if there are any.
+        actor: name of the token that was refused, where it is known; for the audit log, never for the client.
+        is_audited: the audit log has an entry about it.
     """
 
     code = "error"
     details: Mapping[str, Any] | None = None
+    actor: str | None = None
+    is_audited = False
 
     def __init__(
         self, message: str | None = None, *, field: str | None = None, mend: str | None = None

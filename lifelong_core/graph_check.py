@@ -136,6 +136,7 @@ def check_new_graph(
             "reason": error.message[:_LONGEST_REASON],
         }
         store.models.note_refusal(name, details, actor=actor)
+        error.is_audited = True
         raise
 
 

@@ -336,7 +336,7 @@ class Settings(BaseSettings):
     trusted_proxies: tuple[Network, ...] = Field(
         default=(),
         description="Addresses or networks of reverse proxies, such as 10.0.0.7 or 10.0.0.0/24: as many connections as"
-        " a worker takes, and X-Forwarded-For names their clients.",
+        " a worker takes, and their X-Forwarded-For names the clients.",
     )
     maximum_image_pixels: Positive = Field(
         default=16_777_216, description="Images that would decode to more get 413; 4096 x 4096."
@@ -497,6 +497,11 @@ class Settings(BaseSettings):
     def registry_cache_file(self) -> Path:
         """The registry as it was served last: what a worker serves when it starts while the database is gone."""
         return self.data_directory / "registry.json"
+
+    @property
+    def audit_anchor_file(self) -> Path:
+        """The newest entry of the audit log that this host knows of, kept outside the database."""
+        return self.data_directory / "audit.anchor"
 
     def retention_for(self, environment: str) -> int | None:
         """Days for which the predictions of an environment are kept; None: for ever."""

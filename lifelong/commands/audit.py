@@ -1,35 +1,61 @@
-"""`lifelong audit`: who changed what, when."""
+"""`lifelong audit`: who changed what, when and from where, and whether that is still as it was written."""
 
 import json
+import sys
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import as_json, open_store
+from lifelong.commands.common import as_json, counted, open_store
 from lifelong.commands.tables import print_rows
 
+if TYPE_CHECKING:
+    from lifelong_core.store.audit import AuditVerification
 
-@click.command(short_help="Who changed what, when.")
+
+@click.group(invoke_without_command=True, short_help="Who changed what, when; verify.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Most entries.")
 @click.option(
     "--before", type=click.IntRange(1, 2**31 - 1), help="Only entries below this number: the next page."
 )
 @click.option("--action", help="Only this action, as heads.rollback, or all of one kind, as heads.")
 @click.option("--subject", help="Only entries whose subject contains this, as resnet@1/clinic-a.")
+@click.option(
+    "--kind",
+    type=click.Choice(["changes", "refusals"]),
+    help="Only what changed something, or only refused requests.",
+)
 @as_json
-def audit(limit: int, before: int | None, action: str | None, subject: str | None, *, as_json: bool) -> None:
-    """List the changes that people, tokens and monitors made, newest first.
+@click.pass_context
+def audit(
+    context: click.Context,
+    limit: int,
+    before: int | None,
+    action: str | None,
+    subject: str | None,
+    kind: Any,
+    *,
+    as_json: bool,
+) -> None:
+    """List the changes that people, tokens and monitors made, and refused requests, newest first.
+
+    The source is the address of the client, or "local" for the command line and the monitor. Refused requests are
+    counted by address, reason and minute.
 
     \b
     Examples:
       lifelong audit --action heads --subject resnet@1/clinic-a
-      lifelong audit --before 240 --limit 100
+      lifelong audit --kind changes --before 240 --limit 100
+      lifelong audit verify
     """
+    if context.invoked_subcommand is not None:
+        return
     from lifelong_core.store.history_documents import audit_document
 
     with open_store() as store:
-        entries = store.audit.list(limit, before, action=action, subject=subject)
+        entries = store.audit.list(limit, before, action=action, subject=subject, kind=kind)
     if as_json:
         click.echo(json.dumps([audit_document(entry) for entry in entries]))
         return
@@ -38,6 +64,7 @@ def audit(limit: int, before: int | None, action: str | None, subject: str | Non
             "id": entry.id,
             "at": entry.at,
             "actor": entry.actor,
+            "source": entry.source or "",
             "action": entry.action,
             "subject": entry.subject,
             "details": _shortened(entry.details),
@@ -45,6 +72,66 @@ def audit(limit: int, before: int | None, action: str | None, subject: str | Non
         for entry in entries
     ]
     print_rows(rows, as_json=False, empty="No such entry.", below="details")
+
+
+@audit.command()
+@click.option(
+    "--anchor",
+    "anchors",
+    multiple=True,
+    metavar="SEQUENCE:DIGEST",
+    help="From the log of a service or monitor, beside that in the file of this host; may be repeated.",
+)
+@as_json
+def verify(anchors: tuple[str, ...], *, as_json: bool) -> None:
+    """Verify that no entry of the audit log was changed, moved, forged or removed.
+
+    Each entry holds the digest of the one before it. Entries that were removed at the end, and a log that was written
+    anew, are found by an anchor: number and digest of an entry, kept outside the database. Service and monitor write
+    the newest one to their log ("anchor"), and to the file audit.anchor in the data directory.
+
+    Exit status: 0 as it was written, 1 a fault was found.
+    """
+    from lifelong_core.settings import Settings
+    from lifelong_core.store.audit_anchor import AnchorFile
+    from lifelong_core.store.audit_chain import Anchor
+
+    known = [Anchor.parse(text) for text in anchors]
+    if (kept := AnchorFile(Settings.load().audit_anchor_file).read()) is not None:
+        known.append(kept)
+    with open_store() as store:
+        found = store.audit.verify(*known)
+    if as_json:
+        document = {
+            "entries": found.entries,
+            "newest": None if found.newest is None else str(found.newest),
+            "anchors": [str(anchor) for anchor in known],
+            "chained_up_to": found.chained_up_to,
+            "faults": [asdict(fault) for fault in found.faults],
+        }
+        click.echo(json.dumps(document))
+    else:
+        _print_verification(found, len(known))
+    if found.faults:
+        sys.exit(1)
+
+
+def _print_verification(found: "AuditVerification", anchors: int) -> None:
+    for fault in found.faults:
+        click.secho(f"{fault.text[:1].upper()}{fault.text[1:]}", fg="red")
+    if not found.faults:
+        compared = f", and the log holds {counted(anchors, 'anchor')}" if anchors else ""
+        entries = "1 entry" if found.entries == 1 else f"{found.entries} entries"
+        click.echo(f"The audit log is as it was written: {entries}{compared}.")
+    if found.newest is not None:
+        click.echo(f"Newest entry: {found.newest}")
+    if found.chained_up_to:
+        click.echo(
+            f"Entries up to {found.chained_up_to} were written by an older version: changes before its upgrade cannot"
+            " be seen."
+        )
+    if not anchors:
+        click.echo("There is no anchor: entries that were removed at the end cannot be seen.")
 
 
 def _shortened(details: Mapping[str, Any]) -> dict[str, Any]:

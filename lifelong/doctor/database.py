@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
+from lifelong_core.store.audit_anchor import AnchorFile
 
+_NEWEST_ENTRIES = 1000
+"""Of the audit log so many are verified where not everything is read."""
 _MOST = 5
 """Of several alike so many are named."""
 _OVERDUE = timedelta(days=1)
@@ -56,15 +59,22 @@ def integrity(installation: Installation) -> Iterator[Finding]:
 
 
 def audit_log(installation: Installation) -> Iterator[Finding]:
-    """No entry is missing."""
-    for gap in installation.store.audit.gaps()[:_MOST]:
-        entries = f"{gap[0]}" if len(gap) == 1 else f"{gap[0]} to {gap[-1]}"
+    """Every entry is as it was written, and none is missing, also at the end."""
+    audit, file = installation.store.audit, AnchorFile(installation.settings.audit_anchor_file)
+    anchor = file.read()
+    found = audit.verify(newest_only=_NEWEST_ENTRIES if installation.quick else None)
+    for fault in found.faults[:_MOST]:
         yield failure(
-            f"entry {entries} of the audit log is missing: somebody deleted it.",
-            "Compare with a backup; nothing in the product deletes entries.",
+            fault.text[:1].upper() + fault.text[1:],
+            "The product never changes or deletes entries. `lifelong audit verify` shows all; compare with a backup.",
         )
-    newest = installation.store.audit.list(limit=1)
-    yield ok(f"{newest[0].id if newest else 0} entries without a gap.")
+    if anchor is not None and (fault := audit.fault_of(anchor)) is not None:
+        yield failure(
+            fault.text[:1].upper() + fault.text[1:],
+            f"If an older backup was restored, remove {file.path}; else somebody changed the log: compare with a"
+            " backup.",
+        )
+    yield ok(f"{found.entries} entries as they were written{'' if anchor is None else ', none cut off'}.")
 
 
 def retention(installation: Installation) -> Iterator[Finding]:

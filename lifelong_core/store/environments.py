@@ -32,7 +32,15 @@ class Environments:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def ensure(self, name: str, *, limit: int, creator: str | None = None, hourly: int | None = None) -> None:
+    def ensure(
+        self,
+        name: str,
+        *,
+        limit: int,
+        creator: str | None = None,
+        hourly: int | None = None,
+        source: str | None = None,
+    ) -> None:
         """Create the environment of a prediction unless it exists.
 
         Args:
@@ -40,6 +48,7 @@ class Environments:
             limit: the largest number of environments there may be, `default` included.
             creator: name of the token that predicts; None: not known.
             hourly: how many environments one creator may create within an hour; None: any number.
+            source: address from which the prediction was asked for; None: as `write_audit`.
 
         Raises:
             InvalidInputError: the name is not legal.
@@ -64,6 +73,7 @@ class Environments:
                 action="environments.create",
                 subject=name,
                 details={"by": "prediction"},
+                source=source,
             )
 
     def add(self, name: str, *, actor: str) -> Environment:

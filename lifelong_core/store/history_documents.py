@@ -28,7 +28,7 @@ def cycle_document(cycle: Cycle, models: Mapping[int, Model]) -> dict[str, Any]:
 
 
 def audit_document(entry: AuditEntry) -> dict[str, Any]:
-    """Who changed what, when."""
+    """Who changed what, when and from where; with its digests (see `audit_chain`)."""
     return {
         "id": entry.id,
         "at": entry.at.isoformat(),
@@ -36,6 +36,9 @@ def audit_document(entry: AuditEntry) -> dict[str, Any]:
         "action": entry.action,
         "subject": entry.subject,
         "details": entry.details,
+        "source": entry.source,
+        "previous_digest": entry.previous_digest,
+        "digest": entry.digest,
     }
 
 

@@ -476,6 +476,10 @@ class Token:
             return next(iter(self.environments))
         return DEFAULT_ENVIRONMENT
 
+    def has_ended(self, moment: datetime) -> bool:
+        """Whether it was revoked, or has expired by then."""
+        return self.revoked_at is not None or (self.expires_at is not None and self.expires_at <= moment)
+
     def may_use(self, environment: str) -> bool:
         """Whether it may predict and label in an environment."""
         return self.environments is None or environment in self.environments
@@ -553,7 +557,7 @@ class ServingWorker:
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """Who changed what, when."""
+    """Who changed what, when and from where."""
 
     id: int
     at: datetime
@@ -561,3 +565,8 @@ class AuditEntry:
     action: str
     subject: str
     details: dict[str, Any] = field(default_factory=dict[str, Any])
+    source: str | None = None
+    """address from which it was asked for; `local`: command line or monitor; None: an older version wrote it"""
+    previous_digest: str = ""
+    digest: str = ""
+    """of all the above, see `audit_chain`"""

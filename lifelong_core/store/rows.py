@@ -194,7 +194,17 @@ def tokens_by_secret(row: Row) -> dict[bytes, Token]:
 
 def audit_entry_of(row: Row) -> AuditEntry:
     """A row of `audit`."""
-    return AuditEntry(row.id, row.at, row.actor, row.action, row.subject, row.details)
+    return AuditEntry(
+        row.id,
+        row.at,
+        row.actor,
+        row.action,
+        row.subject,
+        row.details,
+        row.source,
+        row.previous_digest,
+        row.digest,
+    )
 
 
 def join_ids(ids: list[UUID]) -> bytes:

@@ -415,4 +415,9 @@ audit = sa.Table(
     sa.Column("action", sa.String(64), nullable=False),
     sa.Column("subject", sa.String(256), nullable=False),
     sa.Column("details", sa.JSON, nullable=False),
+    # Address of the client, or `local`. Null: an older version wrote it.
+    sa.Column("source", sa.String(64)),
+    # Of the entry before, and of this one with that: SHA-256, see audit_chain.
+    sa.Column("previous_digest", sa.String(64), nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
 )

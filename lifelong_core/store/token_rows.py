@@ -21,6 +21,25 @@ def hash_secret(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
+def token_of_secret(connection: sa.Connection, secret: str, *, locked: bool = False) -> Token | None:
+    """The token with this secret, also one that has expired or been revoked; None if there is none.
+
+    Args:
+        connection: a transaction.
+        secret: what a client or a person sent.
+        locked: as of `valid_token`.
+    """
+    digest = hash_secret(secret)
+    query = sa.select(_tokens).where(
+        (_tokens.c.secret_hash == digest) | (_tokens.c.previous_secret_hash == digest)
+    )
+    if locked:
+        query = query.with_for_update(read=True)
+    row = connection.execute(query).one_or_none()
+    known = {} if row is None else tokens_by_secret(row)
+    return next((token for one, token in known.items() if hmac.compare_digest(one, digest)), None)
+
+
 def valid_token(connection: sa.Connection, secret: str, *, locked: bool = False) -> Token | None:
     """The token with this secret; None if there is none, or it has expired or been revoked.
 
@@ -30,20 +49,8 @@ def valid_token(connection: sa.Connection, secret: str, *, locked: bool = False)
         locked: nobody else changes the token before this transaction ends (PostgreSQL; on SQLite, whoever writes is
             alone).
     """
-    digest = hash_secret(secret)
-    query = sa.select(_tokens).where(
-        (_tokens.c.secret_hash == digest) | (_tokens.c.previous_secret_hash == digest)
-    )
-    if locked:
-        query = query.with_for_update(read=True)
-    row = connection.execute(query).one_or_none()
-    if row is None:
-        return None
-    for known, token in tokens_by_secret(row).items():
-        if hmac.compare_digest(known, digest):
-            expired = token.expires_at is not None and token.expires_at <= now()
-            return None if expired or token.revoked_at is not None else token
-    return None
+    token = token_of_secret(connection, secret, locked=locked)
+    return None if token is None or token.has_ended(now()) else token
 
 
 def named_token(connection: sa.Connection, name: str) -> Row:

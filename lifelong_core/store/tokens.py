@@ -16,7 +16,7 @@ from lifelong_core.store.environments import ensure_environment
 from lifelong_core.store.records import BOUND_SCOPES, Scope, Token, check_name
 from lifelong_core.store.registry import changing_registry
 from lifelong_core.store.rows import Row, now, token_of
-from lifelong_core.store.token_rows import hash_secret, named_token, valid_token
+from lifelong_core.store.token_rows import hash_secret, named_token, token_of_secret
 
 _PREFIX = "ll_"
 _SECRET_BYTES = 32
@@ -89,8 +89,13 @@ class Tokens:
 
     def verify(self, secret: str) -> Token | None:
         """The token with this secret; None if there is none, or it has expired or been revoked."""
+        token = self.find(secret)
+        return None if token is None or token.has_ended(now()) else token
+
+    def find(self, secret: str) -> Token | None:
+        """The token with this secret, also one that has expired or been revoked; None if there is none."""
         with self._database.read() as connection:
-            return valid_token(connection, secret)
+            return token_of_secret(connection, secret)
 
     def rotate(
         self, name: str, *, actor: str, overlap: timedelta, expires_at: datetime | None = None

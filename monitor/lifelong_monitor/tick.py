@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store, Visit
+from lifelong_core.store.audit_anchor import AnchorFile
 from lifelong_core.store.monitors import describe_disagreements
 from lifelong_core.store.records import Cycle, Model, Registry
 from lifelong_monitor.cycle import CycleResult, run_cycle
@@ -56,6 +57,8 @@ class Ticker:
         self._realised = RealisedPerformances(store)
         self._unknown_environments: list[str] = []
         self._disagreements: list[str] = []
+        self._anchor = AnchorFile(settings.audit_anchor_file)
+        self._anchor_problem: str | None = None
         self._left_out: dict[tuple[int, str, str], tuple[str, ...]] = {}
 
     def tick(self, now: datetime, due_at: datetime) -> float | None:
@@ -93,6 +96,7 @@ class Ticker:
                 return None
             self._isolated(lambda m, e: self._visit(m, e, due_at), model, environment)
         self._delete_expired(now.date())
+        self._advance_anchor()
         return self._again_in
 
     @property
@@ -160,6 +164,17 @@ class Ticker:
             log.info("deleted as too old: %d jobs", jobs)
         if not outcome.is_done:
             self._again_in = min(RETENTION_AGAIN_SECONDS, self._again_in or RETENTION_AGAIN_SECONDS)
+
+    def _advance_anchor(self) -> None:
+        """Keep the newest entry of the audit log outside the database; says once if the log is not what it was."""
+        problem: str | None = None
+        try:
+            self._anchor.advance(self._store.audit)
+        except LifelongError as error:
+            problem = str(error)
+            if problem != self._anchor_problem:
+                log.error("the audit log cannot be anchored: %s", problem)  # noqa: TRY400 - the message says it all
+        self._anchor_problem = problem
 
     def _pause(self, seconds: float) -> bool:
         time.sleep(seconds)

@@ -44,11 +44,13 @@ def check_scope(token: Token, scope: Scope) -> None:
         ForbiddenError: it has not.
     """
     if not token.allows(scope):
-        raise ForbiddenError(
+        error = ForbiddenError(
             f"the token {token.name!r} lacks the scope {scope.value!r}.",
             field="Authorization",
             mend=f"Use a token with the scope {scope.value!r}.",
         )
+        error.actor = token.name
+        raise error
 
 
 class Authenticator:
@@ -59,7 +61,7 @@ class Authenticator:
 
     Args:
         tokens: what the worker knows now, by the hash of the secret; a revocation takes a token away from there.
-        ask: looks a secret up in the database; None when it is unknown, expired or revoked.
+        ask: looks a secret up in the database, also that of a token that has ended; None when it is unknown.
     """
 
     def __init__(
@@ -79,13 +81,9 @@ class Authenticator:
         """
         secret = bearer_secret(header)
         token = self._tokens().get(hash_secret(secret)) or await self._lookups.ask(lambda: self._ask(secret))
-        if token is None:
-            raise UnauthenticatedError(
-                "the token is unknown, expired or revoked.", field="Authorization", mend=_MEND
-            )
         moment = datetime.now(UTC)
-        if token.expires_at is not None and token.expires_at <= moment:
-            raise UnauthenticatedError("the token has expired.", field="Authorization", mend=_MEND)
+        if token is None or token.has_ended(moment):
+            raise _refusal(token)
         self._uses[token.id] = moment
         return token
 
@@ -117,3 +115,11 @@ class Authenticator:
     def close(self) -> None:
         """End the thread."""
         self._lookups.close()
+
+
+def _refusal(token: Token | None) -> UnauthenticatedError:
+    has_expired = token is not None and token.revoked_at is None
+    message = "the token has expired." if has_expired else "the token is unknown, expired or revoked."
+    error = UnauthenticatedError(message, field="Authorization", mend=_MEND)
+    error.actor = None if token is None else token.name
+    return error

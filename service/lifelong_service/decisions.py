@@ -220,7 +220,7 @@ class Decider:
     def _ensure_environment(self, work: Work) -> None:
         address = work.job.address
         creator = ANONYMOUS if address.token is None else address.token.name
-        self._log.ensure_environment(address.environment, creator=creator)
+        self._log.ensure_environment(address.environment, creator=creator, source=address.source)
 
     def _make_entry(self, work: Work) -> None:
         model, head, output = work.model, work.head, work.output

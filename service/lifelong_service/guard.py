@@ -1,8 +1,8 @@
 """Every route says who may call it and how large its body may be; both are checked before a byte is read."""
 
 import json
-from collections.abc import Callable, Coroutine
-from contextlib import ExitStack
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -14,10 +14,21 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError, UnsupportedMediaTypeError
+from lifelong_core.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    LifelongError,
+    NotFoundError,
+    PayloadTooLargeError,
+    UnauthenticatedError,
+    UnsupportedMediaTypeError,
+)
 from lifelong_core.settings import Settings
+from lifelong_core.store.audit import changes_from
 from lifelong_core.store.records import Scope as TokenScope
 from lifelong_core.store.records import Token
+from lifelong_service.addresses import address_of
 from lifelong_service.bodies import (
     NUL,
     LimitedReceive,
@@ -27,6 +38,7 @@ from lifelong_service.bodies import (
     read_values,
 )
 from lifelong_service.jobs import ANONYMOUS
+from lifelong_service.refusals import ACCESS, UPLOAD
 from lifelong_service.worker import Worker
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -171,12 +183,37 @@ class GuardedRoute(APIRoute):
             return None
         return await worker.authenticator.authorize(request.headers.get("authorization"), wanted.scope)
 
+    @contextmanager
+    def audited(self, request: Request) -> Generator[None, None, None]:
+        """Let the audit log name the address of the request with what it changes, and count it if it is refused."""
+        with changes_from(address_of(request)):
+            try:
+                yield
+            except LifelongError as error:
+                action = self.attempt(request, error)
+                if action is not None:
+                    worker_of(request).refusals.note(request, error, action=action)
+                raise
+
+    def attempt(self, request: Request, error: LifelongError) -> str | None:
+        """What was attempted, for the audit log, by a request that this error refuses; None: it has no entry."""
+        if isinstance(error, UnauthenticatedError | ForbiddenError):
+            return ACCESS
+        is_upload = request.method == "POST" and self.access.body_limit != "maximum_body_bytes"
+        is_known = getattr(request.state, "token", None) is not None
+        is_refused = isinstance(error, InvalidInputError | NotFoundError | ConflictError)
+        return UPLOAD if is_upload and is_known and is_refused else None
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler of the framework, behind our checks."""
         inner = super().get_route_handler()
         wanted = self.access
 
         async def guarded(request: Request) -> Response:
+            with self.audited(request):
+                return await checked(request)
+
+        async def checked(request: Request) -> Response:
             worker = worker_of(request)
             _check_coding(request)
             _check_media_type(request, wanted)
@@ -219,11 +256,6 @@ def actor_of(request: Request) -> str:
     """Name of the token that calls, for the audit log and for limits."""
     token: Token | None = request.state.token
     return token.name if token is not None else ANONYMOUS
-
-
-def address_of(request: Request) -> str:
-    """IP address of the client; behind a proxy that is trusted, the one that it names. Empty: not known."""
-    return request.client.host if request.client is not None else ""
 
 
 def _check_coding(request: Request) -> None:

@@ -24,6 +24,7 @@ class Address:
         group: what makes predictions dependent (patient, study), in the clear: it is hashed before it is stored.
         request_id: the client's key of the request.
         token: with which the request came; None: without one.
+        source: address from which it came; None: not known.
     """
 
     model: str | None
@@ -31,6 +32,7 @@ class Address:
     group: str | None
     request_id: str | None
     token: Token | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True)

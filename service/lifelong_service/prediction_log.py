@@ -195,12 +195,13 @@ class PredictionLog:
             )
         return self._ask(lambda: self._store().heads.get(model, version))
 
-    def ensure_environment(self, name: str, *, creator: str) -> None:
+    def ensure_environment(self, name: str, *, creator: str, source: str | None = None) -> None:
         """Create the environment unless it exists; in an outage, see to it that the delivery creates it.
 
         Args:
             name: of the environment.
             creator: name of the token that predicts.
+            source: address from which its request came.
 
         Raises:
             InvalidInputError: the name is not legal.
@@ -219,7 +220,7 @@ class PredictionLog:
             try:
                 self._ask(
                     lambda: self._store().environments.ensure(
-                        name, limit=limit, creator=creator, hourly=hourly
+                        name, limit=limit, creator=creator, hourly=hourly, source=source
                     )
                 )
             except _AWAY as error:

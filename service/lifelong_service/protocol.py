@@ -33,8 +33,6 @@ logger = logging.getLogger(__name__)
 
 UNREAD_SECONDS = 30
 """An answer of which the client acknowledges nothing for so long is given up."""
-LOOPBACK = ("127.0.0.0/8", "::1")
-"""A proxy on the same machine names its clients in X-Forwarded-For."""
 OTHER_FILES = 256
 """Files that a worker may open beside its connections: database, spool, models, libraries."""
 
@@ -70,9 +68,9 @@ _NO_ROOM = _refusal(
 def limit_connections(settings: Settings) -> None:
     """Let the server of this process, which is created later, keep to the limits of the settings.
 
-    It also takes the address and the scheme of a client from the proxies that are trusted.
+    Only trusted proxies may say for whom they ask; by itself the server believes every process of this machine.
     """
-    os.environ.setdefault("FORWARDED_ALLOW_IPS", ",".join((*LOOPBACK, *settings.trusted_proxies)))
+    os.environ["FORWARDED_ALLOW_IPS"] = ",".join(settings.trusted_proxies)
     maximum = _reserve_files(settings.maximum_connections)
     connections = Connections(
         maximum=maximum,

@@ -11,11 +11,13 @@ from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.artifacts import Artifacts
+from lifelong_core.store.audit_anchor import AnchorFile
 from lifelong_core.store.changes import Changes
 from lifelong_core.store.records import Model, ModelLoad, Registry, Task, Token
 from lifelong_core.store.registry_cache import RegistryCache
 from lifelong_service import metrics
 from lifelong_service.acknowledgement import Acknowledgement
+from lifelong_service.audit_upkeep import AuditUpkeep
 from lifelong_service.authentication import Authenticator
 from lifelong_service.batching import MicroBatcher
 from lifelong_service.console_sessions import ConsoleSessions
@@ -29,6 +31,7 @@ from lifelong_service.limits.login_limits import LoginLimiter
 from lifelong_service.limits.token_limits import TokenLimiter
 from lifelong_service.poller import RegistryPoller, describe_damage
 from lifelong_service.prediction_log import PredictionLog
+from lifelong_service.refusals import RefusalCounter
 from lifelong_service.snapshot import Snapshot
 from lifelong_service.upkeep import CacheKeeper, Upkeep
 
@@ -90,7 +93,8 @@ class Worker:
         self.token_limiter = TokenLimiter(settings.limits_for)
         self.body_budget = BodyBudget(maximum_bytes=settings.maximum_held_body_bytes)
         self.decoder = ImageDecoder(maximum_pixels=settings.maximum_image_pixels)
-        self.authenticator = Authenticator(self._known_tokens, self._verify)
+        self.refusals = RefusalCounter()
+        self.authenticator = Authenticator(self._known_tokens, self._find)
         self.login_limiter = LoginLimiter(settings.failed_logins_per_minute)
         self.console_sessions = ConsoleSessions(lambda: self.store, lambda: self.poller.problem, settings)
         self._acknowledgement = Acknowledgement(
@@ -105,6 +109,12 @@ class Worker:
             CacheKeeper(self._cache, self._is_current),
             seconds=UPKEEP_SECONDS,
         )
+        self._audit = AuditUpkeep(
+            lambda: self.store, self._is_current, self.refusals, AnchorFile(settings.audit_anchor_file)
+        )
+        self._audit_upkeep = Upkeep(
+            "the audit log cannot be kept", self._audit, seconds=UPKEEP_SECONDS, finish=self._audit.finish
+        )
         self._sign_of_life = Upkeep(
             "what this worker serves cannot be told",
             self._acknowledgement,
@@ -116,6 +126,7 @@ class Worker:
         """Open the store, load what is served, begin to work."""
         self._cache_upkeep.start()
         self._sign_of_life.start()
+        self._audit_upkeep.start()
         self.authenticator.start()
         self.console_sessions.start()
         self.poller.start()
@@ -143,6 +154,7 @@ class Worker:
         self.console_sessions.close()
         self._sign_of_life.close(FAREWELL_SECONDS)
         self._cache_upkeep.close(FAREWELL_SECONDS)
+        self._audit_upkeep.close(FAREWELL_SECONDS)
         if self._store is not None:
             self._store.close()
         gc.unfreeze()
@@ -208,6 +220,7 @@ class Worker:
             self.log.recent_problem,
             self.poller.problem if self.poller.snapshot is not None else None,
             self.group_keyring.problem(),
+            self._audit.problem,
             *(
                 f"the model {name} cannot be loaded: {reason}"
                 for name, reason in self.failed_models().items()
@@ -284,6 +297,7 @@ class Worker:
         if self._is_current():
             self._cache_upkeep.offer(registry)
         self._sign_of_life.offer(registry)
+        self._audit_upkeep.offer(registry)
 
     def _is_current(self) -> bool:
         return self.poller.problem is None
@@ -300,14 +314,14 @@ class Worker:
         snapshot = self.poller.snapshot
         return {} if snapshot is None else snapshot.registry.tokens
 
-    def _verify(self, secret: str) -> Token | None:
+    def _find(self, secret: str) -> Token | None:
         if self.poller.problem is not None:
             raise UnavailableError(
                 f"the token is not known here, and the database cannot be asked: {self.poller.problem}",
                 field="Authorization",
                 mend="Try again later.",
             )
-        return self.store.tokens.verify(secret)
+        return self.store.tokens.find(secret)
 
     def _opened(self) -> Store:
         with self._opening:

@@ -68,6 +68,10 @@ class ConsoleRoute(GuardedRoute):
         worker.authenticator.note_use(token)
         return token
 
+    def attempt(self, request: Request, error: LifelongError) -> str | None:
+        """As of any route; but a browser without a token is led to the login, which is no attempt yet."""
+        return None if isinstance(error, UnauthenticatedError) else super().attempt(request, error)
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The guarded handler, whose errors become pages."""
         guarded = super().get_route_handler()
@@ -75,7 +79,8 @@ class ConsoleRoute(GuardedRoute):
         async def shown(request: Request) -> Response:
             try:
                 if request.method == "POST":
-                    check_origin(request)
+                    with self.audited(request):
+                        check_origin(request)
                 response = await guarded(request)
             except UnauthenticatedError:
                 response = _to_login(request)

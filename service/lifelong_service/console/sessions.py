@@ -18,10 +18,12 @@ from lifelong_core.errors import (
     UnavailableError,
 )
 from lifelong_core.store.records import Scope
+from lifelong_service.addresses import address_of
 from lifelong_service.console.pages import as_sentence, page, see_other, stylesheet
 from lifelong_service.console.route import COOKIE, FORM, ConsoleRoute, Form, error_page
 from lifelong_service.errors import error_response
-from lifelong_service.guard import access, actor_of, address_of, worker_of
+from lifelong_service.guard import access, actor_of, worker_of
+from lifelong_service.refusals import LOGIN as ATTEMPT
 
 START = "/console"
 LOGIN = "/console/login"
@@ -72,9 +74,10 @@ async def log_in(request: Request, form: Form) -> Response:
         token = await worker.authenticator.authorize(f"Bearer {secret}", Scope.READ)
         identifier = await run_in_threadpool(worker.console_sessions.begin, secret, address=address)
     except (UnauthenticatedError, ForbiddenError) as error:
-        _note_refusal(request, error)
+        worker.refusals.note(request, error, action=ATTEMPT)
         return await run_in_threadpool(_login_page, request, goal, refused=error, secret=secret)
     except TooManyRequestsError as error:
+        worker.refusals.note(request, error, action=ATTEMPT)
         return await run_in_threadpool(_login_page, request, goal, refused=error, secret=secret)
     except UnavailableError:
         worker.login_limiter.forgive(address)
@@ -150,14 +153,6 @@ def nothing_there(request: Request, rest: str) -> Response:
     """The page for addresses that lead nowhere."""
     missing = NotFoundError(f"there is no page /console/{rest[:80]}.", mend="Go to the start of the console.")
     return error_page(request, error_response(missing))
-
-
-def _note_refusal(request: Request, error: LifelongError) -> None:
-    """Tell the operators of a login that was refused; the limit of failed logins bounds how often."""
-    logger.warning(
-        "a login to the console was refused",
-        extra={"details": {"address": address_of(request), "reason": error.message}},
-    )
 
 
 def _login_page(  # noqa: PLR0913, RUF100

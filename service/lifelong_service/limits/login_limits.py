@@ -1,6 +1,5 @@
 """How often a login to the console may fail: from one address, and in all."""
 
-import ipaddress
 import math
 import time
 from collections import OrderedDict
@@ -9,6 +8,7 @@ from typing import TypeVar
 
 from lifelong_core.errors import TooManyRequestsError
 from lifelong_service import metrics
+from lifelong_service.addresses import network_of
 from lifelong_service.jobs import ANONYMOUS
 from lifelong_service.limits.token_bucket import TokenBucket
 
@@ -20,8 +20,6 @@ MOST_ADDRESSES = 10_000
 """Addresses that are remembered; the limit of all holds beyond."""
 MOST_KNOWN = 1_000
 """Addresses from which a login succeeded that are remembered."""
-_IPV6_PREFIX = 64
-"""One customer of an internet provider has at least so many addresses."""
 
 
 class LoginLimiter:
@@ -47,7 +45,7 @@ class LoginLimiter:
         Raises:
             TooManyRequestsError: too many have failed.
         """
-        client, now = _client(address), self._clock()
+        client, now = network_of(address), self._clock()
         if wait := self._of(client).take(1, now=now):
             raise self._exceeded(wait, "from your address")
         if client not in self._known and (wait := self._all.take(1, now=now)):
@@ -55,7 +53,7 @@ class LoginLimiter:
 
     def forgive(self, address: str) -> None:
         """The attempt that was counted last says nothing, because it could not be looked at."""
-        client, now = _client(address), self._clock()
+        client, now = network_of(address), self._clock()
         self._of(client).put(1, now=now)
         if client not in self._known:
             self._all.put(1, now=now)
@@ -63,7 +61,7 @@ class LoginLimiter:
     def succeed(self, address: str) -> None:
         """The attempt that was counted last did not fail."""
         self.forgive(address)
-        _remember(self._known, _client(address), None, MOST_KNOWN)
+        _remember(self._known, network_of(address), None, MOST_KNOWN)
 
     def _of(self, client: str) -> TokenBucket:
         bucket = self._buckets.get(client) or self._bucket(1)
@@ -83,19 +81,6 @@ class LoginLimiter:
             mend=f"Try again in {seconds} {'second' if seconds == 1 else 'seconds'}.",
             retry_after_seconds=seconds,
         )
-
-
-def _client(address: str) -> str:
-    """Who has an address: of IPv6 the network of a customer."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address[:64]
-    if isinstance(parsed, ipaddress.IPv6Address):
-        if parsed.ipv4_mapped is not None:
-            return str(parsed.ipv4_mapped)
-        return str(ipaddress.ip_network((int(parsed), _IPV6_PREFIX), strict=False))
-    return str(parsed)
 
 
 def _remember(known: "OrderedDict[str, Value]", client: str, value: Value, most: int) -> None:

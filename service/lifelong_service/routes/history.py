@@ -7,6 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from starlette.requests import Request
 
+from lifelong_core.store.audit import AuditKind
 from lifelong_core.store.history_documents import audit_document, cycle_document
 from lifelong_core.store.records import Cycle, Model, Name, Outcome, Scope
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
@@ -81,10 +82,12 @@ def list_audit(
     before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
     action: Annotated[str | None, Query(min_length=1, max_length=64)] = None,
     subject: Annotated[str | None, Query(min_length=1, max_length=256)] = None,
+    kind: AuditKind | None = None,
 ) -> AuditList:
-    """The newest changes, newest first; `before` is the id at which the last page ended, `action` is whole
-    (`heads.rollback`) or the kind of thing (`heads`), `subject` is a part of what was changed."""
-    entries = worker_of(request).store.audit.list(limit, before, action=action, subject=subject)
+    """The newest changes and refused requests, newest first; `before` is the id at which the last page ended, `action`
+    is whole (`heads.rollback`) or the kind of thing (`heads`), `subject` is a part of what was changed, `kind` leaves
+    only the changes or only the refusals."""
+    entries = worker_of(request).store.audit.list(limit, before, action=action, subject=subject, kind=kind)
     return {"audit": [cast("AuditAnswer", audit_document(entry)) for entry in entries]}
 
 

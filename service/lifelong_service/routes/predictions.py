@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.records import Scope, Token
+from lifelong_service.addresses import address_of
 from lifelong_service.authentication import check_binding
 from lifelong_service.bodies import media_type, parse_in_turn
 from lifelong_service.decisions import Job
@@ -123,7 +124,7 @@ def _parameters(request: Request) -> dict[str, str]:
 
 
 def _permitted(request: Request, where: Address) -> Address:
-    """The address with its token.
+    """The address with its token and source.
 
     Raises:
         ForbiddenError: the token may not predict in this environment, or that is disabled.
@@ -136,7 +137,7 @@ def _permitted(request: Request, where: Address) -> Address:
     worker.snapshot.registry.check_environment(
         where.environment, may_be_new=worker.settings.environment_creation == "open"
     )
-    return replace(where, token=token)
+    return replace(where, token=token, source=address_of(request))
 
 
 async def _answer(request: Request, job: Job) -> Response:

@@ -82,7 +82,7 @@ class CycleList(TypedDict):
 
 
 class AuditAnswer(TypedDict):
-    """Who changed what, when."""
+    """Who changed what, when and from where, or whose requests were refused."""
 
     id: int
     at: str
@@ -92,10 +92,18 @@ class AuditAnswer(TypedDict):
     details: Annotated[
         dict[str, Any], Field(description="What the action changed; the keys depend on the action.")
     ]
+    source: Annotated[
+        str | None,
+        Field(
+            description="Address of the client; local: command line or monitor; null: written by an older version."
+        ),
+    ]
+    previous_digest: Annotated[str, Field(description="Of the entry before; 64 zeros before the first one.")]
+    digest: Annotated[str, Field(description="SHA-256 of the entry with the digest of the one before it.")]
 
 
 class AuditList(TypedDict):
-    """Changes, newest first."""
+    """Changes and refused requests, newest first."""
 
     audit: list[AuditAnswer]
 

@@ -38,6 +38,7 @@ from lifelong_core.store import (
     register_calibration,
     tables,
 )
+from lifelong_core.store.audit_anchor import AnchorFile
 from lifelong_core.store.engine import Database
 from lifelong_core.store.records import ModelLoad
 from lifelong_core.store.spool import Spool
@@ -178,7 +179,7 @@ def test_people_get_lines_with_what_to_do(store: Store):
     result = CliRunner().invoke(cli, ["doctor"], catch_exceptions=False)
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
-    assert "ok       audit log: 8 entries without a gap." in lines
+    assert "ok       audit log: 8 entries as they were written." in lines
     index = next(index for index, line in enumerate(lines) if line.startswith("warning  group key: others"))
     assert lines[index + 1].strip() == f"chmod 600 {DATA / 'group.key'}"
 
@@ -219,7 +220,27 @@ def test_a_damaged_file(store: Store):
 
 def test_an_audit_entry_that_is_gone(store: Store):
     update(store, sa.delete(tables.audit).where(tables.audit.c.id == 3))
-    expect("audit log", "failure", "entry 3 of the audit log is missing")
+    expect("audit log", "failure", "Entry 3 is missing", "lifelong audit verify")
+
+
+def test_an_audit_entry_that_was_changed(store: Store):
+    update(store, sa.update(tables.audit).where(tables.audit.c.id == 3).values(actor="somebody else"))
+    expect("audit log", "failure", "Entry 3 was changed")
+
+
+def test_audit_entries_that_were_cut_off_at_the_end(store: Store):
+    anchor = AnchorFile(DATA / "audit.anchor")
+    anchor.advance(store.audit)
+    expect("audit log", "ok", "none cut off")
+    update(store, sa.delete(tables.audit).where(tables.audit.c.id > 6))
+    expect(
+        "audit log",
+        "failure",
+        "Entries 7 to 8 are missing at the end",
+        "If an older backup was restored, remove",
+    )
+    anchor.path.unlink()
+    expect("audit log", "ok")
 
 
 def test_predictions_that_should_have_been_deleted(store: Store, monkeypatch: pytest.MonkeyPatch):

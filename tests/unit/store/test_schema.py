@@ -14,7 +14,7 @@ from alembic.script import ScriptDirectory
 
 from lifelong_core.errors import ConfigurationError, SchemaError
 from lifelong_core.store import NewLabel, Scope, Store, migrating, partitions, schema, tables
-from lifelong_core.store.audit import NUMBERED
+from lifelong_core.store.audit import CHAINED, NUMBERED
 from lifelong_core.store.engine import Database
 from tests import databases
 from tests.unit.store.design_samples import STATED_COSTS, interview, recommendation
@@ -172,7 +172,21 @@ def content_of(url: str) -> dict[str, list[tuple[Any, ...]]]:
         database.close()
 
 
-REVISIONS = ["0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012"]
+REVISIONS = [
+    "0001",
+    "0002",
+    "0003",
+    "0004",
+    "0005",
+    "0006",
+    "0007",
+    "0008",
+    "0009",
+    "0010",
+    "0011",
+    "0012",
+    "0013",
+]
 
 
 def test_the_known_revisions_are_those_of_alembic() -> None:
@@ -214,7 +228,8 @@ def test_what_a_released_schema_holds_is_kept_up_and_down_and_up(
     with Store.open(empty_url, artifacts_url) as store:
         assert store.cycles.list() == [recorded]
         assert len(list(read_all(store))) == 3
-        assert store.audit.gaps() == ()
+        found = store.audit.verify()
+        assert (found.faults, found.chained_up_to) == ((), 0 if revision >= "0013" else 11)
         # What was changed through a table that the older schema lacks.
         assert np.array_equal(store.tasks.get("lesions").costs, STATED_COSTS)
         assert len(store.jobs.list()) == (revision >= "0004")
@@ -246,14 +261,15 @@ def test_gaps_that_older_versions_left_in_the_audit_log_are_noted_once(empty_url
     migrating.upgrade(database)
     database.close()
     with Store.open(empty_url, artifacts_url) as store:
-        newest = store.audit.list()[0]
-        assert (newest.action, newest.details["missing"]) == (NUMBERED, 2)
-        assert store.audit.gaps() == ()
+        newest, noted, *_ = store.audit.list()
+        assert (newest.action, newest.details) == (CHAINED, {"up_to": noted.id})
+        assert (noted.action, noted.details["missing"]) == (NUMBERED, 2)
+        assert store.audit.verify().faults == ()
         store.tasks.add("another", CLASSES, COSTS, actor="tests")
         assert store.audit.list()[0].id == newest.id + 1
         with store.database.write() as connection:
-            connection.execute(sa.delete(tables.audit).where(tables.audit.c.id == newest.id))
-        assert store.audit.gaps() != ()
+            connection.execute(sa.delete(tables.audit).where(tables.audit.c.id == noted.id))
+        assert store.audit.verify().faults != ()
 
 
 def test_a_newer_schema_is_neither_opened_nor_migrated(database_url: str, artifacts_url: str):

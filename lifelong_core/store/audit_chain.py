@@ -1,0 +1,172 @@
+"""The hash chain of the audit log: every entry holds the digest of the one before it, and its own.
+
+The digest of an entry is the SHA-256, in hexadecimal, of the ASCII text of a JSON object: what `json.dumps` of Python
+writes with sorted keys and no blanks, of `id`, `at` (UTC, ISO 8601 with microseconds), `actor`, `action`, `subject`,
+`source`, `details` and `previous_digest`. Whoever edits, moves, inserts or removes an entry has to write every later
+one anew. An anchor, the number and digest of one entry kept outside the database, shows that as well, and a tail that
+was cut off.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC
+from typing import Literal, Self
+
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.store.records import AuditEntry
+
+GENESIS = "0" * 64
+"""The digest before the first entry."""
+_MOST_FAULTS = 100
+"""Faults that are looked for: of a log that was written anew, every entry is one."""
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """Number and digest of an entry of the audit log; as text `SEQUENCE:DIGEST`."""
+
+    sequence: int
+    digest: str
+
+    def __str__(self) -> str:
+        """As `parse` reads it."""
+        return f"{self.sequence}:{self.digest}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The anchor in a text.
+
+        Raises:
+            InvalidInputError: it is none.
+        """
+        found = re.fullmatch(r"([1-9][0-9]{0,9}):([0-9a-f]{64})", text.strip())
+        if found is None:
+            raise InvalidInputError(
+                f"{text[:100]!r} is no anchor of the audit log.",
+                field="anchor",
+                mend="Expected SEQUENCE:DIGEST, a number and 64 hexadecimal digits, as the log of the service has it.",
+            )
+        return cls(int(found[1]), found[2])
+
+
+@dataclass(frozen=True)
+class ChainFault:
+    """A place where the audit log is not as it was written.
+
+    Attributes:
+        kind: missing: entries were removed; changed: an entry was changed, or forged; moved: an entry has another
+            number than when it was written; detached: an entry does not continue the one before it; cut: entries were
+            removed at the end; rewritten: an entry is not the one that an anchor names.
+        first: number of the first entry concerned.
+        last: number of the last one.
+        text: a sentence about it.
+    """
+
+    kind: Literal["missing", "changed", "moved", "detached", "cut", "rewritten"]
+    first: int
+    last: int
+    text: str
+
+
+def digest_of(entry: AuditEntry) -> str:
+    """The digest that an entry has unless it was changed."""
+    values = {
+        "id": entry.id,
+        "at": entry.at.astimezone(UTC).isoformat(timespec="microseconds"),
+        "actor": entry.actor,
+        "action": entry.action,
+        "subject": entry.subject,
+        "source": entry.source,
+        "details": entry.details,
+        "previous_digest": entry.previous_digest,
+    }
+    return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def chained(entry: AuditEntry, previous_digest: str) -> AuditEntry:
+    """The entry with its digests, as the successor of the one with that digest."""
+    # As it comes back from the database: texts as keys, lists for tuples.
+    details = json.loads(json.dumps(entry.details))
+    linked = replace(entry, details=details, previous_digest=previous_digest)
+    return replace(linked, digest=digest_of(linked))
+
+
+def find_faults(
+    entries: Iterable[AuditEntry], *, before: Anchor | None = None, gaps_up_to: int = 0
+) -> list[ChainFault]:
+    """Where the chain is broken, at most the first hundred places.
+
+    Args:
+        entries: of the audit log, in order, without end where it is long.
+        before: the entry before the first one, which is believed; None: they begin with entry 1.
+        gaps_up_to: up to this number old versions left gaps.
+    """
+    faults: list[ChainFault] = []
+    changed: list[AuditEntry] = []
+    known = before or Anchor(0, GENESIS)
+    is_sound = True  # whether the digest of the entry before is worth comparing
+    for entry in entries:
+        has_gap = entry.id > known.sequence + 1 and known.sequence >= gaps_up_to
+        if has_gap:
+            faults.append(_missing(known.sequence + 1, entry.id - 1))
+        is_changed = digest_of(entry) != entry.digest
+        if is_changed:
+            changed.append(entry)
+        elif is_sound and not has_gap and entry.previous_digest != known.digest:
+            faults.append(_detached(entry, known))
+        is_sound = not is_changed
+        known = Anchor(entry.id, entry.digest)
+        if len(faults) + len(changed) >= _MOST_FAULTS:
+            break
+    faults += [_changed(entry, changed) for entry in changed]
+    return sorted(faults, key=lambda fault: fault.first)
+
+
+def compare_anchor(anchor: Anchor, newest: int, digest: str | None) -> ChainFault | None:
+    """What an anchor says of the audit log; None: the log still holds it.
+
+    Args:
+        anchor: of an earlier state.
+        newest: number of the newest entry.
+        digest: of the entry with the anchor's number; None: there is none.
+    """
+    number = anchor.sequence
+    if number > newest:
+        text = f"{_named(newest + 1, number)} missing at the end: the anchor {_shortened(anchor)} knows them."
+        return ChainFault("cut", newest + 1, number, text)
+    if digest != anchor.digest:
+        text = f"entry {number} is not that of the anchor {_shortened(anchor)}: it or an earlier one was replaced."
+        return ChainFault("rewritten", number, number, text)
+    return None
+
+
+def _missing(first: int, last: int) -> ChainFault:
+    return ChainFault("missing", first, last, f"{_named(first, last)} missing.")
+
+
+def _detached(entry: AuditEntry, before: Anchor) -> ChainFault:
+    number = entry.id
+    text = f"entry {number} does not continue entry {before.sequence}: one of them was replaced or put in."
+    if before.sequence == 0:
+        text = f"entry {number} does not begin the log: earlier ones were removed, or it was replaced."
+    return ChainFault("detached", number, number, text)
+
+
+def _changed(entry: AuditEntry, changed: list[AuditEntry]) -> ChainFault:
+    for other in changed:
+        if digest_of(replace(entry, id=other.id)) == entry.digest:
+            text = f"entry {entry.id} was written as entry {other.id}: the order was changed."
+            return ChainFault("moved", entry.id, entry.id, text)
+    text = f"entry {entry.id} was changed, or never written by the product: its digest is another one."
+    return ChainFault("changed", entry.id, entry.id, text)
+
+
+def _named(first: int, last: int) -> str:
+    return f"entry {first} is" if first == last else f"entries {first} to {last} are"
+
+
+def _shortened(anchor: Anchor) -> str:
+    return f"{anchor.sequence}:{anchor.digest[:12]}..."

@@ -1,0 +1,45 @@
+"""Where a request comes from."""
+
+import ipaddress
+
+from starlette.requests import Request
+
+from lifelong_core.store.audit import LOCAL
+
+UNKNOWN = "unknown"
+"""What a proxy sent in the place of an address, whatever it was."""
+_IPV6_PREFIX = 64
+"""One customer of an internet provider has at least so many addresses."""
+
+
+def address_of(request: Request) -> str:
+    """IP address of the client: the peer, or the one that a trusted proxy names; `local` on a Unix socket."""
+    if request.client is None:
+        return LOCAL
+    try:
+        return str(_parsed(request.client.host))
+    except ValueError:
+        return UNKNOWN
+
+
+def network_of(address: str) -> str:
+    """Who has an address: of IPv6 the network of a customer; what is no address stays as it is.
+
+    Examples:
+        >>> network_of("192.0.2.7"), network_of("2001:db8:0:7::12"), network_of("unknown")
+        ('192.0.2.7', '2001:db8:0:7::/64', 'unknown')
+    """
+    try:
+        parsed = _parsed(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    return str(ipaddress.ip_network((int(parsed), _IPV6_PREFIX), strict=False))
+
+
+def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    address = ipaddress.ip_address(text)
+    # On a socket that serves both, IPv4 is dressed up as IPv6.
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address

@@ -1,0 +1,65 @@
+"""What a worker writes to the audit log now and then: refused requests, and its anchor outside the database."""
+
+from collections.abc import Callable
+
+from lifelong_core.errors import ConflictError
+from lifelong_core.store import Store
+from lifelong_core.store.audit_anchor import AnchorFile
+from lifelong_core.store.records import Registry
+from lifelong_service.refusals import RefusalCounter
+
+
+class AuditUpkeep:
+    """Writes the refusals of the minutes that are over, and moves the anchor to the newest entry.
+
+    Args:
+        store: the open store; raises UnavailableError while there is none.
+        is_reachable: whether the database has answered when it was asked last.
+        refusals: of this process.
+        anchor: of this host.
+
+    Attributes:
+        problem: why the audit log cannot be trusted; None: no such reason is known.
+    """
+
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        is_reachable: Callable[[], bool],
+        refusals: RefusalCounter,
+        anchor: AnchorFile,
+    ) -> None:
+        self._store = store
+        self._is_reachable = is_reachable
+        self._refusals = refusals
+        self._anchor = anchor
+        self.problem: str | None = None
+
+    def __call__(self, registry: Registry) -> None:
+        """Do what is due; does nothing while the database is away.
+
+        Raises:
+            LifelongError: as `AnchorFile.advance`, or the database does not answer.
+        """
+        del registry
+        if self._is_reachable():
+            self._refusals.write(self._store().audit)
+            self._advance()
+
+    def finish(self) -> None:
+        """Write all that was counted: the worker stops.
+
+        Raises:
+            LifelongError: as when it is called.
+        """
+        if self._is_reachable():
+            self._refusals.write(self._store().audit, unfinished=True)
+            self._advance()
+
+    def _advance(self) -> None:
+        try:
+            self._anchor.advance(self._store().audit)
+        except ConflictError as error:
+            self.problem = str(error)
+            raise
+        self.problem = None

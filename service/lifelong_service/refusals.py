@@ -1,0 +1,174 @@
+"""Refused requests, for the audit log: counted in memory, and written as one entry for each address, reason and minute.
+
+A flood cannot fill the database. At most 20 entries of a minute, and 100 of an hour, name an address and a token; what
+is beyond that is summed up in one entry for each reason. No secret is kept, only the name of a token that is known.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from starlette.requests import Request
+
+from lifelong_core.errors import LifelongError
+from lifelong_core.store.audit import AuditLog, Refusals
+from lifelong_service.addresses import address_of, network_of
+from lifelong_service.jobs import ANONYMOUS
+from lifelong_service.limits.token_bucket import TokenBucket
+
+ACCESS = "access.refuse"
+LOGIN = "logins.refuse"
+UPLOAD = "uploads.refuse"
+OTHERS = "other addresses"
+"""Source of the entry that sums up what is beyond the limits."""
+NAMED_PER_MINUTE = 20
+NAMED_PER_HOUR = 100
+MOST_WAITING = 1000
+"""Entries that wait for a database that is away; from then on, what is beyond the limits is summed up by the hour."""
+_MOST_REQUESTS = 3
+"""Different requests that an entry names."""
+_LONGEST_REQUEST = 80
+_LONGEST_MESSAGE = 200
+_MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What the refusals of an entry have in common."""
+
+    begin: datetime
+    action: str
+    actor: str
+    source: str
+    reason: str
+
+
+@dataclass
+class _Count:
+    first_at: datetime
+    last_at: datetime
+    message: str | None = None
+    requests: Counter[str] = field(default_factory=Counter[str])
+
+    def plus(self, later: "_Count | None") -> "_Count":
+        if later is None:
+            return self
+        return _Count(self.first_at, later.last_at, self.message, self.requests + later.requests)
+
+
+class RefusalCounter:
+    """Counts refused requests until they are written; threads may share it.
+
+    Args:
+        now: tells the time.
+        monotonic: seconds of a clock that is never set.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._now = now
+        self._monotonic = monotonic
+        self._hourly = TokenBucket(
+            rate=NAMED_PER_HOUR / _HOUR.total_seconds(), burst=NAMED_PER_HOUR, now=monotonic()
+        )
+        self._named: Counter[datetime] = Counter()
+        self._counts: dict[_Kind, _Count] = {}
+        self._lock = threading.Lock()
+
+    def note(self, request: Request, error: LifelongError, *, action: str = ACCESS) -> None:
+        """Count a request that is refused, unless the audit log knows of it already.
+
+        Args:
+            request: whose token, if it was accepted, is in `state.token`.
+            error: why it is refused.
+            action: what was attempted: `ACCESS`, `LOGIN` or `UPLOAD`.
+        """
+        if error.is_audited:
+            return
+        token = getattr(request.state, "token", None)
+        path = getattr(request.scope.get("route"), "path", request.url.path)
+        self.count(
+            action,
+            actor=error.actor or (ANONYMOUS if token is None else token.name),
+            source=address_of(request),
+            reason=error.code,
+            request=f"{request.method} {path}"[:_LONGEST_REQUEST],
+            message=error.message[:_LONGEST_MESSAGE] if action == UPLOAD else None,
+        )
+
+    def count(  # noqa: PLR0913, RUF100 - the parts of an entry
+        self, action: str, *, actor: str, source: str, reason: str, request: str, message: str | None = None
+    ) -> None:
+        """Count one refused request.
+
+        Args:
+            action: what was attempted.
+            actor: name of its token, if that is known.
+            source: address from which it came.
+            reason: code of the error.
+            request: method and path of the route.
+            message: of the error; that of the first refusal is kept.
+        """
+        moment = self._now()
+        with self._lock:
+            begin = moment.replace(second=0, microsecond=0)
+            kind = _Kind(begin, action, actor, network_of(source), reason)
+            if kind not in self._counts and not self._may_name(begin):
+                if len(self._counts) >= MOST_WAITING:
+                    begin = begin.replace(minute=0)
+                kind, message = _Kind(begin, action, ANONYMOUS, OTHERS, reason), None
+            count = self._counts.setdefault(kind, _Count(moment, moment, message))
+            count.last_at = moment
+            named = len(count.requests) < _MOST_REQUESTS or request in count.requests
+            count.requests[request if named else "others"] += 1
+
+    def write(self, audit: AuditLog, *, unfinished: bool = False) -> None:
+        """Write the entries of the minutes that are over, and with `unfinished` that of the present one.
+
+        Raises:
+            UnavailableError: the database does not answer; the entries are kept for the next time.
+        """
+        limit = self._now() + (_MINUTE if unfinished else timedelta())
+        with self._lock:
+            over = [kind for kind in self._counts if kind.begin + _MINUTE <= limit]
+            taken = {kind: self._counts.pop(kind) for kind in over}
+            self._named = Counter(
+                {begin: named for begin, named in self._named.items() if begin + _MINUTE > limit}
+            )
+        if not taken:
+            return
+        try:
+            audit.note_refusals([_refusals(kind, count) for kind, count in taken.items()])
+        except LifelongError:
+            with self._lock:
+                for kind, count in taken.items():
+                    self._counts[kind] = count.plus(self._counts.get(kind))
+            raise
+
+    def _may_name(self, begin: datetime) -> bool:
+        """Whether there may be another entry of this minute that names an address."""
+        if len(self._counts) >= MOST_WAITING or self._named[begin] >= NAMED_PER_MINUTE:
+            return False
+        if self._hourly.take(1, now=self._monotonic()) > 0:
+            return False
+        self._named[begin] += 1
+        return True
+
+
+def _refusals(kind: _Kind, count: _Count) -> Refusals:
+    details: dict[str, Any] = {
+        "reason": kind.reason,
+        "count": count.requests.total(),
+        "first_at": count.first_at.isoformat(timespec="seconds"),
+        "last_at": count.last_at.isoformat(timespec="seconds"),
+    }
+    if count.message is not None:
+        details["message"] = count.message
+    return Refusals(kind.action, kind.actor, kind.source, ", ".join(sorted(count.requests)), details)
