@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from lifelong.doctor.findings import Finding, Installation, ok, warning
-from lifelong_core.store import Token
+from lifelong_core.store import Scope, Token
 from lifelong_core.store.identifiers import EPOCH
 from lifelong_core.store.records import BOUND_SCOPES
 
@@ -35,6 +35,11 @@ def tokens(installation: Installation) -> Iterator[Finding]:
                 " the service checks the environment.",
             )
     valid = [token for token in known if token.expires_at is None or token.expires_at > installation.now]
+    if not installation.settings.open_metrics and not any(Scope.METRICS in token.scopes for token in valid):
+        yield warning(
+            "/metrics needs a token (LIFELONG_OPEN_METRICS is off), and none has the scope metrics.",
+            "Give one to Prometheus: `lifelong tokens create prometheus --scope metrics`.",
+        )
     yield ok(f"{len(valid)} valid.")
 
 

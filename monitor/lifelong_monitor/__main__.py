@@ -9,6 +9,7 @@ from lifelong_core.settings import Settings
 from lifelong_monitor.daemon import Daemon
 from lifelong_monitor.exporter import Exporter
 from lifelong_monitor.quantifiers import check_method
+from lifelong_monitor.scrape_access import ScrapeAccess
 
 
 def main() -> int:
@@ -22,7 +23,8 @@ def main() -> int:
         with Exporter(cycle_interval_seconds=settings.cycle_interval_seconds) as exporter:
             daemon = Daemon(settings, exporter)
             daemon.stop_on_signals()
-            exporter.listen(settings.host, settings.monitor_port)
+            access = ScrapeAccess(settings, lambda: daemon.store)
+            exporter.listen(settings.host, settings.monitor_port, check=access.check)
             log.info(
                 "watching in mode %s; metrics at http://%s:%d/metrics, a tick every %g s",
                 settings.modes_in_words,

@@ -46,6 +46,7 @@ class Daemon:
         self._ticker: Ticker | None = None
         self._jobs: JobRunner | None = None
         self._heartbeat: HeartbeatThread | None = None
+        self._store: Store | None = None
         self._failure: ConfigurationError | None = None
         self._scheduler = BackgroundScheduler(
             timezone=UTC, executors={"default": ThreadPoolExecutor(max_workers=1)}
@@ -71,6 +72,11 @@ class Daemon:
         self._shut_down()
         if self._failure is not None:
             raise self._failure
+
+    @property
+    def store(self) -> Store | None:
+        """The store, once it is open."""
+        return self._store
 
     def stop(self, signal_number: int = 0, frame: FrameType | None = None) -> None:  # noqa: ARG002 - signal handler
         """Leave the running cycle at the next safe place and return from `run`."""
@@ -134,6 +140,7 @@ class Daemon:
             self._failure = error
             self._stopping.set()
             return None
+        self._store = store
         self._ticker = Ticker(store, self._settings, self._exporter, stopping=self._stopping.is_set)
         self._jobs = JobRunner(store, self._settings, self._exporter.jobs, stopping=self._stopping)
         self._jobs.start()

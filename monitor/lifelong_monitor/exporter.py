@@ -5,7 +5,7 @@ of one cycle beside the head of another, and a population that is gone takes its
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, Self, get_args
+from typing import Final, Self, get_args
 
 from prometheus_client import (
     CollectorRegistry,
@@ -13,7 +13,6 @@ from prometheus_client import (
     Histogram,
     ProcessCollector,
     disable_created_metrics,
-    start_http_server,
 )
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -22,6 +21,7 @@ from lifelong_core.errors import ConfigurationError
 from lifelong_core.store.records import Outcome
 from lifelong_monitor.gauges import GAUGES
 from lifelong_monitor.job_metrics import JobMetrics
+from lifelong_monitor.metrics_server import Check, MetricsServer, allow_everybody
 from lifelong_monitor.status import PopulationStatus
 
 POPULATION: Final = ("model", "environment")
@@ -58,7 +58,7 @@ class Exporter:
             registry=self.registry,
         )
         self.jobs = JobMetrics(self.registry)
-        self._server: tuple[Any, Any] | None = None
+        self._server: MetricsServer | None = None
 
     def show(self, status: PopulationStatus) -> None:
         """Replace what is shown of one population, and make its counters exist."""
@@ -83,14 +83,19 @@ class Exporter:
         """Count a tick that failed as a whole."""
         self._tick_errors.inc()
 
-    def listen(self, host: str, port: int) -> None:
+    def listen(self, host: str, port: int, *, check: Check = allow_everybody) -> None:
         """Serve /metrics on this address until `close`.
+
+        Args:
+            host: IP address.
+            port: of TCP.
+            check: raises where an Authorization header does not allow a scrape.
 
         Raises:
             ConfigurationError: the address cannot be listened on, for example because the port is taken.
         """
         try:
-            self._server = start_http_server(port, addr=host, registry=self.registry)
+            self._server = MetricsServer(self.registry, host, port, check=check)
         except OSError as error:
             raise ConfigurationError(
                 f"the exporter cannot listen on {host}:{port} ({error.strerror or error}).",
@@ -101,10 +106,7 @@ class Exporter:
     def close(self) -> None:
         """Stop serving /metrics."""
         if self._server is not None:
-            server, thread = self._server
-            server.shutdown()
-            server.server_close()
-            thread.join()
+            self._server.close()
             self._server = None
 
     def __enter__(self) -> Self:

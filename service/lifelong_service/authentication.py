@@ -3,24 +3,11 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from lifelong_core.errors import ForbiddenError, UnauthenticatedError
+from lifelong_core.bearer import bearer_secret, check_scope, invalid_token
+from lifelong_core.errors import ForbiddenError
 from lifelong_core.store.records import Scope, Token
 from lifelong_core.store.token_rows import hash_secret
 from lifelong_service.lookups import Lookups
-
-_MEND = "Send the header 'Authorization: Bearer TOKEN' with a token that `lifelong init` or an administrator made."
-
-
-def bearer_secret(header: str | None) -> str:
-    """The secret in an Authorization header.
-
-    Raises:
-        UnauthenticatedError: there is none.
-    """
-    kind, _, secret = (header or "").partition(" ")
-    if kind.lower() != "bearer" or not secret.strip():
-        raise UnauthenticatedError("a bearer token is needed.", field="Authorization", mend=_MEND)
-    return secret.strip()
 
 
 def check_binding(token: Token, environment: str, *, field: str = "environment") -> None:
@@ -35,22 +22,6 @@ def check_binding(token: Token, environment: str, *, field: str = "environment")
             field=field,
             mend=f"It is bound to: {token.binding}. Name one of these, or use another token.",
         )
-
-
-def check_scope(token: Token, scope: Scope) -> None:
-    """Make sure that a token has a scope.
-
-    Raises:
-        ForbiddenError: it has not.
-    """
-    if not token.allows(scope):
-        error = ForbiddenError(
-            f"the token {token.name!r} lacks the scope {scope.value!r}.",
-            field="Authorization",
-            mend=f"Use a token with the scope {scope.value!r}.",
-        )
-        error.actor = token.name
-        raise error
 
 
 class Authenticator:
@@ -83,7 +54,7 @@ class Authenticator:
         token = self._tokens().get(hash_secret(secret)) or await self._lookups.ask(lambda: self._ask(secret))
         moment = datetime.now(UTC)
         if token is None or token.has_ended(moment):
-            raise _refusal(token)
+            raise invalid_token(token)
         self._uses[token.id] = moment
         return token
 
@@ -115,11 +86,3 @@ class Authenticator:
     def close(self) -> None:
         """End the thread."""
         self._lookups.close()
-
-
-def _refusal(token: Token | None) -> UnauthenticatedError:
-    has_expired = token is not None and token.revoked_at is None
-    message = "the token has expired." if has_expired else "the token is unknown, expired or revoked."
-    error = UnauthenticatedError(message, field="Authorization", mend=_MEND)
-    error.actor = None if token is None else token.name
-    return error

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from lifelong_core.deadline import DeadlineThread
 from lifelong_core.errors import ConflictError, LifelongError, UnavailableError
 from lifelong_core.store.changes import Changes
 from lifelong_core.store.head_rows import keep_last_good
 from lifelong_core.store.records import Registry
 from lifelong_service import metrics
-from lifelong_service.deadline import DeadlineThread
 from lifelong_service.inference import Classifier
 from lifelong_service.loading import GraphLoader, Load
 from lifelong_service.snapshot import RETRY_SECONDS, Snapshot, needs_graph

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
+from lifelong_core.deadline import DeadlineThread
 from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
@@ -23,7 +24,6 @@ from lifelong_core.store.records import (
 )
 from lifelong_core.store.spool import Spool, SpoolState
 from lifelong_service import metrics
-from lifelong_service.deadline import DeadlineThread
 from lifelong_service.delivery import DeliveryThread
 from lifelong_service.outage import Outage
 from lifelong_service.spool_folder import check_spool_folder

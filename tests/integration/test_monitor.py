@@ -24,7 +24,7 @@ import pytest
 from grafana.generate import DASHBOARD_FILE
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.settings import Settings
-from lifelong_core.store import Model, Store
+from lifelong_core.store import Model, Scope, Store
 from tests import databases, tools
 from tests.unit.monitor.population import (
     BALANCED,
@@ -76,7 +76,7 @@ def process(*command: str | Path, log: Path, **variables: str) -> Iterator[subpr
 
 
 @contextmanager
-def monitor(settings: Settings, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def monitor(settings: Settings, port: int, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
     with process(
         sys.executable,
         "-m",
@@ -87,13 +87,15 @@ def monitor(settings: Settings, port: int) -> Iterator[subprocess.Popen[bytes]]:
         LIFELONG_MONITOR_PORT=str(port),
         LIFELONG_CYCLE_INTERVAL_SECONDS="1",
         LIFELONG_WINDOW_SAMPLES=str(settings.window_samples),
+        **variables,
     ) as started:
         yield started
 
 
-def scrape(url: str) -> str:
+def scrape(url: str, secret: str = "") -> str:
+    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=5) as answer:
             return answer.read().decode()
     except OSError:
         return ""
@@ -128,12 +130,13 @@ class Prometheus:
 
 @dataclass(frozen=True)
 class Watched:
-    """A store, a monitor that watches it, and the Prometheus that scrapes the monitor."""
+    """A store, a monitor that watches it, and the Prometheus that scrapes the monitor with a token."""
 
     store: Store
     model: Model
     prometheus: Prometheus
     metrics_url: str
+    secret: str
     log: Path
 
 
@@ -142,7 +145,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     folder = tmp_path_factory.mktemp("watched")
     settings = settings_for(folder)
     monitor_port, prometheus_port = free_port(), free_port()
-    configuration = folder / "prometheus.yml"
+    configuration, credentials = folder / "prometheus.yml", folder / "prometheus.token"
     configuration.write_text(
         json.dumps(
             {
@@ -151,6 +154,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
                     {
                         "job_name": "lifelong-monitor",
                         "static_configs": [{"targets": [f"127.0.0.1:{monitor_port}"]}],
+                        "authorization": {"credentials_file": str(credentials)},
                     }
                 ],
             }
@@ -159,6 +163,8 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     program = tools.program(tools.PROMETHEUS)
     with ExitStack() as stack:
         store = stack.enter_context(open_store(settings))
+        _, secret = store.tokens.create("prometheus", [Scope.METRICS], actor="tests")
+        credentials.write_text(f"{secret}\n")
         model = add_model(store)
         attach(store, AcceptanceThreshold(metric="EC", value=5))
         # Without a payload it fails at once, which is as good a job as any.
@@ -174,11 +180,11 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
                 log=folder / "prometheus.log",
             )
         )
-        stack.enter_context(monitor(settings, monitor_port))
+        stack.enter_context(monitor(settings, monitor_port, LIFELONG_OPEN_METRICS="false"))
         prometheus = Prometheus(prometheus_port)
         until(prometheus.ready, what="Prometheus")
         url = f"http://127.0.0.1:{monitor_port}/metrics"
-        yield Watched(store, model, prometheus, url, folder / "monitor.log")
+        yield Watched(store, model, prometheus, url, secret, folder / "monitor.log")
 
 
 @dataclass(frozen=True)
@@ -329,7 +335,8 @@ def test_the_log_says_in_words_what_happened(watched: Watched, story: Story) -> 
 
 def test_promtool_finds_nothing_wrong_with_what_the_process_exports(watched: Watched, story: Story) -> None:
     promtool = tools.program(tools.PROMTOOL)
-    exported = scrape(watched.metrics_url)
+    assert scrape(watched.metrics_url) == ""
+    exported = scrape(watched.metrics_url, watched.secret)
     assert "lifelong_prevalence_estimate{" in exported
     checked = subprocess.run(
         [promtool, "check", "metrics"],

@@ -15,9 +15,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lifelong_core.bearer import check_scope
 from lifelong_core.errors import ForbiddenError, LifelongError, NotFoundError, UnauthenticatedError
 from lifelong_core.store.records import Token
-from lifelong_service.authentication import check_scope
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.errors import error_response, internal_error_response, on_http_error
 from lifelong_service.guard import GuardedRoute

@@ -590,6 +590,13 @@ def test_tokens_in_use_that_reach_several_sites(store: Store, monkeypatch: pytes
     assert [finding["status"] for finding in checks["tokens"]["findings"]] == ["warning", "warning"]
 
 
+def test_metrics_that_need_a_token_which_nobody_has(store: Store, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LIFELONG_OPEN_METRICS", "false")
+    expect("tokens", "warning", "needs a token", "lifelong tokens create prometheus --scope metrics")
+    store.tokens.create("prometheus", [Scope.METRICS], actor="tests")
+    expect("tokens", "ok", only=False)
+
+
 def test_a_list_of_environments_that_fills_up(store: Store, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LIFELONG_MAXIMUM_ENVIRONMENTS", "2")
     expect("environments", "warning", "there are 2 environments", "lifelong environments list")

@@ -1,16 +1,27 @@
+import json
 import socket
+import struct
 import subprocess
+import urllib.error
 import urllib.request
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
+from http.client import HTTPResponse
 
 import numpy as np
 import pytest
 from prometheus_client import generate_latest
 
 from lifelong_core.deploy.policy import MODES
-from lifelong_core.errors import ConfigurationError
+from lifelong_core.errors import (
+    ConfigurationError,
+    ForbiddenError,
+    LifelongError,
+    UnauthenticatedError,
+    UnavailableError,
+)
+from lifelong_monitor import metrics_server
 from lifelong_monitor.exporter import CYCLE_OUTCOMES, Exporter
 from lifelong_monitor.job_metrics import JOB_OUTCOMES
 from lifelong_monitor.status import (
@@ -237,15 +248,94 @@ def test_nothing_is_exported_as_an_age(exporter: Exporter) -> None:
     assert not [line for line in exported(exporter).splitlines() if "_age" in line.split("{")[0]]
 
 
-def test_metrics_are_served_and_the_port_is_free_again_afterwards(exporter: Exporter) -> None:
+@pytest.fixture
+def port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return free.getsockname()[1]
+
+
+def test_metrics_are_served_and_the_port_is_free_again_afterwards(exporter: Exporter, port: int) -> None:
     for _ in range(2):
         with exporter:
             exporter.listen("127.0.0.1", port)
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
                 assert b"lifelong_cycle_interval_seconds 3600.0" in answer.read()
+                assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "header"),
+    [
+        (UnauthenticatedError("who are you?"), 401, "WWW-Authenticate"),
+        (ForbiddenError("not you."), 403, "Content-Type"),
+        (UnavailableError("nobody knows."), 503, "Retry-After"),
+    ],
+)
+def test_a_scrape_may_be_refused(
+    exporter: Exporter, port: int, error: LifelongError, status: int, header: str
+) -> None:
+    def check(authorization: str | None) -> None:
+        if authorization != "Bearer ours":
+            raise error
+
+    def ask(path: str, method: str = "GET", **headers: str) -> urllib.error.HTTPError | HTTPResponse:
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers, method=method)
+        try:
+            return urllib.request.urlopen(request, timeout=5)
+        except urllib.error.HTTPError as refused:
+            return refused
+
+    with exporter:
+        exporter.listen("127.0.0.1", port, check=check)
+        for path, method in (
+            ("/metrics", "GET"),
+            ("/", "GET"),
+            ("/favicon.ico", "GET"),
+            ("/metrics", "OPTIONS"),
+        ):
+            with ask(path, method) as answer:
+                assert answer.status == status
+                assert header in answer.headers
+                assert answer.headers["X-Content-Type-Options"] == "nosniff"
+                document = json.load(answer)
+                assert document["error"]["message"] == error.message
+        with ask("/metrics", Authorization="Bearer ours") as answer:
+            assert b"lifelong_cycle_interval_seconds" in answer.read()
+
+
+def test_what_is_no_request_gets_no_page_that_a_browser_could_take_for_one(
+    exporter: Exporter, port: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with exporter:
+        exporter.listen("127.0.0.1", port)
+        for request in (b"<script> x\r\n\r\n", b"GET / HTTP/1.1\r\nx: " + b"y" * 70_000 + b"\r\n\r\n"):
+            with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
+                client.sendall(request)
+                answer = b"".join(iter(lambda client=client: client.recv(4096), b""))
+            assert b"<html" not in answer
+        assert answer.startswith(b"HTTP/1.0 431 ")
+        assert b"X-Content-Type-Options: nosniff" in answer
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
+            client.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )  # a reset, not an end
+            client.sendall(b"GET /metrics?token=secret HTTP/1.1\r\n")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics?token=secret", timeout=5) as ok:
+            assert ok.status == 200
+    assert capfd.readouterr().err == ""
+
+
+def test_a_silent_client_is_cut_off(
+    exporter: Exporter, port: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(metrics_server._Handler, "timeout", 0.1)
+    with exporter:
+        exporter.listen("127.0.0.1", port)
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
+            client.sendall(b"GET /met")
+            assert client.recv(10) == b""
+    assert capfd.readouterr().err == ""
 
 
 def test_a_taken_port_is_explained(exporter: Exporter) -> None:

@@ -23,6 +23,24 @@ def test_openapi_describes_every_call(service: Service) -> None:
             assert operation["description"], f"{method} {path} is not described"
 
 
+def test_a_token_is_optional_where_a_setting_lifts_the_need_for_it_by_default(service: Service) -> None:
+    paths = service.client.get("/openapi.json").json()["paths"]
+    metrics, predict = paths["/metrics"]["get"], paths["/v1/predict"]["post"]
+    assert metrics["security"] == [{}, {"token": []}]
+    assert (metrics["x-scope"], metrics["x-opened-by"]) == ("metrics", "LIFELONG_OPEN_METRICS")
+    assert predict["security"] == [{"token": []}]
+    assert (predict["x-scope"], predict["x-opened-by"]) == ("predict", "LIFELONG_OPEN_ACCESS")
+    assert "security" not in paths["/livez"]["get"]
+
+
+@pytest.mark.parametrize("path", ["/livez", "/metrics"])
+def test_texts_are_of_the_media_type_that_is_described(service: Service, path: str) -> None:
+    described = service.client.get("/openapi.json").json()["paths"][path]["get"]["responses"]["200"]
+    (media_type,) = described["content"]
+    answer = service.client.get(path)
+    assert answer.headers["Content-Type"] in (media_type, f"{media_type}; charset=utf-8")
+
+
 def test_every_reference_of_the_openapi_document_resolves(service: Service) -> None:
     document = service.client.get("/openapi.json").json()
     found: list[str] = []

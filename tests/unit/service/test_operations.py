@@ -68,6 +68,23 @@ def test_metrics(service: Service) -> None:
     assert value("lifelong_batch_size_count") >= 2
 
 
+def test_metrics_may_need_a_token_which_is_known_while_the_database_is_away(
+    serve: Callable[..., Service],
+) -> None:
+    service = serve(open_metrics=False)
+    header = service.header("metrics")
+    assert service.client.get("/metrics", headers={"Authorization": None}).status_code == 401
+    assert service.client.get("/metrics", headers=service.header("read")).status_code == 403
+    assert service.client.get("/metrics", headers=header).status_code == 200
+    file = service.settings.data_directory / "lifelong.db"
+    file.rename(file.with_suffix(".aside"))
+    while not service.client.get("/readyz").json()["degraded"]:
+        pass
+    answer = service.client.get("/metrics", headers=header)
+    assert answer.status_code == 200
+    assert "lifelong_requests_total" in answer.text
+
+
 @pytest.mark.parametrize("route", ["/v1/predict", "/v1/logits", "/v1/feedback"])
 @pytest.mark.parametrize("status", ["200", "413", "422", "499", "500", "503", "none"])
 def test_counters_of_predictions_exist_before_the_first_one(

@@ -1,0 +1,119 @@
+"""The HTTP server that shows the metrics of the monitor."""
+
+import json
+import logging
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Any, TypeAlias
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import ThreadingWSGIServer, make_wsgi_app
+
+from lifelong_core.errors import (
+    ForbiddenError,
+    LifelongError,
+    RetryableError,
+    UnauthenticatedError,
+)
+
+logger = logging.getLogger(__name__)
+
+Check: TypeAlias = Callable[[str | None], None]
+"""Raises where an Authorization header does not allow a scrape."""
+
+SILENCE_SECONDS = 10
+"""A client that sends nothing for so long is cut off."""
+_NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
+
+
+def allow_everybody(authorization: str | None) -> None:
+    """The check where no token is needed."""
+
+
+class MetricsServer:
+    """Serves a registry until it is closed.
+
+    Args:
+        registry: what is shown.
+        host: IP address to listen on.
+        port: to listen on.
+        check: of the Authorization header.
+
+    Raises:
+        OSError: the address cannot be listened on.
+    """
+
+    def __init__(self, registry: CollectorRegistry, host: str, port: int, *, check: Check) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        server = type("Server", (_Server,), {"address_family": family})
+        self._server = make_server(host, port, _application(registry, check), server, handler_class=_Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="exporter", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop, and free the port."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _application(registry: CollectorRegistry, check: Check) -> Any:
+    metrics = make_wsgi_app(registry)
+
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        def start(status: str, headers: list[tuple[str, str]]) -> Any:
+            return start_response(status, [*headers, _NO_SNIFFING])
+
+        try:
+            check(environ.get("HTTP_AUTHORIZATION"))
+        except (UnauthenticatedError, ForbiddenError, RetryableError) as error:
+            return _refused(error, start)
+        return metrics(environ, start)
+
+    return application
+
+
+def _refused(error: LifelongError, start: Callable[[str, list[tuple[str, str]]], Any]) -> Iterable[bytes]:
+    headers = [("Content-Type", "application/json")]
+    if isinstance(error, UnauthenticatedError):
+        status = HTTPStatus.UNAUTHORIZED
+        headers.append(("WWW-Authenticate", 'Bearer realm="lifelong"'))
+    elif isinstance(error, RetryableError):
+        status = HTTPStatus.SERVICE_UNAVAILABLE
+        headers.append(("Retry-After", str(error.retry_after_seconds)))
+    else:
+        status = HTTPStatus.FORBIDDEN
+    body = {"code": error.code, "field": error.field, "message": error.message, "mend": error.mend}
+    start(f"{status.value} {status.phrase}", headers)
+    return [json.dumps({"error": body}).encode()]
+
+
+class _Server(ThreadingWSGIServer):
+    """A server whose clients may go away."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log what is not a matter of the connection."""
+        del request, client_address
+        if not isinstance(sys.exception(), OSError):
+            logger.exception("a scrape failed")
+
+
+class _Handler(WSGIRequestHandler):
+    """Logs nothing, and does not wait for ever."""
+
+    timeout = SILENCE_SECONDS
+    error_content_type = "text/plain; charset=utf-8"
+    error_message_format = "%(code)d: %(message)s\n"
+
+    def end_headers(self) -> None:
+        """Of the answers to what is no request, which reach no application."""
+        self.send_header(*_NO_SNIFFING)
+        super().end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is that of the base class
+        """Keep what clients ask for out of the log."""
