@@ -73,10 +73,7 @@ async def log_in(request: Request, form: Form) -> Response:
         worker.login_limiter.begin(address)
         token = await worker.authenticator.authorize(f"Bearer {secret}", Scope.READ)
         identifier = await run_in_threadpool(worker.console_sessions.begin, secret, address=address)
-    except (UnauthenticatedError, ForbiddenError) as error:
-        worker.refusals.note(request, error, action=ATTEMPT)
-        return await run_in_threadpool(_login_page, request, goal, refused=error, secret=secret)
-    except TooManyRequestsError as error:
+    except (UnauthenticatedError, ForbiddenError, TooManyRequestsError) as error:
         worker.refusals.note(request, error, action=ATTEMPT)
         return await run_in_threadpool(_login_page, request, goal, refused=error, secret=secret)
     except UnavailableError:
