@@ -1,6 +1,7 @@
 """Which head is in force where: an append-only history in which each step knows the one that it covers."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -17,6 +18,12 @@ def history(connection: sa.Connection, model: Model, environment: str | None) ->
     """All activations of (model, environment), oldest first."""
     query = sa.select(_activations).where(*_place(model.id, environment)).order_by(_activations.c.sequence)
     return [activation_of(row) for row in connection.execute(query)]
+
+
+def activated_at(connection: sa.Connection, model_id: int, environment: str | None) -> datetime:
+    """When the newest activation of (model, environment) was; there is one."""
+    query = sa.select(_activations.c.activated_at).where(*_place(model_id, environment))
+    return connection.execute(query.order_by(_activations.c.sequence.desc()).limit(1)).scalar_one()
 
 
 def activate(

@@ -22,6 +22,7 @@ from lifelong_core.store.pins import refuse_pinned
 from lifelong_core.store.records import Cycle, Model, Outcome, Rejection, check_reason
 from lifelong_core.store.registry import bump_revision, changing_registry
 from lifelong_core.store.rows import REJECTION_COLUMNS, cycle_of, cycle_row, now
+from lifelong_core.store.swaps import add_swap
 
 _cycles = tables.cycles
 _OLDEST_FIRST = _cycles.c.horizon, _cycles.c.due_at, _cycles.c.id
@@ -89,6 +90,8 @@ class Cycles:
                 refuse_pinned(connection, model, cycle.environment)
                 recorded = _published(connection, model, recorded, candidate, actor=actor)
             connection.execute(sa.insert(_cycles), cycle_row(recorded))
+            if publishes:
+                add_swap(connection, recorded)
         return recorded
 
     def approve(self, cycle_id: UUID, *, actor: str) -> Cycle:
@@ -113,6 +116,7 @@ class Cycles:
                 .where(_cycles.c.id == cycle_id)
                 .values(published_version=approved.published_version)
             )
+            add_swap(connection, approved)
             details = {"cycle": str(cycle_id), "version": approved.published_version}
             subject = subject_of(model, cycle.environment)
             write_audit(connection, actor=actor, action="cycles.approve", subject=subject, details=details)

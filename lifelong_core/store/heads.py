@@ -118,9 +118,9 @@ class Heads:
                 activations.expect_sequence(connection, model, environment, expected_sequence)
             if to_version is None:
                 version = activations.step_back(connection, model, environment, actor=actor)
-                record = _head(connection, model, version)
+                record = head_of_version(connection, model, version)
             else:
-                record = _head(connection, model, to_version, field="to_version")
+                record = head_of_version(connection, model, to_version, field="to_version")
                 check_fit(task_with_id(connection, model.task_id), record.head, field="to_version")
                 activations.go_back(connection, model, environment, record.version, actor=actor)
             details = {"version": record.version}
@@ -212,7 +212,7 @@ class Heads:
             DamagedHeadError: the head is damaged.
         """
         with self._database.read() as connection:
-            return _head(connection, model_referenced(connection, reference), version)
+            return head_of_version(connection, model_referenced(connection, reference), version)
 
     def activations(self, reference: str, *, environment: str | None = None) -> list[Activation]:
         """The history of (model, environment), oldest first; environment None: of the model's default head.
@@ -303,7 +303,15 @@ def subject_of(model: Model, environment: str | None) -> str:
     return f"{model.reference}/{'(default head)' if environment is None else environment}"
 
 
-def _head(connection: sa.Connection, model: Model, version: int, *, field: str = "version") -> HeadRecord:
+def head_of_version(
+    connection: sa.Connection, model: Model, version: int, *, field: str = "version"
+) -> HeadRecord:
+    """One head of a model.
+
+    Raises:
+        NotFoundError: there is no such head.
+        DamagedHeadError: the head is damaged.
+    """
     heads = tables.heads
     found = read_heads(connection, (heads.c.model_id == model.id) & (heads.c.version == version))
     record = found.get((model.id, version))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import sqlalchemy as sa
 
+from lifelong_core.store.affected import Affected
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.audit import AuditLog
 from lifelong_core.store.calibration_sets import CalibrationSets
@@ -36,6 +37,7 @@ from lifelong_core.store.registry import load_registry, read_revision
 from lifelong_core.store.retention import Retention
 from lifelong_core.store.schema import check_schema
 from lifelong_core.store.summaries import Summaries
+from lifelong_core.store.swaps import Swaps
 from lifelong_core.store.tasks import Tasks
 from lifelong_core.store.tokens import Tokens
 from lifelong_core.store.traffic import TrafficCounts
@@ -64,6 +66,8 @@ class Store:
         self.predictions = Predictions(database)
         self.labels = Labels(database)
         self.cycles = Cycles(database)
+        self.swaps = Swaps(database)
+        self.affected = Affected(database)
         self.summaries = Summaries(database)
         self.leases = Leases(database)
         self.interviews = Interviews(database)

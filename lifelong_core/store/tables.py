@@ -206,6 +206,22 @@ cycles = sa.Table(
     sa.Index("ix_cycles_horizon", "model_id", "environment", "horizon"),
 )
 
+swaps = sa.Table(
+    "swaps",
+    metadata,
+    # Versions count up over all environments of a model, so that this names one swap.
+    sa.Column("model_id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("head_version", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("cycle_id", OrderedUuid, sa.ForeignKey("cycles.id"), nullable=False),
+    sa.Column("activated_at", Moment, nullable=False),
+    # Counts of the decisions before the swap that the new head would make otherwise; null: not counted yet.
+    sa.Column("affected", sa.JSON(none_as_null=True)),
+    # Whether `affected` covers all of its period.
+    sa.Column("is_final", sa.Boolean, nullable=False),
+    sa.UniqueConstraint("cycle_id"),
+)
+"""Heads that cycles published, by themselves or when a person approved it."""
+
 window_summaries = sa.Table(
     "window_summaries",
     metadata,

@@ -1,0 +1,103 @@
+"""Which predictions a swap is compared with: those of a period, by its cycle and its head."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.errors import ConflictError
+from lifelong_core.store import activations
+from lifelong_core.store.heads import head_of_version
+from lifelong_core.store.identifiers import logged_at
+from lifelong_core.store.models import model_with_id
+from lifelong_core.store.records import Cycle
+from lifelong_core.store.rows import now
+
+LATE = timedelta(hours=1)
+"""So long after an activation, decisions of the heads before it belong to its period. Workers swap within a second; one
+that has lost the database, or whose clock is ahead, goes on with the old head."""
+
+
+@dataclass(frozen=True)
+class AffectedPeriod:
+    """The predictions that are compared with a head: of one model and environment, by time."""
+
+    cycle_id: UUID
+    model_id: int
+    environment: str
+    head: PostProcessingHead
+    """that the cycle published, or proposed"""
+    head_version: int | None
+    """None: it is only proposed"""
+    since: datetime
+    """when the prevalence changed, by the cycle's report; where it names no change, when its window began"""
+    activated_at: datetime | None
+    """when the head came in force; None: it did not"""
+    until: datetime
+    """predictions made then or later are not compared; of those that are made after the activation, the decisions of
+    older heads are"""
+    is_whole: bool = True
+    """False: only a part of the period is asked for"""
+
+
+def period_of(connection: sa.Connection, cycle: Cycle) -> AffectedPeriod:
+    """The period of a cycle that published a head, or proposed one.
+
+    It ends `LATE` after the activation, or with the next activation if that is sooner; that of a proposal ends now, or
+    when it was rejected.
+
+    Raises:
+        ConflictError: the cycle neither published nor proposed a head, or does not say what its window was.
+        DamagedHeadError: the head that it published is damaged.
+    """
+    head, version = cycle.proposal, cycle.published_version
+    activated_at, until = None, now()
+    if version is not None:
+        model = model_with_id(connection, cycle.model_id)
+        head = head_of_version(connection, model, version).head
+        history = activations.history(connection, model, cycle.environment)
+        step = next(i for i, one in enumerate(history) if one.head_version == version)
+        activated_at = history[step].activated_at
+        until = min([activated_at + LATE, *(one.activated_at for one in history[step + 1 : step + 2])])
+    elif cycle.rejection is not None:
+        until = cycle.rejection.rejected_at
+    if head is None:
+        raise ConflictError(
+            f"the cycle ended in {cycle.effect!r}: it neither published nor proposed a head.",
+            field="cycle",
+            mend="List those that did: `lifelong cycles list --outcome swap`.",
+        )
+    return AffectedPeriod(
+        cycle_id=cycle.id,
+        model_id=cycle.model_id,
+        environment=cycle.environment,
+        head=head,
+        head_version=version,
+        since=affected_since(cycle, head),
+        activated_at=activated_at,
+        until=until,
+    )
+
+
+def affected_since(cycle: Cycle, head: PostProcessingHead) -> datetime:
+    """When the last change came that the report of a cycle names, else when its window began.
+
+    Args:
+        cycle: that published or proposed the head.
+        head: whose provenance names the window.
+
+    Raises:
+        ConflictError: neither is known.
+    """
+    changes: list[dict[str, Any]] = cycle.report.get("change_points") or []
+    changed_at = changes[-1].get("changed_at") if changes else None
+    if changed_at is not None:
+        return datetime.fromisoformat(changed_at).astimezone(UTC)
+    first = head.provenance.get("window", {}).get("first")
+    if not first:
+        raise ConflictError("its head does not say which window the cycle judged.", field="cycle")
+    # The id of its first prediction, or the hour in which it begins.
+    return datetime.fromisoformat(first).astimezone(UTC) if ":" in first else logged_at(UUID(first))
