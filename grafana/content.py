@@ -222,6 +222,26 @@ def cycles() -> list[Panel]:
         width=THIRD,
         minimum=0,
     )
+    affected = number(
+        "Decisions affected by the last swap",
+        "Decisions from the change of the prevalence to the swap which the new head would make otherwise: their number,"
+        " their share of the decisions of that time, and their expected cost in the units of the task's cost matrix."
+        " lifelong cycles affected lists them, most costly first. Empty while the head that serves came by no swap.",
+        [
+            Query(f"max by (model, environment) (lifelong_affected_decisions{{{POPULATION}}})", "decisions"),
+            Query(
+                f"100 * max by (model, environment) (lifelong_affected_decisions_share{{{POPULATION}}})",
+                "percent",
+            ),
+            Query(
+                f"max by (model, environment) (lifelong_affected_decisions_expected_cost{{{POPULATION}}})",
+                "expected cost",
+            ),
+        ],
+        unit="short",
+        thresholds=[(None, "text")],
+        width=FULL,
+    )
     duration = lines(
         "Cycle duration",
         "95 % of the cycles of all populations that judged a window took less than this. It grows with the"
@@ -241,6 +261,7 @@ def cycles() -> list[Panel]:
         stacked(outcomes).draw_style(common.GraphDrawStyle.BARS).fill_opacity(80),
         steps(version),
         duration,
+        affected,
     ]
 
 

@@ -8,10 +8,15 @@ from grafana.sdk import JSONEncoder, dashboard, dashboard_builders
 
 UID = "lifelong"
 
-# count_values turns the version into a label that the annotation can print; the product is the time of
-# activation.
+# count_values turns the value into a label that the annotation can print; the product is the time of activation.
 ACTIVATIONS = (
     f'(count_values by (model, environment) ("head", lifelong_head_version{{{POPULATION}}}) > bool 0)'
+    " * on (model, environment) group_left"
+    f" max by (model, environment) (lifelong_head_activated_timestamp_seconds{{{POPULATION}}}) * 1000"
+)
+
+AFFECTED = (
+    f'(count_values by (model, environment) ("decisions", lifelong_affected_decisions{{{POPULATION}}}) > bool 0)'
     " * on (model, environment) group_left"
     f" max by (model, environment) (lifelong_head_activated_timestamp_seconds{{{POPULATION}}}) * 1000"
 )
@@ -44,6 +49,7 @@ def build() -> dashboard.Dashboard:
         .tooltip(dashboard.DashboardCursorSync.CROSSHAIR)
         .editable()
         .annotation(_activations())
+        .annotation(_affected())
     )
     for variable in _variables():
         board = board.with_variable(variable)
@@ -98,18 +104,40 @@ def _everything() -> dashboard.VariableOption:
 
 
 def _activations() -> dashboard_builders.AnnotationQuery:
-    source = Query(ACTIVATIONS, "")
+    return _annotation(
+        "Head swaps",
+        ACTIVATIONS,
+        title="Head {{head}} became active",
+        text="{{model}} in {{environment}}",
+        colour="purple",
+    )
+
+
+def _affected() -> dashboard_builders.AnnotationQuery:
+    return _annotation(
+        "Affected decisions",
+        AFFECTED,
+        title="{{decisions}} decisions affected",
+        text="{{model}} in {{environment}}: the new head would make them otherwise (lifelong cycles affected)",
+        colour="orange",
+    )
+
+
+def _annotation(
+    name: str, expression: str, *, title: str, text: str, colour: str
+) -> dashboard_builders.AnnotationQuery:
+    """Marks at the times that the values of the expression give, in milliseconds."""
     return (
         dashboard_builders.AnnotationQuery()
-        .name("Head swaps")
+        .name(name)
         .datasource(DATASOURCE)
         .enable(enable=True)
         .hide(hide=False)
-        .icon_color("purple")
-        .target(query("Anno", source))
-        .expr(ACTIVATIONS)
-        .title_format("Head {{head}} became active")
-        .text_format("{{model}} in {{environment}}")
+        .icon_color(colour)
+        .target(query("Anno", Query(expression, "")))
+        .expr(expression)
+        .title_format(title)
+        .text_format(text)
         .tag_keys("environment")
         .use_value_for_time(use_value_for_time=True)
     )

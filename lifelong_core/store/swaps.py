@@ -96,10 +96,15 @@ class Swaps:
                 found |= {row.cycle_id: _figures(row.affected) for row in rows}
         return found
 
-    def of_head(self, model_id: int, head_version: int) -> AffectedFigures | None:
-        """The figures of the swap that published a head; None: no cycle published it, or it was not counted yet."""
+    def of_activation(
+        self, model_id: int, head_version: int, activated_at: datetime
+    ) -> AffectedFigures | None:
+        """The figures of the swap that put a head in force at this moment; None: that was no swap, or it was not
+        counted yet."""
         query = sa.select(_swaps.c.affected).where(
-            _swaps.c.model_id == model_id, _swaps.c.head_version == head_version
+            _swaps.c.model_id == model_id,
+            _swaps.c.head_version == head_version,
+            _swaps.c.activated_at == activated_at,
         )
         with self._database.read() as connection:
             document = connection.execute(query).scalar_one_or_none()

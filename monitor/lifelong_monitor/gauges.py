@@ -169,6 +169,23 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         (),
         lambda status: _one(status.head and status.head.activated_at.timestamp()),
     ),
+    "lifelong_affected_decisions": (
+        "Decisions that the head that serves now would make otherwise, among those from the change of the prevalence"
+        " to the swap that brought it; absent where no cycle brought it.",
+        (),
+        lambda status: _one(status.affected and status.affected.counts.affected),
+    ),
+    "lifelong_affected_decisions_share": (
+        "lifelong_affected_decisions as a share of the decisions of that time.",
+        (),
+        lambda status: _one(status.affected and status.affected.counts.share),
+    ),
+    "lifelong_affected_decisions_expected_cost": (
+        "Expected cost of lifelong_affected_decisions as they were answered, less that of the new ones; summed, in the"
+        " units of the task's cost matrix.",
+        (),
+        lambda status: _one(status.affected and status.affected.counts.expected_cost),
+    ),
     "lifelong_realised_accuracy": (
         "Share of correct decisions among the newest predictions with a known true class.",
         (),

@@ -6,6 +6,7 @@ from datetime import datetime
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy.policy import Mode
 from lifelong_core.store.records import Outcome
+from lifelong_core.store.swaps import AffectedFigures
 
 
 @dataclass(frozen=True)
@@ -148,4 +149,6 @@ class PopulationStatus:
     proposed: bool = False
     """a head waits for a person's approval"""
     cycle: CycleFigures | None = None
+    affected: AffectedFigures | None = None
+    """of the swap that brought the head that serves; None: no cycle did, or they are not counted yet"""
     realised: RealisedPerformance | None = None

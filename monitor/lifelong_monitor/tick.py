@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, date, datetime
 
 from lifelong_core.errors import LifelongError, UnavailableError
@@ -11,13 +11,14 @@ from lifelong_core.store import Store, Visit
 from lifelong_core.store.audit_anchor import AnchorFile
 from lifelong_core.store.monitors import describe_disagreements
 from lifelong_core.store.records import Cycle, Model, Registry
+from lifelong_monitor.affected import SwapCounter
 from lifelong_monitor.cycle import CycleResult, run_cycle
 from lifelong_monitor.exporter import Exporter
 from lifelong_monitor.figures import figures_of
 from lifelong_monitor.quantifiers import FittedQuantifiers
 from lifelong_monitor.status import PopulationStatus, RealisedPerformance, ServingHead
 from lifelong_monitor.validation import RealisedPerformances
-from lifelong_monitor.words import describe
+from lifelong_monitor.words import describe, describe_affected
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,7 @@ class Ticker:
         self._visits: dict[tuple[int, str], Visit] = {}
         self._skip_reasons: dict[tuple[int, str], str] = {}
         self._realised = RealisedPerformances(store)
+        self._swap_counter = SwapCounter(store, stopping=stopping)
         self._unknown_environments: list[str] = []
         self._disagreements: list[str] = []
         self._anchor = AnchorFile(settings.audit_anchor_file)
@@ -95,6 +97,8 @@ class Ticker:
             if self._stopping():
                 return None
             self._isolated(lambda m, e: self._visit(m, e, due_at), model, environment)
+        # Before anything is deleted.
+        self._count_affected(now, present)
         self._delete_expired(now.date())
         self._advance_anchor()
         return self._again_in
@@ -139,6 +143,28 @@ class Ticker:
                     "%s The strictest mode of them holds. Give all monitors the same settings.", sentence
                 )
         self._disagreements = disagreements
+
+    def _count_affected(self, now: datetime, populations: Collection[tuple[int, str]]) -> None:
+        """Count the decisions that swaps affect, and show the figures that are new."""
+        try:
+            counted, again_in = self._swap_counter.count(now)
+        except Exception as error:  # a tick is for its cycles
+            unexpected = None if isinstance(error, LifelongError) else error
+            log.error("affected decisions could not be counted: %s", error, exc_info=unexpected)  # noqa: TRY400
+            return
+        if again_in is not None:
+            self._again_in = min(again_in, self._again_in or again_in)
+        figures = self._store.swaps.figures([cycle.id for cycle in counted])
+        models = self._current_registry().models
+        for cycle in counted:
+            if cycle.id in figures and cycle.model_id in models:
+                said = describe_affected(figures[cycle.id], cycle)
+                log.info("%s in %s: %s", models[cycle.model_id].reference, cycle.environment, said)
+            if (cycle.model_id, cycle.environment) in populations:
+                self._isolated(self._show_last, models[cycle.model_id], cycle.environment)
+
+    def _show_last(self, model: Model, environment: str) -> None:
+        self._show(model, environment, self._store.cycles.last(model.id, environment))
 
     def _delete_expired(self, today: date) -> None:
         """Delete what the settings say is old enough; what there is no time for goes right after this tick."""
@@ -261,6 +287,11 @@ class Ticker:
                 pinned=registry.pin_for(model, environment) is not None,
                 proposed=bool(self._store.cycles.proposals(model.id, environment)),
                 cycle=None if last is None else figures_of(last, None if head is None else head.version),
+                affected=(
+                    None
+                    if head is None
+                    else self._store.swaps.of_activation(model.id, head.version, head.activated_at)
+                ),
                 realised=realised,
             )
         )

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from lifelong_core.store import Cycle
+from lifelong_core.store.swaps import AffectedFigures
 from lifelong_monitor.cycle import CycleResult
 from lifelong_monitor.reports import inputs_of, readable_report_of
 
@@ -34,3 +36,14 @@ def describe(result: CycleResult, class_names: Sequence[str]) -> str:
         if report is not None and report.prevalence is not None and report.prevalence.cautions:
             parts.append(f"Caution: {' '.join(report.prevalence.cautions)}")
     return " ".join(parts)
+
+
+def describe_affected(figures: AffectedFigures, cycle: Cycle) -> str:
+    """How many decisions before a swap the new head would make otherwise, and where they are listed."""
+    counts = figures.counts
+    since = figures.since.isoformat(timespec="seconds")
+    return (
+        f"head {cycle.published_version} would make {counts.affected} of {counts.predictions} decisions since {since}"
+        f" otherwise ({100 * counts.share:.1f} %, expected cost {counts.expected_cost:.6g})."
+        f" They are listed by: lifelong cycles affected {cycle.id}."
+    )

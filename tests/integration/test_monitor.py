@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import psycopg
@@ -193,6 +194,7 @@ class Story:
 
     outcomes_before: dict[str, set[str]]
     swap_version: int
+    cycle_id: UUID
     estimate: np.ndarray[Any, Any]
 
 
@@ -222,7 +224,9 @@ def story(watched: Watched) -> Story:
         return last if last is not None and last.outcome == "swap" else None
 
     cycle = until(swap, what="a swap")
-    return Story(before, cycle.published_version, np.array(cycle.report["prevalence"]["prevalence"]))
+    return Story(
+        before, cycle.published_version, cycle.id, np.array(cycle.report["prevalence"]["prevalence"])
+    )
 
 
 def test_no_head_is_swapped_before_the_shift(story: Story) -> None:
@@ -313,18 +317,29 @@ def test_the_panel_check_notices_an_expression_that_does_not_parse(watched: Watc
         panels_in_trouble(watched.prometheus, broken, watched.model)
 
 
-def test_the_swap_is_annotated_at_the_time_of_its_activation(watched: Watched, story: Story) -> None:
-    (annotation,) = DASHBOARD["annotations"]["list"]
+@pytest.mark.parametrize(("name", "label"), [("Head swaps", "head"), ("Affected decisions", "decisions")])
+def test_the_swap_is_annotated_at_the_time_of_its_activation(
+    watched: Watched, story: Story, name: str, label: str
+) -> None:
+    annotation = next(one for one in DASHBOARD["annotations"]["list"] if one["name"] == name)
     expression = annotation["target"]["expr"].replace("$model", watched.model.reference)
     expression = expression.replace("$environment", "clinic")
 
     def marks() -> dict[str, set[int]]:
         series = watched.prometheus.query(expression, ranged=True)
-        return {one["metric"]["head"]: {round(float(value)) for _, value in one["values"]} for one in series}
+        return {one["metric"][label]: {round(float(value)) for _, value in one["values"]} for one in series}
 
-    until(lambda: str(story.swap_version) in marks(), what="the annotation")
+    def printed() -> str | None:
+        """What the annotation says of the swap, once it is known."""
+        if label == "head":
+            return str(story.swap_version)
+        figures = watched.store.swaps.figures([story.cycle_id])
+        return str(figures[story.cycle_id].counts.affected) if figures else None
+
+    until(lambda: printed() in marks(), what="the annotation")
     activation = watched.store.heads.activations(watched.model.reference, environment="clinic")[-1]
-    assert marks()[str(story.swap_version)] == {round(activation.activated_at.timestamp() * 1000)}
+    assert marks()[printed() or ""] == {round(activation.activated_at.timestamp() * 1000)}
+    assert f"{{{{{label}}}}}" in annotation["titleFormat"]
 
 
 def test_the_log_says_in_words_what_happened(watched: Watched, story: Story) -> None:

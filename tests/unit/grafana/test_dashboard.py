@@ -92,13 +92,15 @@ def test_each_class_gets_a_panel_with_band_and_assumption() -> None:
     assert properties["custom.fillBelowTo"] == "low"
 
 
-def test_swaps_are_annotations_by_range_query_and_can_be_switched_off() -> None:
-    (swaps,) = DOCUMENT["annotations"]["list"]
-    assert swaps["target"]["range"] is True
-    assert swaps["target"]["expr"] == swaps["expr"]
-    assert swaps["useValueForTime"] is True
-    assert swaps["enable"] is True
-    assert "placement" not in swaps
+def test_annotations_are_range_queries_and_can_be_switched_off() -> None:
+    annotations = DOCUMENT["annotations"]["list"]
+    assert [one["name"] for one in annotations] == ["Head swaps", "Affected decisions"]
+    for one in annotations:
+        assert one["target"]["range"] is True
+        assert one["target"]["expr"] == one["expr"]
+        assert one["useValueForTime"] is True
+        assert one["enable"] is True
+        assert "placement" not in one
 
 
 @pytest.mark.parametrize(
@@ -128,6 +130,9 @@ def test_swaps_are_annotations_by_range_query_and_can_be_switched_off() -> None:
         "lifelong_expected_gain_low",
         "lifelong_expected_gain_high",
         "lifelong_largest_harm",
+        "lifelong_affected_decisions{",
+        "lifelong_affected_decisions_share",
+        "lifelong_affected_decisions_expected_cost",
         "lifelong_policy_mode",
         "lifelong_head_pinned",
         "lifelong_proposal_open",

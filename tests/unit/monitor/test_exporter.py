@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from prometheus_client import generate_latest
 
+from lifelong_core.deploy.affected import AffectedCounts, DecisionChange
 from lifelong_core.deploy.policy import MODES
 from lifelong_core.errors import (
     ConfigurationError,
@@ -21,6 +22,7 @@ from lifelong_core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+from lifelong_core.store.swaps import AffectedFigures
 from lifelong_monitor import metrics_server
 from lifelong_monitor.exporter import CYCLE_OUTCOMES, Exporter
 from lifelong_monitor.job_metrics import JOB_OUTCOMES
@@ -57,6 +59,17 @@ JUDGED = replace(
         assumption=AssumptionFigures(p_value=0.002, level=0.01),
         gain=GainFigures(value=0.05, low=-0.01, high=0.12),
         largest_harm=0.25,
+    ),
+    affected=AffectedFigures(
+        since=NOON,
+        until=NOON,
+        counts=AffectedCounts(80, (DecisionChange(0, 1, 20, 7.5),)),
+        groups=None,
+        quarantined=0,
+        other_models=0,
+        gone=None,
+        horizon=1,
+        counted_at=NOON,
     ),
     realised=RealisedPerformance(
         40,
@@ -110,6 +123,9 @@ def test_a_judged_population_shows_every_figure(exporter: Exporter) -> None:
     assert value(exporter, "lifelong_expected_gain_low") == -0.01
     assert value(exporter, "lifelong_expected_gain_high") == 0.12
     assert value(exporter, "lifelong_largest_harm") == 0.25
+    assert value(exporter, "lifelong_affected_decisions") == 20
+    assert value(exporter, "lifelong_affected_decisions_share") == 0.25
+    assert value(exporter, "lifelong_affected_decisions_expected_cost") == 7.5
     assert value(exporter, "lifelong_head_pinned") == 1
     assert value(exporter, "lifelong_proposal_open") == 1
     modes = {name: value(exporter, "lifelong_policy_mode", mode=name) for name in MODES}
@@ -202,6 +218,7 @@ def test_zero_is_a_value_and_not_missing(exporter: Exporter) -> None:
                 gain=GainFigures(0.0, 0.0, 0.0),
                 largest_harm=0.0,
             ),
+            affected=replace(JUDGED.affected, counts=AffectedCounts()),  # type: ignore[type-var]
             realised=RealisedPerformance(1, 0.0, 0.0),
         )
     )
@@ -216,6 +233,9 @@ def test_zero_is_a_value_and_not_missing(exporter: Exporter) -> None:
         "expected_gain",
         "expected_gain_low",
         "largest_harm",
+        "affected_decisions",
+        "affected_decisions_share",
+        "affected_decisions_expected_cost",
         "head_pinned",
         "proposal_open",
     ):

@@ -224,12 +224,15 @@ def test_one_line_says_what_a_cycle_found_and_a_lasting_reason_to_skip_is_said_o
     with caplog.at_level(logging.INFO):
         for step in range(3):
             ticker.tick(NOW + step * MINUTE, DUE + step * MINUTE)
-    swap, skip = (record.getMessage() for record in caplog.records if record.name == "lifelong_monitor.tick")
+    swap, skip, affected = (
+        record.getMessage() for record in caplog.records if record.name == "lifelong_monitor.tick"
+    )
     assert swap.startswith("lesions@1 in clinic: swap. ")
     assert "benign 0." in swap
     assert " to " in swap
     assert "Published head 2." in swap
     assert skip == "lesions@1 in clinic: skip. no new prediction"
+    assert affected.startswith("lesions@1 in clinic: head 2 would make ")
 
 
 def test_without_a_database_the_tick_fails_as_a_whole(

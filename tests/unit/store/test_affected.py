@@ -298,12 +298,16 @@ def test_a_swap_is_counted_until_it_is_final(store: Store, model: Model) -> None
     assert (uncounted.cycle_id, uncounted.activated_at) == (done.id, period.activated_at)
     assert not uncounted.is_counted
     assert store.swaps.figures([done.id]) == {}
-    assert store.swaps.of_head(model.id, done.published_version or 0) is None
+    activation = store.heads.activations(model.reference, environment=SITE)[-1]
+    place = model.id, done.published_version or 0
+    assert store.swaps.of_activation(*place, activation.activated_at) is None
     figures = figures_of(store, done)
     store.swaps.record(done.id, figures, is_final=False)
     assert [one.is_counted for one in store.swaps.uncounted()] == [True]
     assert store.swaps.figures([done.id, new_prediction_id()]) == {done.id: figures}
-    assert store.swaps.of_head(model.id, done.published_version or 0) == figures
+    assert store.swaps.of_activation(*place, activation.activated_at) == figures
+    assert store.swaps.of_activation(*place, activation.activated_at + LATE) is None
+    assert store.swaps.of_activation(model.id, 1, activation.activated_at) is None
     store.swaps.record(done.id, None, is_final=True)
     assert store.swaps.uncounted() == []
     assert store.swaps.figures([done.id]) == {done.id: figures}
