@@ -1,11 +1,13 @@
 """`lifelong cycles`: what the monitor judged, and what came of it."""
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lifelong.commands.adaptation_text import print_outcome, print_report
+from lifelong.commands.affected_text import print_figures, print_predictions
 from lifelong.commands.common import Name, as_json, open_store
 from lifelong.commands.tables import print_rows
 
@@ -17,9 +19,11 @@ if TYPE_CHECKING:
 
 SHORT_ID = 13
 """Characters of an id that hold its time, to the millisecond: nearly always unique."""
+ROWS_OF_A_TABLE = 20
+"""Predictions that `affected` shows unless asked for more."""
 
 
-@click.group(short_help="Cycles of the monitor: list, show.")
+@click.group(short_help="Cycles of the monitor: list, show, affected.")
 def cycles() -> None:
     """Cycles of the monitor: what each one judged, why it ended as it did, and what it published."""
 
@@ -52,7 +56,9 @@ def list_(model: str | None, environment: str | None, outcome: Any, limit: int, 
         found = store.cycles.list(chosen, environment, limit, outcome=outcome)
         models = {item.id: item for item in store.models.list()}
         if as_json:
-            click.echo(json.dumps([cycle_document(cycle, models) for cycle in found]))
+            affected = store.swaps.figures([cycle.id for cycle in found])
+            documents = [cycle_document(cycle, models, affected.get(cycle.id)) for cycle in found]
+            click.echo(json.dumps(documents))
             return
     rows = [
         {
@@ -84,8 +90,9 @@ def show(cycle: str, *, as_json: bool) -> None:
     with open_store() as store:
         found = store.cycles.find(cycle)
         models = {item.id: item for item in store.models.list()}
+        affected = store.swaps.figures([found.id]).get(found.id)
         if as_json:
-            click.echo(json.dumps(cycle_document(found, models)))
+            click.echo(json.dumps(cycle_document(found, models, affected)))
             return
         model = models[found.model_id]
         names = next(task.class_names for task in store.tasks.list() if task.id == model.task_id)
@@ -100,6 +107,66 @@ def show(cycle: str, *, as_json: bool) -> None:
         print_report(report, names)
     for line in _consequences(found):
         click.echo(line)
+    if affected is not None:
+        print_figures(affected, names, new_head=f"head {found.published_version}")
+        click.echo(f"List them: lifelong cycles affected {found.id}")
+
+
+@cycles.command()
+@click.argument("cycle")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    help="Most predictions, the most costly ones.  [default: 20; CSV, JSON: all]",
+)
+@click.option(
+    "--csv", "as_csv", is_flag=True, help="Print CSV: ids, hashes and numbers, a line for each prediction."
+)
+@as_json
+def affected(cycle: str, limit: int | None, *, as_csv: bool, as_json: bool) -> None:
+    """List the decisions before a swap that the new head would make otherwise, most costly first.
+
+    CYCLE is the id of a cycle that published or proposed a head, or as much of its beginning as is unique. Its
+    predictions count from the last change of the prevalence that its report names (else from the beginning of its
+    window) to the swap; what workers decide with an older head within an hour after it counts, too. Of a head that
+    waits for approval, they count up to now.
+
+    The cost of a decision is the expected cost of what was decided less that of what the new head decides, both as the
+    new head expects it. Groups are hashes, as in `lifelong export`.
+
+    \b
+    Examples:
+      lifelong cycles affected 01a1ff54-3b2c
+      lifelong cycles affected 01a1ff54-3b2c --csv > affected.csv
+    """
+    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.store.affected_documents import affected_document, decision_names, write_csv
+
+    if as_csv and as_json:
+        raise InvalidInputError("--csv and --json exclude each other.", field="--csv")
+    if limit is None and not (as_csv or as_json):
+        limit = ROWS_OF_A_TABLE
+    with open_store() as store:
+        found = store.cycles.find(cycle)
+        period = store.affected.period(found)
+        names = decision_names(period.head)
+        listed = store.affected.most_costly(period, limit=limit)
+        if as_csv:
+            write_csv(listed.predictions, sys.stdout)
+            return
+        model = next(model for model in store.models.list() if model.id == found.model_id)
+        if as_json:
+            click.echo(json.dumps(affected_document(listed, period, model.reference)))
+            return
+        predictions = list(listed.predictions)
+    click.echo(f"{model.reference} in {found.environment}, cycle {found.id}")
+    new_head = "the proposed head" if period.head_version is None else f"head {period.head_version}"
+    print_figures(listed.figures, names, new_head=new_head)
+    if predictions:
+        click.echo()
+        print_predictions(predictions, names)
+    if listed.next is not None:
+        click.echo(f"The {limit} most costly ones; --limit shows more, --csv all.")
 
 
 def _report_of(cycle: "Cycle") -> "AdaptationReport | None":

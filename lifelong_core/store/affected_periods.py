@@ -1,14 +1,14 @@
 """Which predictions a swap is compared with: those of a period, by its cycle and its head."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.errors import ConflictError
+from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store import activations
 from lifelong_core.store.heads import head_of_version
 from lifelong_core.store.identifiers import logged_at
@@ -41,6 +41,27 @@ class AffectedPeriod:
     older heads are"""
     is_whole: bool = True
     """False: only a part of the period is asked for"""
+
+    def narrowed(self, since: datetime | None, until: datetime | None) -> Self:
+        """The part of the period that lies within these times; None: no bound.
+
+        Raises:
+            InvalidInputError: nothing of the period does.
+        """
+        if since is None and until is None:
+            return self
+        part = replace(
+            self,
+            since=max(self.since, since or self.since),
+            until=min(self.until, until or self.until),
+            is_whole=False,
+        )
+        if part.since >= part.until:
+            bounds = (one.isoformat(timespec="seconds") for one in (self.since, self.until))
+            raise InvalidInputError(
+                f"nothing of the period, {' to '.join(bounds)}, lies between these times.", field="since"
+            )
+        return part
 
 
 def period_of(connection: sa.Connection, cycle: Cycle) -> AffectedPeriod:

@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+from lifelong_core.store.affected_documents import figures_document
 from lifelong_core.store.records import AuditEntry, Cycle, Model, Rejection
+from lifelong_core.store.swaps import AffectedFigures
 
 
-def cycle_document(cycle: Cycle, models: Mapping[int, Model]) -> dict[str, Any]:
-    """A cycle with its report; `models` by id."""
+def cycle_document(
+    cycle: Cycle, models: Mapping[int, Model], affected: AffectedFigures | None
+) -> dict[str, Any]:
+    """A cycle with its report; `models` by id, `affected` as far as they were counted."""
     return {
         "id": str(cycle.id),
         "model": models[cycle.model_id].reference,
@@ -23,6 +27,7 @@ def cycle_document(cycle: Cycle, models: Mapping[int, Model]) -> dict[str, Any]:
         "rejection": _rejection_document(cycle.rejection) if cycle.rejection else None,
         "window_samples": cycle.window_samples,
         "horizon": cycle.horizon,
+        "affected": None if affected is None else figures_document(affected),
         "report": cycle.report,
     }
 

@@ -20,6 +20,7 @@ from lifelong_service.launch import ANSWERING_SECONDS, CLOSING_SECONDS, LISTENIN
 from lifelong_service.middleware import RequestMiddleware
 from lifelong_service.openapi import openapi
 from lifelong_service.routes import (
+    affected,
     calibration,
     environments,
     feedback,
@@ -55,6 +56,7 @@ _ROUTERS = (
     recommendations,
     validations,
     history,
+    affected,
     environments,
     groups,
     tokens,

@@ -1,15 +1,16 @@
 """`/v1/admin/cycles` and `/audit`: what happened, and what waits for approval."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Annotated, cast
 from uuid import UUID
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
 
+from lifelong_core.store import Store
 from lifelong_core.store.audit import AuditKind
 from lifelong_core.store.history_documents import audit_document, cycle_document
-from lifelong_core.store.records import Cycle, Model, Name, Outcome, Scope
+from lifelong_core.store.records import Cycle, Name, Outcome, Scope
 from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.history import AuditAnswer, AuditList, CycleAnswer, CycleList
 from lifelong_service.schemas.requests import RequestDocument
@@ -44,8 +45,7 @@ def list_cycles(
         cycles = store.cycles.proposals(model_id, environment)[:limit]
     else:
         cycles = store.cycles.list(model_id, environment, limit, outcome=outcome)
-    models = {item.id: item for item in store.models.list()}
-    return {"cycles": [_cycle(cycle, models) for cycle in cycles]}
+    return {"cycles": _cycles(store, cycles)}
 
 
 @router.get("/v1/admin/cycles/{cycle}")
@@ -53,7 +53,7 @@ def list_cycles(
 def show_cycle(request: Request, cycle: UUID) -> CycleAnswer:
     """One cycle with its whole report."""
     store = worker_of(request).store
-    return _cycle(store.cycles.get(cycle), {item.id: item for item in store.models.list()})
+    return _cycles(store, [store.cycles.get(cycle)])[0]
 
 
 @router.post("/v1/admin/cycles/{cycle}/approve")
@@ -62,7 +62,7 @@ def approve_cycle(request: Request, cycle: UUID) -> CycleAnswer:
     """Publish exactly the head that a cycle proposed; 409 says what overtook it."""
     store = worker_of(request).store
     approved = store.cycles.approve(cycle, actor=actor_of(request))
-    return _cycle(approved, {item.id: item for item in store.models.list()})
+    return _cycles(store, [approved])[0]
 
 
 @router.post("/v1/admin/cycles/{cycle}/reject")
@@ -71,7 +71,7 @@ def reject_cycle(request: Request, cycle: UUID, rejected: Rejected) -> CycleAnsw
     """Close what a cycle proposed; while the present head stays, no cycle proposes practically the same again."""
     store = worker_of(request).store
     closed = store.cycles.reject(cycle, reason=rejected.reason, actor=actor_of(request))
-    return _cycle(closed, {item.id: item for item in store.models.list()})
+    return _cycles(store, [closed])[0]
 
 
 @router.get("/v1/admin/audit")
@@ -91,5 +91,7 @@ def list_audit(
     return {"audit": [cast("AuditAnswer", audit_document(entry)) for entry in entries]}
 
 
-def _cycle(cycle: Cycle, models: Mapping[int, Model]) -> CycleAnswer:
-    return cast("CycleAnswer", cycle_document(cycle, models))
+def _cycles(store: Store, cycles: Sequence[Cycle]) -> list[CycleAnswer]:
+    models = {item.id: item for item in store.models.list()}
+    affected = store.swaps.figures([cycle.id for cycle in cycles])
+    return [cast("CycleAnswer", cycle_document(cycle, models, affected.get(cycle.id))) for cycle in cycles]

@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
 from lifelong_core.store.records import Outcome, Scope
+from lifelong_service.schemas.affected import AffectedFiguresAnswer
 from lifelong_service.schemas.registry import HeadParameters
 
 
@@ -72,6 +73,12 @@ class CycleAnswer(TypedDict):
     rejection: RejectionAnswer | None
     window_samples: int
     horizon: int
+    affected: Annotated[
+        AffectedFiguresAnswer | None,
+        Field(
+            description="Decisions before the swap that the new head would make otherwise; null: not counted."
+        ),
+    ]
     report: ReportDocument
 
 

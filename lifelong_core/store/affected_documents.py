@@ -1,0 +1,91 @@
+"""Affected decisions as JSON values and as CSV, for the HTTP API and the command line."""
+
+import csv
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.deploy.decision import ABSTAIN
+from lifelong_core.store.affected import AffectedList, AffectedPrediction
+from lifelong_core.store.affected_periods import AffectedPeriod
+from lifelong_core.store.identifiers import logged_at
+from lifelong_core.store.swaps import AffectedFigures
+
+
+def decision_names(head: PostProcessingHead) -> tuple[str, ...]:
+    """Names of the head's decisions, by their numbers."""
+    return (*head.class_names, ABSTAIN)[: head.costs.shape[1]]
+
+
+def figures_document(figures: AffectedFigures) -> dict[str, Any]:
+    """How many decisions of a period are affected, and what was left out; decisions by their numbers."""
+    counts = figures.counts
+    return {
+        "since": figures.since.isoformat(),
+        "until": figures.until.isoformat(),
+        "predictions": counts.predictions,
+        "affected": counts.affected,
+        "share": counts.share,
+        "expected_cost": counts.expected_cost,
+        "mean_cost": counts.mean_cost,
+        "changes": [asdict(change) for change in counts.changes],
+        "groups": figures.groups,
+        "quarantined": figures.quarantined,
+        "other_models": figures.other_models,
+        "gone": figures.gone,
+        "counted_at": figures.counted_at.isoformat(),
+    }
+
+
+def affected_document(listed: AffectedList, period: AffectedPeriod, model: str) -> dict[str, Any]:
+    """A list of affected predictions with its figures; `model` is name@version."""
+    activated_at, names = period.activated_at, decision_names(period.head)
+    return {
+        "cycle": str(period.cycle_id),
+        "model": model,
+        "environment": period.environment,
+        "head_version": period.head_version,
+        "activated_at": None if activated_at is None else activated_at.isoformat(),
+        "figures": figures_document(listed.figures),
+        "decisions": list(names),
+        "predictions": [
+            {**_plain(one), "label": names[one.decision], "new_label": names[one.new_decision]}
+            for one in listed.predictions
+        ],
+        "next": None if listed.next is None else str(listed.next),
+    }
+
+
+def write_csv(predictions: Iterable[AffectedPrediction], file: TextIO) -> None:
+    """Write a line for each prediction: ids, hashes and numbers only, so that a spreadsheet finds no formula."""
+    writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(map(_plain, predictions))
+
+
+_COLUMNS = (
+    "prediction_id",
+    "logged_at",
+    "head_version",
+    "decision",
+    "new_decision",
+    "expected_cost",
+    "group",
+    "true_class",
+)
+
+
+def _plain(prediction: AffectedPrediction) -> dict[str, Any]:
+    group = prediction.group_hash
+    values = (
+        str(prediction.id),
+        logged_at(prediction.id).isoformat(timespec="milliseconds"),
+        prediction.head_version,
+        prediction.decision,
+        prediction.new_decision,
+        prediction.expected_cost,
+        None if group is None else bytes(group).hex(),
+        prediction.label,
+    )
+    return dict(zip(_COLUMNS, values, strict=True))

@@ -1,0 +1,62 @@
+"""`/v1/admin/cycles/{id}/affected`: the decisions before a swap that the new head would make otherwise."""
+
+import threading
+from typing import Annotated, cast
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime
+from starlette.requests import Request
+
+from lifelong_core.errors import InvalidInputError, UnavailableError
+from lifelong_core.store.affected_documents import affected_document
+from lifelong_core.store.affected_ranking import Place
+from lifelong_core.store.records import Scope
+from lifelong_service.guard import GuardedRoute, access, worker_of
+from lifelong_service.schemas.affected import AffectedAnswer
+
+MOST_COMPARED = 100_000
+"""Predictions that one request compares: about a second, during which the worker answers others more slowly."""
+
+_comparing = threading.Lock()
+"""A worker compares for one request at a time."""
+
+router = APIRouter(route_class=GuardedRoute, tags=["history"])
+
+
+@router.get("/v1/admin/cycles/{cycle}/affected")
+@access(Scope.READ)
+def list_affected(
+    request: Request,
+    cycle: UUID,
+    since: AwareDatetime | None = None,
+    until: AwareDatetime | None = None,
+    after: Annotated[str | None, Query(max_length=100)] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> AffectedAnswer:
+    """The decisions that the head of a cycle would make otherwise, most costly first.
+
+    They are those from the last change of the prevalence that the cycle's report names (else from the beginning of its
+    window) to the swap; those that older heads made within an hour after it count, too. Of a head that waits for
+    approval, they go up to now. The list is read from the log: what was deleted is not in it. `after` is `next` of the
+    page before; `since` and `until` narrow the period, which may hold 100,000 predictions at most.
+    """
+    store = worker_of(request).store
+    found = store.cycles.get(cycle)
+    period = store.affected.period(found).narrowed(since, until)
+    place = None if after is None else Place.parse(after, field="after")
+    if not _comparing.acquire(blocking=False):
+        raise UnavailableError("this worker makes another list of affected decisions at the moment.")
+    try:
+        logged = store.affected.count_logged(period)
+        if logged > MOST_COMPARED:
+            raise InvalidInputError(
+                f"the period holds {logged:,} predictions, and a request compares at most {MOST_COMPARED:,}.",
+                field="since",
+                mend="Narrow it by `since` and `until`, or run `lifelong cycles affected` on the host.",
+            )
+        page = store.affected.most_costly(period, limit=limit, after=place)
+        model = next(model for model in store.models.list() if model.id == found.model_id)
+        return cast("AffectedAnswer", affected_document(page, period, model.reference))
+    finally:
+        _comparing.release()
