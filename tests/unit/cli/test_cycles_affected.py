@@ -33,7 +33,7 @@ def cycle(installed: Run) -> str:
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1], 300)
     calibration = LabeledLogits(2 * np.eye(2)[labels] + rng.normal(size=(600, 2)), labels)
-    logits = rng.normal(size=(60, 2)).astype(np.float32)
+    logits = rng.normal(size=(120, 2)).astype(np.float32)
     with open_store() as store:
         # A spreadsheet would take such a name for a formula.
         store.tasks.add("triage", ["=benign()", "malignant"], [[0, 1], [5, 0]], actor="tests")
@@ -76,7 +76,7 @@ def test_the_table_shows_the_most_costly_ones(installed: Run, cycle: str) -> Non
     shown = installed("cycles", "affected", cycle)
     lines = shown.splitlines()
     assert lines[0] == f"net@1 in clinic-a, cycle {cycle}"
-    assert lines[1].startswith("Of 60 decisions from 20")
+    assert lines[1].startswith("Of 120 decisions from 20")
     assert f"head 2 would make {affected} otherwise" in lines[1]
     assert f"  - malignant -> =benign(): {affected}, expected cost " in shown
     assert "They come from 3 groups." in shown
@@ -116,9 +116,9 @@ def test_show_names_the_figures_once_they_are_counted(installed: Run, cycle: str
     shown = installed("cycles", "show", cycle)
     assert "head 2 would make " in shown
     assert f"List them: lifelong cycles affected {cycle}" in shown
-    assert json.loads(installed("cycles", "show", cycle, "--json"))["affected"]["predictions"] == 60
+    assert json.loads(installed("cycles", "show", cycle, "--json"))["affected"]["predictions"] == 120
     (listed,) = json.loads(installed("cycles", "list", "--outcome", "swap", "--json"))
-    assert listed["affected"]["predictions"] == 60
+    assert listed["affected"]["predictions"] == 120
 
 
 def test_a_cycle_without_a_head_has_no_list(installed: Run, cycle: str) -> None:
