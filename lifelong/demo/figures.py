@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lifelong.demo.images import CLASS_NAMES, COSTS
 from lifelong.demo.traffic import Answer, Answers
@@ -13,9 +14,39 @@ from lifelong_core.store import Store
 
 
 @dataclass(frozen=True)
+class ChangeSeen:
+    """A change of the prevalence that a cycle found in its window, in images before the window's end."""
+
+    samples_ago: int
+    low: int
+    high: int
+    size: float
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> "ChangeSeen":
+        """Read the parts that the demo shows."""
+        return cls(**{name: document[name] for name in ("samples_ago", "low", "high", "size")})
+
+
+@dataclass(frozen=True)
+class AffectedSeen:
+    """Decisions between a change of the prevalence and the swap that followed, as the admin API counts them."""
+
+    predictions: int
+    affected: int
+    """that the new head would make otherwise"""
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> "AffectedSeen":
+        """Read the parts that the demo shows."""
+        return cls(document["predictions"], document["affected"])
+
+
+@dataclass(frozen=True)
 class CycleSeen:
     """One cycle of the monitor as the admin API shows it."""
 
+    identity: str
     started_at: datetime
     outcome: str
     prevalence: tuple[float, ...]
@@ -24,6 +55,8 @@ class CycleSeen:
     window_samples: int
     published_version: int | None
     reason: str
+    changes: tuple[ChangeSeen, ...]
+    """oldest first"""
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> "CycleSeen":
@@ -31,6 +64,7 @@ class CycleSeen:
         report = document["report"]
         estimate = report["prevalence"] or {"prevalence": (), "low": (), "high": ()}
         return cls(
+            identity=document["id"],
             started_at=datetime.fromisoformat(document["started_at"]),
             outcome=document["outcome"],
             prevalence=tuple(estimate["prevalence"]),
@@ -39,7 +73,17 @@ class CycleSeen:
             window_samples=document["window_samples"],
             published_version=document["published_version"],
             reason=" ".join(reason["text"] for reason in report["reasons"]),
+            changes=tuple(ChangeSeen.from_document(change) for change in report["change_points"]),
         )
+
+    @property
+    def images_before_change(self) -> tuple[int, int, int] | None:
+        """Images in the window before the last change, with their interval; None: no change was found."""
+        if not self.changes:
+            return None
+        last = self.changes[-1]
+        end = self.window_samples
+        return end - last.samples_ago, end - last.high, end - last.low
 
 
 @dataclass(frozen=True)
@@ -54,8 +98,10 @@ class Story:
     """the shifted images that the initial head had answered, sent again under the new head"""
     shift_started_at: float
     swapped_at: float
+    affected: AffectedSeen
+    """by the first swap after the shift"""
     first_shifted_cycle: CycleSeen
-    """the first cycle whose whole window came after the shift"""
+    """the first cycle after the shift with enough images of the new mix; its window begins with the old mix"""
     cycles: tuple[CycleSeen, ...]
     heads: dict[int, PostProcessingHead]
     seconds_to_ready: float
@@ -70,6 +116,12 @@ class Story:
     def final_version(self) -> int:
         """The head that answered last."""
         return self.repeated.answers[-1].head_version
+
+    @property
+    def first_window(self) -> NDArray[np.int64]:
+        """True classes in the window of the first shifted cycle, about in the order of the log."""
+        labels = np.concatenate([self.development.labels, self.shifted.in_order_of_arrival().labels])
+        return labels[: self.first_shifted_cycle.window_samples]
 
     @property
     def everything(self) -> tuple[Answer, ...]:
@@ -88,7 +140,14 @@ class Figures:
     estimated_low: tuple[float, ...]
     estimated_high: tuple[float, ...]
     prevalence_error_l1: float
-    """of the estimate from the first window of new images only, which may come after the first swap"""
+    """of the first cycle after the shift, whose window begins with images of the old mix"""
+    prevalence_error_l1_whole_window: float
+    """of the true class shares of that window: what an estimate from all of it would aim at"""
+    images_before_change: int
+    images_before_change_found: int | None
+    """by that cycle; None: it found no change"""
+    images_before_change_low: int | None
+    images_before_change_high: int | None
     accuracy_before: float
     accuracy_after: float
     accuracy_argmax: float
@@ -97,6 +156,11 @@ class Figures:
     expected_cost_argmax: float
     accuracy_development: float
     compared_images: int
+    """new images that the old head had decided, sent again under the new one"""
+    compared_decisions: int
+    """logged from the change that was found to the first swap"""
+    affected_decisions: int
+    """of these: how many the new head would make otherwise"""
     seconds_to_ready: float
     seconds_to_swap: float
     """from the shift to the first swap"""
@@ -128,6 +192,7 @@ def compute_figures(story: Story, store: Store) -> Figures:
     argmax = np.array([logits[answer.prediction_id].argmax() for answer in before.answers])
     truth = story.shifted.prevalence
     cycle = story.first_shifted_cycle
+    found, low, high = cycle.images_before_change or (None, None, None)
     early = [cycle for cycle in story.cycles if cycle.started_at.timestamp() < story.shift_started_at]
     return Figures(
         seed=story.seed,
@@ -137,6 +202,11 @@ def compute_figures(story: Story, store: Store) -> Figures:
         estimated_low=cycle.low,
         estimated_high=cycle.high,
         prevalence_error_l1=float(np.abs(np.asarray(cycle.prevalence) - truth).sum()),
+        prevalence_error_l1_whole_window=float(np.abs(_shares(story.first_window) - truth).sum()),
+        images_before_change=len(story.development.answers),
+        images_before_change_found=found,
+        images_before_change_low=low,
+        images_before_change_high=high,
         accuracy_before=before.accuracy,
         accuracy_after=after.accuracy,
         accuracy_argmax=float(np.mean(argmax == before.labels)),
@@ -145,6 +215,8 @@ def compute_figures(story: Story, store: Store) -> Figures:
         expected_cost_argmax=float(np.mean(np.asarray(COSTS)[before.labels, argmax])),
         accuracy_development=story.development.accuracy,
         compared_images=len(before.answers),
+        compared_decisions=story.affected.predictions,
+        affected_decisions=story.affected.affected,
         seconds_to_ready=story.seconds_to_ready,
         seconds_to_swap=story.swapped_at - story.shift_started_at,
         seconds_in_all=story.seconds_in_all,
@@ -162,6 +234,10 @@ def compute_figures(story: Story, store: Store) -> Figures:
             if answer.prediction_id in logits
         ),
     )
+
+
+def _shares(labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.bincount(labels, minlength=len(CLASS_NAMES)) / len(labels)
 
 
 def _is_mixed(answer: Answer, head: PostProcessingHead, logits: np.ndarray) -> bool:

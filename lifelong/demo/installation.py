@@ -17,7 +17,8 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store
 
 TASK, MODEL = "triage", "digits-cnn"
-WINDOW_SAMPLES = 1500
+WINDOW_SAMPLES = 5000
+"""More than a run sends: every window begins with the first image, and holds the shift."""
 CYCLE_SECONDS = 10.0
 ACTOR = "demo"
 

@@ -9,6 +9,7 @@ from lifelong.demo.images import COSTS
 from lifelong.demo.traffic import Answers
 
 COLOURS = ("#2f6f4f", "#d08c2e", "#b03a3a")
+CHANGE_COLOUR = "#7a4fa3"
 MOVING_AVERAGE = 100
 
 
@@ -24,14 +25,20 @@ def save_plot(story: Story, figures: Figures, path: Path) -> None:
     starts = np.cumsum([0] + [len(phase.answers) for phase in phases])
     _plot_prevalence(top, story, figures, phases, starts)
     _plot_cost(bottom, phases, starts)
+    swapped = starts[1] + len(story.before.answers)
     for axis in (top, bottom):
         axis.axvline(starts[1], color="0.4", linestyle="--", linewidth=1)
+        axis.axvline(swapped, color="0.4", linestyle=":", linewidth=1)
         axis.axvline(starts[2], color="0.4", linestyle="-", linewidth=1)
         axis.spines[["top", "right"]].set_visible(False)
-    top.annotate("mix shifts", (starts[1], 1.0), xytext=(4, 2), textcoords="offset points", fontsize=9)
-    top.annotate(
-        "new head, same images", (starts[2], 1.0), xytext=(4, 2), textcoords="offset points", fontsize=9
-    )
+    for axis, place, text in (
+        (top, starts[1], "mix shifts"),
+        (bottom, swapped, "head swapped"),
+        (top, starts[2], "same images again"),
+    ):
+        axis.annotate(text, (place, 1.0), xytext=(4, 2), textcoords="offset points", fontsize=9)
+    _plot_found_change(top, figures)
+    _plot_affected(bottom, figures, starts[1], swapped)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
@@ -69,6 +76,42 @@ def _plot_prevalence(
     axis.legend(ncols=3, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 1.25), frameon=False)
 
 
+def _plot_found_change(axis, figures: Figures) -> None:
+    """When the change was found to have been, with its interval, beside the true time."""
+    found, low, high = (
+        figures.images_before_change_found,
+        figures.images_before_change_low,
+        figures.images_before_change_high,
+    )
+    if found is None or low is None or high is None:
+        return
+    axis.axvspan(low, high, color=CHANGE_COLOUR, alpha=0.3, linewidth=0)
+    axis.axvline(found, color=CHANGE_COLOUR, linewidth=1.2)
+    axis.annotate(
+        f"change found after {found} images\n({low} to {high}; true {figures.images_before_change})",
+        (low, 0.85),
+        xytext=(-4, 0),
+        textcoords="offset points",
+        fontsize=9,
+        color=CHANGE_COLOUR,
+        ha="right",
+        va="center",
+    )
+
+
+def _plot_affected(axis, figures: Figures, changed: int, swapped: int) -> None:
+    """The decisions between the change and the swap."""
+    axis.axvspan(changed, swapped, color="0.93", linewidth=0)
+    share = figures.affected_decisions / figures.compared_decisions
+    axis.annotate(
+        f"{figures.affected_decisions} of {figures.compared_decisions} decisions ({share:.0%})\nwould be different",
+        ((changed + swapped) / 2, 0.52),
+        fontsize=9,
+        ha="center",
+        va="center",
+    )
+
+
 def _plot_cost(axis, phases: tuple[Answers, ...], starts: np.ndarray) -> None:
     costs = np.asarray(COSTS)
     window = np.ones(MOVING_AVERAGE) / MOVING_AVERAGE
@@ -88,8 +131,8 @@ def _plot_cost(axis, phases: tuple[Answers, ...], starts: np.ndarray) -> None:
         )
     axis.set_ylim(0, 1)
     axis.set_ylabel(f"mean of {MOVING_AVERAGE} answers")
-    axis.set_xlabel("answered predictions; windows right after the shift hold old and new images")
-    axis.legend(fontsize=8, loc="center", frameon=False)
+    axis.set_xlabel("answered predictions; every window begins with the first")
+    axis.legend(fontsize=8, loc="center left", frameon=False)
 
 
 def _arrival_order(phase: Answers) -> np.ndarray:

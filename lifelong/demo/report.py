@@ -99,6 +99,8 @@ def describe_outcome(figures: Figures) -> list[str]:
             else f"swapped {figures.swaps_before_shift} times."
         ),
         _shift_sentence(figures),
+        _change_sentence(figures),
+        _affected_sentence(figures),
         f"On the same images the expected cost changed by {-saved:+.0%}, the accuracy by "
         f"{100 * (figures.accuracy_after - figures.accuracy_before):+.1f} points.",
         f"{figures.answered} predictions were answered, {figures.logged} of them are in the log, "
@@ -113,8 +115,25 @@ def _shift_sentence(figures: Figures) -> str:
         if swaps == 1
         else f"had made the first of {swaps} swaps, without a label."
     )
+    later = f"{figures.seconds_to_swap:.1f} s later"
+    return f"Then the mix shifted, in the middle of a window. {later} the monitor {noticed}"
+
+
+def _change_sentence(figures: Figures) -> str:
+    error = f"an error of {figures.prevalence_error_l1:.3f} (L1)"
+    if figures.images_before_change_found is None:
+        return f"The first cycle found no change in its window, and estimated the prevalence with {error}."
     return (
-        f"Then the mix shifted. {figures.seconds_to_swap:.1f} s later the monitor {noticed} Windows right after the "
-        "shift hold old and new images; from the first window of new images only it estimated the prevalence with an "
-        f"error of {figures.prevalence_error_l1:.3f} (L1)."
+        f"The first cycle found the change after {figures.images_before_change_found} images (95 % interval "
+        f"{figures.images_before_change_low} to {figures.images_before_change_high}; it was after "
+        f"{figures.images_before_change}) and estimated the prevalence from there on, with {error}; that of the whole "
+        f"window was {figures.prevalence_error_l1_whole_window:.3f} off."
+    )
+
+
+def _affected_sentence(figures: Figures) -> str:
+    return (
+        f"Between the change and the swap, {figures.compared_decisions} decisions were made; the new head makes "
+        f"{figures.affected_decisions} of them ({figures.affected_decisions / figures.compared_decisions:.0%}) otherwise. Look at these again: "
+        "`lifelong cycles affected` lists them, most costly first."
     )

@@ -1,18 +1,18 @@
 """Tell the story: train, serve, stream, shift, wait for the swap, and compare."""
 
 import time
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
 from lifelong.api import Api
-from lifelong.demo.figures import CycleSeen, Story
+from lifelong.demo.figures import AffectedSeen, CycleSeen, Story
 from lifelong.demo.images import CLINIC_PREVALENCE, DEVELOPMENT_PREVALENCE, Stream, draw_stream, split_digits
 from lifelong.demo.installation import (
     CYCLE_SECONDS,
     MODEL,
-    WINDOW_SAMPLES,
     Installation,
     calibrate,
     register,
@@ -22,11 +22,13 @@ from lifelong.demo.processes import Processes
 from lifelong.demo.progress import Steps
 from lifelong.demo.traffic import Answers, send
 from lifelong.demo.training import EPOCHS, export_onnx, train
-from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.deploy import AdaptationPolicy, PostProcessingHead
 from lifelong_core.errors import UnavailableError
 
 ENVIRONMENT = "clinic"
 DEVELOPMENT_IMAGES, SHIFTED_IMAGES = 400, 1500
+ENOUGH_IMAGES = AdaptationPolicy().minimum_samples
+"""of the new mix, before a cycle may judge by them alone"""
 CYCLES_BEFORE_SHIFT = 2
 PATIENCE_SECONDS = 6 * CYCLE_SECONDS
 SWAP_SECONDS = 1.0
@@ -45,30 +47,39 @@ class Observer:
         seen = (CycleSeen.from_document(document) for document in answer["cycles"])
         return tuple(sorted(seen, key=lambda cycle: cycle.started_at))
 
-    def cycle_after(self, moment: float) -> CycleSeen:
-        """Wait for the first cycle that began after `moment` (seconds since the epoch).
+    def first_cycle(self, after: float, suits: Callable[[CycleSeen], bool] = lambda _: True) -> CycleSeen:
+        """Wait for the first suitable cycle that began after a moment (seconds since the epoch).
 
         Raises:
-            UnavailableError: it does not come within a minute.
+            UnavailableError: it does not come within a minute; the message holds the reasons of the cycles that did.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
+        seen: list[CycleSeen] = []
         while time.monotonic() < deadline:
-            for cycle in self.cycles():
-                if cycle.started_at.timestamp() > moment:
+            seen = [cycle for cycle in self.cycles() if cycle.started_at.timestamp() > after]
+            for cycle in seen:
+                if suits(cycle):
                     return cycle
             time.sleep(0.2)
+        said = "; ".join(cycle.reason for cycle in seen) or "there was no cycle"
         raise UnavailableError(
-            f"the monitor finished no cycle within {PATIENCE_SECONDS:.0f} s.", mend="See monitor.log."
+            f"the monitor had not judged or swapped as expected after {PATIENCE_SECONDS:.0f} s: {said}",
+            mend="See monitor.log.",
         )
 
     def heads(self) -> dict[int, PostProcessingHead]:
         """All heads of the demo's model by version."""
         return {item["version"]: PostProcessingHead.from_document(item["head"]) for item in self._heads()}
 
-    def published_at(self, version: int) -> float:
-        """When a head was published, in seconds since the epoch."""
+    def published_at(self, swap: CycleSeen) -> float:
+        """When a cycle's head was published, in seconds since the epoch."""
         moments = {item["version"]: item["created_at"] for item in self._heads()}
-        return datetime.fromisoformat(moments[version]).timestamp()
+        return datetime.fromisoformat(moments[swap.published_version]).timestamp()
+
+    def affected_by(self, swap: CycleSeen) -> AffectedSeen:
+        """How many decisions before a swap its head would make otherwise; `lifelong cycles affected` lists them."""
+        answer = self._api.get(f"/v1/admin/cycles/{swap.identity}/affected", limit=1)
+        return AffectedSeen.from_document(answer["figures"])
 
     def _heads(self) -> list[dict[str, Any]]:
         return self._api.get(f"/v1/admin/models/{MODEL}/heads")["heads"]
@@ -100,15 +111,21 @@ def tell(installation: Installation, processes: Processes, seed: int, steps: Ste
             images = draw_stream(held_out, DEVELOPMENT_PREVALENCE, DEVELOPMENT_IMAGES, rng)
             phases.append(clinic("Stream images with the development mix", images))
             with steps.step("Let the monitor look: nothing should happen"):
-                observer.cycle_after(time.time())
+                observer.first_cycle(after=time.time())
         development = Answers.joined(phases)
 
         shift_started_at = time.time()
         images = draw_stream(held_out, CLINIC_PREVALENCE, SHIFTED_IMAGES, rng)
         shifted = clinic("The mix shifts: ten harmless cases for each other", images)
-        with steps.step("Wait for the monitor's next cycle"):
-            first_shifted_cycle = observer.cycle_after(shifted.received_at(WINDOW_SAMPLES))
-            time.sleep(SWAP_SECONDS)
+        with steps.step("Wait for the monitor to swap the head"):
+            first_shifted_cycle = observer.first_cycle(
+                shift_started_at,
+                lambda cycle: cycle.window_samples >= len(development.answers) + ENOUGH_IMAGES,
+            )
+            swap = observer.first_cycle(shift_started_at, lambda cycle: cycle.published_version is not None)
+            swapped_at = observer.published_at(swap)
+            time.sleep(max(0.0, swapped_at + SWAP_SECONDS - time.time()))
+            affected = observer.affected_by(swap)
         initial = development.answers[0].head_version
         repeated = clinic(
             "Send the same images again under the new head", images.select(shifted.by_head(initial))
@@ -120,7 +137,8 @@ def tell(installation: Installation, processes: Processes, seed: int, steps: Ste
             shifted=shifted,
             repeated=repeated,
             shift_started_at=shift_started_at,
-            swapped_at=first_swap(observer, shift_started_at),
+            swapped_at=swapped_at,
+            affected=affected,
             first_shifted_cycle=first_shifted_cycle,
             cycles=observer.cycles(),
             heads=observer.heads(),
@@ -136,16 +154,3 @@ def start(installation: Installation, processes: Processes) -> float:
     monitor = processes.start("monitor")
     processes.wait_until_ready(monitor, installation.monitor_url)
     return seconds
-
-
-def first_swap(observer: Observer, moment: float) -> float:
-    """When the first head after `moment` was published.
-
-    Raises:
-        UnavailableError: the monitor kept the head; the message holds its reasons.
-    """
-    seen = [cycle for cycle in observer.cycles() if cycle.started_at.timestamp() > moment]
-    for cycle in seen:
-        if cycle.published_version is not None:
-            return observer.published_at(cycle.published_version)
-    raise UnavailableError("the monitor did not swap the head: " + "; ".join(cycle.reason for cycle in seen))

@@ -77,6 +77,11 @@ class Answers:
             self.labels[chosen],
         )
 
+    def in_order_of_arrival(self) -> "Answers":
+        """The same answers, the first that was received first."""
+        order = np.argsort([answer.received_at for answer in self.answers], kind="stable")
+        return Answers(tuple(self.answers[place] for place in order), self.labels[order], self.refusals)
+
     def by_head(self, version: int) -> NDArray[np.bool_]:
         """Which answers came from this head version, shape (N,)."""
         return np.array([answer.head_version == version for answer in self.answers])

@@ -50,9 +50,23 @@ def demo(tmp_path_factory):
 
 def test_the_estimate_is_right_and_the_decisions_get_better(demo):
     _, figures = demo
-    assert figures["prevalence_error_l1"] < 0.10
+    assert figures["prevalence_error_l1"] < 0.15
     assert figures["expected_cost_after"] <= 0.75 * figures["expected_cost_before"]
     assert figures["accuracy_after"] >= figures["accuracy_before"] + 0.02
+
+
+def test_the_first_cycle_finds_the_change_in_the_middle_of_its_window(demo):
+    _, figures = demo
+    true, found = figures["images_before_change"], figures["images_before_change_found"]
+    assert abs(found - true) <= 50
+    assert figures["images_before_change_low"] <= found <= figures["images_before_change_high"]
+    assert figures["prevalence_error_l1"] < 0.5 * figures["prevalence_error_l1_whole_window"]
+
+
+def test_decisions_between_the_change_and_the_swap_are_compared(demo):
+    _, figures = demo
+    assert 0 < figures["affected_decisions"] < figures["compared_decisions"]
+    assert abs(figures["compared_decisions"] - figures["compared_images"]) <= 50
 
 
 def test_no_swap_happens_before_the_shift(demo):

@@ -15,6 +15,11 @@ FIGURES = Figures(
     estimated_low=(0.87, 0.09),
     estimated_high=(0.91, 0.13),
     prevalence_error_l1=0.024,
+    prevalence_error_l1_whole_window=0.41,
+    images_before_change=800,
+    images_before_change_found=803,
+    images_before_change_low=790,
+    images_before_change_high=811,
     accuracy_before=0.85,
     accuracy_after=0.93,
     accuracy_argmax=0.9,
@@ -23,6 +28,8 @@ FIGURES = Figures(
     expected_cost_argmax=0.2,
     accuracy_development=0.88,
     compared_images=700,
+    compared_decisions=700,
+    affected_decisions=84,
     seconds_to_ready=6.0,
     seconds_to_swap=10.1,
     seconds_in_all=70.0,
@@ -38,14 +45,34 @@ FIGURES = Figures(
 )
 
 
-def test_the_time_is_that_of_the_swap_and_the_error_that_of_a_later_window():
+def test_the_time_is_that_of_the_swap_and_the_error_that_of_the_first_cycle():
     said = " ".join(describe_outcome(FIGURES))
     assert (
         "10.1 s later the monitor had noticed it without a label, refitted the head and swapped it." in said
     )
-    assert "from the first window of new images only" in said
-    assert "an error of 0.024 (L1)" in said
+    assert (
+        "The first cycle found the change after 803 images (95 % interval 790 to 811; it was after 800)"
+        in said
+    )
+    assert "an error of 0.024 (L1); that of the whole window was 0.410 off" in said
     assert "swaps" not in said
+
+
+def test_a_cycle_that_found_no_change_is_not_said_to_have_found_one():
+    missed = replace(
+        FIGURES,
+        images_before_change_found=None,
+        images_before_change_low=None,
+        images_before_change_high=None,
+    )
+    said = " ".join(describe_outcome(missed))
+    assert "The first cycle found no change in its window" in said
+    assert "an error of 0.024 (L1)" in said
+
+
+def test_the_decisions_that_the_new_head_makes_otherwise_are_told():
+    said = " ".join(describe_outcome(FIGURES))
+    assert "the new head makes 84 of them (12%) otherwise" in said
 
 
 @pytest.mark.parametrize(("before", "swaps", "told"), [(0, 2, "2"), (0, 3, "3"), (1, 3, "2")])
