@@ -201,7 +201,7 @@ def main() -> None:
     amounts = (
         {"draws": 1, "calm": 2, "searched": 10, "windows": 1}
         if quick
-        else {"draws": 3, "calm": 8, "searched": 80, "windows": 2}
+        else {"draws": 2, "calm": 6, "searched": 60, "windows": 2}
     )
     rows = [row for task in chosen for row in measure(task, **amounts)]
     found = summary(rows)

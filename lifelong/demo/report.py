@@ -132,8 +132,9 @@ def _change_sentence(figures: Figures) -> str:
 
 
 def _affected_sentence(figures: Figures) -> str:
+    share = figures.affected_decisions / figures.compared_decisions
     return (
         f"Between the change and the swap, {figures.compared_decisions} decisions were made; the new head makes "
-        f"{figures.affected_decisions} of them ({figures.affected_decisions / figures.compared_decisions:.0%}) otherwise. Look at these again: "
-        "`lifelong cycles affected` lists them, most costly first."
+        f"{figures.affected_decisions} of them ({share:.0%}) otherwise. `lifelong cycles affected` lists them, most "
+        "costly first, so that people can look at them again."
     )
