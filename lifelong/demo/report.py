@@ -126,8 +126,8 @@ def _change_sentence(figures: Figures) -> str:
     return (
         f"The first cycle found the change after {figures.images_before_change_found} images (95 % interval "
         f"{figures.images_before_change_low} to {figures.images_before_change_high}; it was after "
-        f"{figures.images_before_change}) and estimated the prevalence from there on, with {error}; that of the whole "
-        f"window was {figures.prevalence_error_l1_whole_window:.3f} off."
+        f"{figures.images_before_change}) and estimated the prevalence from there on, with {error}; the mix of the "
+        f"whole window is {figures.prevalence_error_l1_whole_window:.3f} off."
     )
 
 

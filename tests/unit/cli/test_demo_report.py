@@ -54,7 +54,7 @@ def test_the_time_is_that_of_the_swap_and_the_error_that_of_the_first_cycle():
         "The first cycle found the change after 803 images (95 % interval 790 to 811; it was after 800)"
         in said
     )
-    assert "an error of 0.024 (L1); that of the whole window was 0.410 off" in said
+    assert "an error of 0.024 (L1); the mix of the whole window is 0.410 off" in said
     assert "swaps" not in said
 
 
