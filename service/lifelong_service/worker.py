@@ -229,6 +229,11 @@ class Worker:
         )
         return list(dict.fromkeys(problem for problem in problems if problem is not None))
 
+    @property
+    def audit_problem(self) -> str | None:
+        """Why the audit log is not what it was; None: no such reason is known."""
+        return self._audit.problem
+
     def damaged_heads(self) -> list[str]:
         """Every place whose active head cannot be served, why, and what happens to requests there."""
         snapshot = self.poller.snapshot

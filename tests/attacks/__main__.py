@@ -18,6 +18,7 @@ from tests.attacks.hostile_graph import hostile_graph
 from tests.attacks.image_stall import image_stall
 from tests.attacks.json_bombs import json_bombs
 from tests.attacks.overload import overload
+from tests.attacks.refused_flood import refused_flood
 from tests.attacks.target import running_target
 
 ATTACKS = {
@@ -28,6 +29,7 @@ ATTACKS = {
         overload,
         half_open,
         hostile_graph,
+        refused_flood,
     )
 }
 

@@ -1,11 +1,12 @@
-"""Pages for people: the interview that finds the metrics for a problem, in any browser and without scripts."""
+"""Pages for people, in any browser and without scripts: the interview that finds metrics, and the audit log."""
 
-from lifelong_service.console import answering, interviews, results, sessions
+from lifelong_service.console import answering, audit_log, interviews, results, sessions
 
 ROUTERS = (
     interviews.router,
     answering.router,
     results.router,
+    audit_log.router,
     sessions.router,
     sessions.anything_else,  # last: it answers what nobody else does
 )

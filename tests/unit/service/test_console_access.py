@@ -22,6 +22,7 @@ PUBLIC = {"/console/", "/console/login", "/console/logout", "/console/console.cs
 SCOPES = {
     "/console": "read",
     "/console/interviews": "read",
+    "/console/audit": "read",
     "/console/interviews/{identifier}": "read",
     "/console/interviews/{identifier}/result": "read",
     "/console/interviews/{identifier}/recommendation.json": "read",

@@ -1,16 +1,18 @@
 """Refused requests are in the audit log: without secrets, and so few entries that a flood cannot fill the database."""
 
 import logging
+import re
 import tracemalloc
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from starlette.requests import Request
 
 from lifelong_core.errors import UnavailableError
-from lifelong_core.store import AuditEntry, Scope, Store
-from lifelong_core.store.audit import AuditLog
+from lifelong_core.store import AuditEntry, Scope, Store, tables
+from lifelong_core.store.audit import AuditLog, Refusals
 from lifelong_core.store.audit_anchor import AnchorFile
 from lifelong_service.addresses import address_of
 from lifelong_service.refusals import (
@@ -22,7 +24,7 @@ from lifelong_service.refusals import (
     RefusalCounter,
 )
 from tests.unit.service.conftest import Service, png
-from tests.unit.service.consoles import OURS
+from tests.unit.service.consoles import OURS, Console
 from tests.unit.service.waiting import eventually
 
 NOON = datetime(2026, 5, 1, 12, 0, 30, tzinfo=UTC)
@@ -288,3 +290,46 @@ def test_the_worker_keeps_the_anchor_of_the_newest_entry(
     eventually(
         lambda: {"anchor": str(newest)} in [getattr(record, "details", None) for record in caplog.records]
     )
+
+
+def degraded(service: Service) -> str:
+    return " ".join(service.client.get("/readyz").json()["degraded"])
+
+
+def test_a_tail_that_was_cut_off_is_said_where_people_look(service: Service) -> None:
+    newest = service.store.audit.newest()
+    eventually(lambda: AnchorFile(service.settings.audit_anchor_file).read() == newest)
+    assert degraded(service) == ""
+    with service.store.database.write() as connection:
+        connection.execute(sa.delete(tables.audit).where(tables.audit.c.id > 5))
+    service.store.environments.add("clinic-a", actor="test")
+    eventually(lambda: "audit.anchor: the audit log is not what it was" in degraded(service))
+    console = Console(service, scope="read")
+    assert "the audit log is not what it was" in console.get("/console/audit").text
+    # The file is the evidence.
+    assert AnchorFile(service.settings.audit_anchor_file).read() == newest
+    service.settings.audit_anchor_file.unlink()
+    service.store.environments.add("clinic-b", actor="test")
+    eventually(lambda: degraded(service) == "")
+
+
+def test_the_page_of_the_audit_log(service: Service) -> None:
+    console = Console(service, scope="read")
+    service.client.get("/v1/admin/tasks", headers={"Authorization": "Bearer <b>wrong</b>"})
+    service.store.environments.add("clinic-a", actor="<i>ann</i>")
+    service.store.audit.note_refusals(
+        [Refusals(ACCESS, "anonymous", f"10.0.0.{index}", "GET /v1/x", {"count": 1}) for index in range(120)]
+    )
+    shown = console.get("/console/audit").text
+    assert shown.count("<tr>") == 101
+    assert "10.0.0.119" in shown
+    older = re.search(r'href="(/console/audit\?before=\d+)"', shown)
+    assert older is not None
+    shown = console.get(older[1]).text
+    assert "&lt;i&gt;ann&lt;/i&gt;" in shown
+    assert "10.0.0.19" in shown
+    assert "Older entries" not in shown
+    assert "10.0.0." not in console.get("/console/audit?kind=changes").text
+    assert "clinic-a" not in console.get("/console/audit?kind=refusals").text
+    assert console.get("/console/audit?kind=x").status_code == 404
+    assert "There is no older entry" in console.get("/console/audit?before=1").text

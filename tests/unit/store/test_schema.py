@@ -172,22 +172,7 @@ def content_of(url: str) -> dict[str, list[tuple[Any, ...]]]:
         database.close()
 
 
-REVISIONS = [
-    "0001",
-    "0002",
-    "0003",
-    "0004",
-    "0005",
-    "0006",
-    "0007",
-    "0008",
-    "0009",
-    "0010",
-    "0011",
-    "0012",
-    "0013",
-    "0014",
-]
+REVISIONS = [f"{number:04}" for number in range(1, 15)]
 
 
 def test_the_known_revisions_are_those_of_alembic() -> None:

@@ -1,0 +1,77 @@
+"""The page of the audit log: who changed what, when and from where, and whose requests were refused."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from textwrap import shorten
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.store.audit import AuditKind
+from lifelong_core.store.records import AuditEntry, Scope
+from lifelong_service.console.pages import page
+from lifelong_service.console.route import ConsoleRoute
+from lifelong_service.guard import access, worker_of
+
+MOST = 100
+"""Entries on a page."""
+_LONGEST_DETAILS = 300
+
+router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One entry, as the page shows it."""
+
+    id: int
+    at: datetime
+    actor: str
+    source: str
+    action: str
+    subject: str
+    details: str
+    digest: str
+
+
+@router.get("/console/audit")
+@access(Scope.READ)
+def show_audit_log(
+    request: Request,
+    before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
+    kind: AuditKind | None = None,
+) -> Response:
+    """The newest entries, newest first, or those before the end of the last page."""
+    worker = worker_of(request)
+    entries = worker.store.audit.list(MOST + 1, before, kind=kind)
+    return page(
+        request,
+        "audit_log",
+        lines=[_line_of(entry) for entry in entries[:MOST]],
+        kind=kind,
+        before=before,
+        older=entries[MOST - 1].id if len(entries) > MOST else None,
+        problem=worker.audit_problem,
+    )
+
+
+def _line_of(entry: AuditEntry) -> Line:
+    details = "; ".join(f"{name}: {_text(value)}" for name, value in entry.details.items())
+    return Line(
+        entry.id,
+        entry.at,
+        entry.actor,
+        entry.source or "not known",
+        entry.action,
+        entry.subject,
+        shorten(details, _LONGEST_DETAILS, placeholder=" ..."),
+        entry.digest[:12],
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"({len(value)} fields)"
+    return ", ".join(str(one) for one in value) if isinstance(value, list) else str(value)
