@@ -12,6 +12,7 @@ from lifelong_core.errors import ConfigurationError
 if TYPE_CHECKING:
     from lifelong_core.settings import Settings
     from lifelong_core.store import Store
+    from lifelong_core.store.audit_anchor import AnchorFile
     from lifelong_core.store.group_keys import Installed, KeyFile
 
 
@@ -38,13 +39,15 @@ def init(source: str | None, *, mode: str | None) -> None:
     from lifelong.commands.mode_setting import write_mode
     from lifelong_core.settings import Settings
     from lifelong_core.store import Scope, Store
+    from lifelong_core.store.audit_anchor import AnchorFile
     from lifelong_core.store.files import make_data_folder
 
     if mode is not None:
         write_mode(mode)
     settings = Settings.load()
     make_data_folder(settings.data_directory)
-    Store.migrate(settings.resolved_database_url)
+    if Store.migrate(settings.resolved_database_url).before is None:
+        _forget_former_anchor(AnchorFile(settings.audit_anchor_file))
     with Store.open(
         settings.resolved_database_url, settings.resolved_artifacts_url, durability=settings.log_durability
     ) as store:
@@ -103,6 +106,14 @@ def upgrade() -> None:
         file = KeyFile.load(settings.resolved_group_key_file)
         with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
             store.group_keys.confirm(file, actor=actor())
+
+
+def _forget_former_anchor(anchor: "AnchorFile") -> None:
+    """The audit log of a new database has nothing to do with the one that this host knew."""
+    former = anchor.read()
+    if former is not None:
+        anchor.path.unlink()
+        click.echo(f"The database is new. The audit log of the former one ended with {former}.", err=True)
 
 
 def _prepare_group_key(store: "Store", settings: "Settings", source: str | None) -> str | None:

@@ -93,7 +93,7 @@ class RefusalCounter:
         if error.is_audited:
             return
         token = getattr(request.state, "token", None)
-        path = getattr(request.scope.get("route"), "path", request.url.path)
+        path = getattr(request.scope.get("route"), "path", request.scope["path"])
         self.count(
             action,
             actor=error.actor or (ANONYMOUS if token is None else token.name),

@@ -1,11 +1,12 @@
 """Connections that are not used as they should be, on raw sockets: they are closed in time and keep nobody out."""
 
+import http.client
 import json
 import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import psutil
@@ -304,3 +305,29 @@ def test_malformed_urls_get_an_answer_and_leave_no_traceback(
     assert status(received) in (200, 400, 404)
     assert b"x-content-type-options: nosniff" in received.lower()
     assert "Traceback" not in service.log.read_text()
+
+
+def add_environment(service: Service, name: str, address: str, forwarded_for: str) -> str:
+    """The source that the audit log has for a change from that address."""
+    body = json.dumps({"name": name}).encode()
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, source_address=(address, 0))
+    headers = {
+        "Authorization": f"Bearer {service.token}",
+        "Content-Type": "application/json",
+        "X-Forwarded-For": forwarded_for,
+    }
+    with closing(connection):
+        connection.request("POST", "/v1/admin/environments", body, headers)
+        assert connection.getresponse().status == 201
+    (entry,) = service.send("GET", f"/v1/admin/audit?subject={name}").body["audit"]
+    return entry["source"]
+
+
+def test_only_a_trusted_proxy_says_who_the_client_is(service: Service) -> None:
+    for index, forwarded in enumerate(("198.51.100.7", "192.0.2.66, 198.51.100.7", "192.0.2.66,127.0.0.9")):
+        assert add_environment(service, f"direct-{index}", "127.0.0.1", forwarded) == "127.0.0.1"
+    # The last address that the proxy does not answer for; clients may send the others themselves.
+    assert add_environment(service, "one", "127.0.0.9", "198.51.100.7") == "198.51.100.7"
+    assert add_environment(service, "two", "127.0.0.9", "192.0.2.66, 198.51.100.7") == "198.51.100.7"
+    assert add_environment(service, "three", "127.0.0.9", "2001:db8::7, 127.0.0.9") == "2001:db8::7"
+    assert add_environment(service, "four", "127.0.0.9", "<script>") == "unknown"

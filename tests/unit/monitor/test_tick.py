@@ -4,10 +4,11 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from lifelong_core.errors import UnavailableError
 from lifelong_core.settings import PolicySettings, Settings
-from lifelong_core.store import Model, Store
+from lifelong_core.store import Model, Store, tables
 from lifelong_monitor.cycle import RESUME_SECONDS
 from lifelong_monitor.exporter import Exporter
 from lifelong_monitor.leasing import leased
@@ -305,3 +306,21 @@ def test_settings_that_name_no_environment_are_warned_of_once(
         "environment_policies names 'hospitl-a', and no prediction has come from it yet."
         " Did you mean hospital-a?"
     ]
+
+
+def test_a_tick_keeps_the_newest_entry_of_the_audit_log(
+    store: Store, model: Model, settings: Settings, ticker: Ticker, caplog: pytest.LogCaptureFixture
+) -> None:
+    del model  # its entries are in the log
+    caplog.set_level(logging.INFO, "lifelong_core")
+    ticker.tick(NOW, DUE)
+    newest = store.audit.newest()
+    assert settings.audit_anchor_file.read_text() == f"{newest}\n"
+    assert {"anchor": str(newest)} in [getattr(record, "details", None) for record in caplog.records]
+    with store.database.write() as connection:
+        connection.execute(sa.delete(tables.audit))
+    caplog.clear()
+    for _ in range(2):
+        ticker.tick(NOW, DUE)
+    assert caplog.text.count("the audit log is not what it was") == 1
+    assert settings.audit_anchor_file.read_text() == f"{newest}\n"
