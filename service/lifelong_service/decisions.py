@@ -182,6 +182,12 @@ class Decider:
         for batch in grouped(images, lambda work: (work.model.id, work.pixels.shape)):
             try:
                 _infer_together(batch)
+            except UnavailableError as error:
+                # It took so long that nobody waits for the others of the batch either: they are not tried again.
+                for work in batch:
+                    work.outcome = error
+                details = {"model": batch[0].model.reference, "images": len(batch), "reason": error.message}
+                logger.error("inference was ended", extra={"details": details})  # noqa: TRY400 - expected
             except LifelongError:
                 self._each(batch, lambda work: _infer_together([work]))
 

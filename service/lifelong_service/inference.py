@@ -1,7 +1,8 @@
 """A classifier that ONNX Runtime executes: its graph is checked once, when it is loaded."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,10 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Logits
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.providers import CPU, RECORD, check_providers, chosen_providers, provider_of
+from lifelong_service.run_limit import RunLimit
 from lifelong_service.runtime_errors import describe_failure
 
 _INPUT_TYPES: dict[str, type[np.generic]] = {
@@ -46,21 +48,30 @@ class Classifier:
     """The batch size that the graph is frozen to; None when it takes any."""
     provider: str
     """The ONNX Runtime execution provider that runs most nodes of the graph."""
+    limit: RunLimit | None = None
+    """How long the graph may take for the inputs of one call; None: as long as it likes."""
 
     def logits(self, inputs: Sequence[NDArray[np.float32]]) -> Logits:
         """Raw outputs of shape (N, C) for N inputs of equal shape; they may hold NaN when the graph makes them.
 
         Raises:
             InvalidInputError: the graph fails on these inputs.
+            UnavailableError: it takes longer than the limit.
         """
+        with nullcontext() if self.limit is None else self.limit.limited() as options:
+            return self._logits(inputs, options)
+
+    def _logits(
+        self, inputs: Sequence[NDArray[np.float32]], options: onnxruntime.RunOptions | None
+    ) -> Logits:
         if self.batch_size is not None and len(inputs) > self.batch_size:
             parts = [inputs[i : i + self.batch_size] for i in range(0, len(inputs), self.batch_size)]
-            return np.concatenate([self.logits(part) for part in parts])
+            return np.concatenate([self._logits(part, options) for part in parts])
         batch = self._converted(np.stack(inputs))
         if self.batch_size is not None and len(inputs) < self.batch_size:
             filler = np.repeat(batch[-1:], self.batch_size - len(inputs), axis=0)
             batch = np.concatenate([batch, filler])
-        outputs = self._run(batch)[: len(inputs)]
+        outputs = self._run(batch, options)[: len(inputs)]
         if self.classes == 2 and outputs.shape in ((len(inputs),), (len(inputs), 1)):
             outputs = np.pad(outputs.reshape(-1, 1), ((0, 0), (1, 0)))
         if outputs.shape != (len(inputs), self.classes):
@@ -77,10 +88,18 @@ class Classifier:
             return np.rint(batch * np.float32(255)).astype(np.uint8)
         return batch.astype(self.input_type, copy=False)
 
-    def _run(self, batch: NDArray[np.generic]) -> NDArray[np.floating]:
+    def _run(
+        self, batch: NDArray[np.generic], options: onnxruntime.RunOptions | None
+    ) -> NDArray[np.floating]:
         try:
-            return np.asarray(self.session.run(None, {self.input_name: batch})[0])
+            return np.asarray(self.session.run(None, {self.input_name: batch}, options)[0])
         except Exception as error:  # ONNX Runtime has an exception class for each of its status codes
+            if self.limit is not None and options is not None and options.terminate:
+                raise UnavailableError(
+                    f"the model takes longer than {self.limit.seconds:g} s.",
+                    field="image",
+                    mend="Try again later; if it always happens with this image, keep it for whoever made the model.",
+                ) from error
             raise InvalidInputError(
                 f"the model fails on an input of shape {batch.shape}: {describe_failure(error)}",
                 field="image",
@@ -95,6 +114,7 @@ def load_classifier(
     classes: int,
     providers: Sequence[str] = (),
     threads: int = 1,
+    limit: RunLimit | None = None,
 ) -> Classifier:
     """Load a graph, check that it fits the preprocessing and the task, and run it on a grey image and a gradient.
 
@@ -104,6 +124,8 @@ def load_classifier(
         classes: number of classes of the task.
         providers: ONNX Runtime execution providers in order of preference; empty: CUDA when present, else CPU.
         threads: threads within one operator; 0: one per core.
+        limit: how long the graph may take later; None: as long as it likes. The trial here is not limited: the first
+            run on an accelerator may take long.
 
     Raises:
         InvalidInputError: the graph cannot be loaded, or does not fit; nothing of it is kept.
@@ -112,7 +134,7 @@ def load_classifier(
     session = _session(graph, providers, threads)
     classifier = _inspected(session, preprocessing, classes, provider_of(session, providers))
     _check_outputs(classifier, _trial_inputs(session.get_inputs()[0].shape, preprocessing))
-    return classifier
+    return replace(classifier, limit=limit)
 
 
 def _session(graph: Path | bytes, providers: Sequence[str], threads: int) -> onnxruntime.InferenceSession:

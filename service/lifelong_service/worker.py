@@ -32,6 +32,7 @@ from lifelong_service.limits.token_limits import TokenLimiter
 from lifelong_service.poller import RegistryPoller, describe_damage
 from lifelong_service.prediction_log import PredictionLog
 from lifelong_service.refusals import RefusalCounter
+from lifelong_service.run_limit import RunLimit
 from lifelong_service.snapshot import Snapshot
 from lifelong_service.upkeep import CacheKeeper, Upkeep
 
@@ -65,6 +66,8 @@ class Worker:
         self._trying = threading.Lock()
         self._tried: tuple[int, Classifier] | None = None
         self.is_draining = False
+        # Nobody waits any longer for what takes longer.
+        self._run_limit = RunLimit(settings.request_timeout_seconds)
         self.poller = RegistryPoller(
             self._fetch,
             self.load,
@@ -129,6 +132,7 @@ class Worker:
         self._audit_upkeep.start()
         self.authenticator.start()
         self.console_sessions.start()
+        self._run_limit.start()
         self.poller.start()
         self.log.start()
         self.batcher.start()
@@ -149,6 +153,7 @@ class Worker:
         self.decoder.close()
         self.batcher.close()
         self.log.close()
+        self._run_limit.close()
         self.poller.close()
         self.authenticator.close()
         self.console_sessions.close()
@@ -270,6 +275,7 @@ class Worker:
             classes=len(task.class_names),
             providers=self.settings.execution_providers,
             threads=self.settings.intra_op_threads,
+            limit=self._run_limit,
         )
 
     def classifier(self, model: Model) -> Classifier:

@@ -116,6 +116,34 @@ def sums_to_one_for_grey() -> bytes:
     return _graph(nodes, [weights, offset], ["weights", "offset"], ["N", 1, EDGE, EDGE])
 
 
+def endless_on_white() -> bytes:
+    """The linear logits; a `Loop` does not end for an image with a white pixel."""
+    state = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go"], ["on"]),
+            helper.make_node("Identity", ["before"], ["after"]),
+        ],
+        "body",
+        [
+            state("turn", TensorProto.INT64, []),
+            state("go", TensorProto.BOOL, []),
+            state("before", TensorProto.FLOAT, ["N", EDGE * EDGE]),
+        ],
+        [state("on", TensorProto.BOOL, []), state("after", TensorProto.FLOAT, ["N", EDGE * EDGE])],
+    )
+    nodes = [
+        helper.make_node("Flatten", ["image"], ["pixels"]),
+        helper.make_node("ReduceMax", ["image"], ["brightest"], keepdims=0),
+        helper.make_node("GreaterOrEqual", ["brightest", "white"], ["is_white"]),
+        helper.make_node("Loop", ["", "is_white", "pixels"], ["looped"], body=body),
+        helper.make_node("MatMul", ["looped", "weights"], ["logits"]),
+    ]
+    return _graph(
+        nodes, [linear_weights(), np.array(1, np.float32)], ["weights", "white"], ["N", 1, EDGE, EDGE]
+    )
+
+
 def slow(repetitions: int = 100, width: int = 20_000) -> bytes:
     """Logits of a long chain of sines: the time grows with the number of images, and some 20 ms go into each."""
     chain = [helper.make_node("Sin", [f"x{i}"], [f"x{i + 1}"]) for i in range(repetitions)]
