@@ -12,7 +12,9 @@ from lifelong_core.preprocessing import CentreCrop, Preprocessing, Resize
 
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP")
 FULL_PIXELS = 4_000_000
-"""Up to here an image is always decoded in full."""
+"""Up to here an image is always decoded in full, and resized as a whole."""
+STRIP_PIXELS = 1_000_000
+"""Pixels of a larger image that are converted and narrowed at once."""
 KEPT_EDGES = 2
 """How many times the edges of the resized image are left at least when a larger JPEG is decoded at a fraction of its
 size."""
@@ -78,9 +80,10 @@ def preprocess(
     Raises:
         InvalidInputError: smaller than the crop, or so elongated that resizing makes more than `maximum_pixels`.
     """
-    image = _coloured(image, preprocessing)
-    if preprocessing.resize is not None:
-        image = _resized(image, preprocessing.resize, maximum_pixels)
+    if preprocessing.resize is None:
+        image = _coloured(image, preprocessing)
+    else:
+        image = _resized(image, preprocessing, preprocessing.resize, maximum_pixels)
     if preprocessing.centre_crop is not None:
         image = _cropped(image, preprocessing.centre_crop)
     pixels = np.array(image, dtype=np.float32)
@@ -112,7 +115,13 @@ def _loaded(image: Image.Image) -> Image.Image:
         raise
     except Exception as error:  # as above; a truncated file shows only here
         raise _broken() from error
-    return _with_byte_range(image)
+    if image.mode in ("I", "F"):
+        raise InvalidInputError(
+            "images with 32-bit samples have no known range of values.",
+            field="image",
+            mend="Convert it to 8 or 16 bits per channel.",
+        )
+    return image
 
 
 def _broken() -> InvalidInputError:
@@ -133,24 +142,12 @@ def _reduce(image: Image.Image, target: Preprocessing) -> None:
     image.draft(mode, (edge, edge))
 
 
-def _with_byte_range(image: Image.Image) -> Image.Image:
-    """16-bit greys as floats in 0..255; everything else has 8 bits per channel by now."""
+def _coloured(image: Image.Image, preprocessing: Preprocessing) -> Image.Image:
+    """Of the colours that the model takes; 16-bit greys become floats in 0..255."""
     if image.mode.startswith("I;16"):
         samples = np.asarray(image).astype(np.float32)
         samples /= np.float32(257)
         return Image.fromarray(samples)
-    if image.mode in ("I", "F"):
-        raise InvalidInputError(
-            "images with 32-bit samples have no known range of values.",
-            field="image",
-            mend="Convert it to 8 or 16 bits per channel.",
-        )
-    return image
-
-
-def _coloured(image: Image.Image, preprocessing: Preprocessing) -> Image.Image:
-    if image.mode == "F":
-        return image
     mode = "RGB" if preprocessing.colour == "rgb" else "L"
     if image.mode == mode:
         return image
@@ -166,7 +163,10 @@ def _coloured(image: Image.Image, preprocessing: Preprocessing) -> Image.Image:
             ) from error
 
 
-def _resized(image: Image.Image, resize: Resize, maximum_pixels: int) -> Image.Image:
+def _resized(
+    image: Image.Image, preprocessing: Preprocessing, resize: Resize, maximum_pixels: int
+) -> Image.Image:
+    """Of the model's colours and the size that is asked for."""
     if resize.mode == "exact":
         width, height = resize.width, resize.height
     elif image.width <= image.height:
@@ -179,7 +179,31 @@ def _resized(image: Image.Image, resize: Resize, maximum_pixels: int) -> Image.I
             field="image",
             mend="Crop the image: its sides differ too much.",
         )
-    return image.resize((width, height), _INTERPOLATIONS[resize.interpolation])
+    interpolation = _INTERPOLATIONS[resize.interpolation]
+    if image.width * image.height > FULL_PIXELS and resize.interpolation != "nearest":
+        image = _narrowed(image, preprocessing, width, interpolation)
+    else:
+        image = _coloured(image, preprocessing)
+    return image.resize((width, height), interpolation)
+
+
+def _narrowed(
+    image: Image.Image, preprocessing: Preprocessing, width: int, interpolation: Image.Resampling
+) -> Image.Image:
+    """The image in the model's colours, of another width and its own height.
+
+    Pillow resizes across, then down. To do the first strip by strip gives the same pixels, and takes no second image of
+    the full size, which the colours would need.
+    """
+    rows = max(1, STRIP_PIXELS // image.width)
+    found: Image.Image | None = None
+    for top in range(0, image.height, rows):
+        bottom = min(top + rows, image.height)
+        strip = _coloured(image.crop((0, top, image.width, bottom)), preprocessing)
+        strip = strip.resize((width, bottom - top), interpolation)
+        found = Image.new(strip.mode, (width, image.height)) if found is None else found
+        found.paste(strip, (0, top))
+    return image if found is None else found
 
 
 def _cropped(image: Image.Image, crop: CentreCrop) -> Image.Image:

@@ -23,6 +23,7 @@ from lifelong_service.batching import MicroBatcher
 from lifelong_service.console_sessions import ConsoleSessions
 from lifelong_service.decisions import Decider, Job
 from lifelong_service.decoding.decoder import ImageDecoder
+from lifelong_service.decoding.turns import Turns, usual_number
 from lifelong_service.group_key import GroupKeyring
 from lifelong_service.inference import Classifier, load_classifier
 from lifelong_service.launch import parent_process
@@ -100,6 +101,12 @@ class Worker:
         self.authenticator = Authenticator(self._known_tokens, self._find)
         self.login_limiter = LoginLimiter(settings.failed_logins_per_minute)
         self.console_sessions = ConsoleSessions(lambda: self.store, lambda: self.poller.problem, settings)
+        self.decoder = ImageDecoder(
+            maximum_pixels=settings.maximum_image_pixels,
+            # On a local disk that the workers of this machine share.
+            turns=Turns(settings.resolved_spool_directory, number=usual_number()),
+        )
+        self.authenticator = Authenticator(self._known_tokens, self._verify)
         self._acknowledgement = Acknowledgement(
             lambda: self.store,
             self._is_current,

@@ -46,7 +46,7 @@ def main() -> int:
         except EOFError:
             return 0
         signal.setitimer(signal.ITIMER_PROF, limits["seconds"])
-        _answer(answers, request, bytes(image), limits["maximum_pixels"])
+        _answer(answers, request, image, limits["maximum_pixels"])
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import anyio
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding.header import ImageHeader, read_header
-from lifelong_service.decoding.limits import check_header, is_cheap
+from lifelong_service.decoding.limits import check_header, is_cheap, takes_much_memory
 from lifelong_service.decoding.process import DecodingProcess
+from lifelong_service.decoding.turns import Turns
 from lifelong_service.images import decode, preprocess
 from lifelong_service.jobs import ImageJob
 from lifelong_service.snapshot import Snapshot
@@ -30,11 +32,12 @@ class ImageDecoder:
 
     Args:
         maximum_pixels: of one image.
+        turns: of large images, among the workers of this machine.
     """
 
-    def __init__(self, *, maximum_pixels: int) -> None:
+    def __init__(self, *, maximum_pixels: int, turns: Turns) -> None:
         self._maximum_pixels = maximum_pixels
-        self._process = DecodingProcess(maximum_pixels=maximum_pixels)
+        self._process = DecodingProcess(maximum_pixels=maximum_pixels, turns=turns)
         self._waiting = 0
         self._threads = anyio.CapacityLimiter(1)
 
@@ -75,8 +78,10 @@ class ImageDecoder:
             )
         self._waiting += 1
         try:
+            is_large = takes_much_memory(header, preprocessing)
             pixels = await anyio.to_thread.run_sync(
-                self._process.decode, job.image, preprocessing, limiter=self._threads
+                partial(self._process.decode, job.image, preprocessing, is_large=is_large),
+                limiter=self._threads,
             )
         finally:
             self._waiting -= 1
@@ -89,11 +94,13 @@ class ImageDecoder:
         Raises:
             LifelongError: as `prepare`.
         """
-        if is_cheap(header := self._checked_header(image), len(image)):
+        header = self._checked_header(image)
+        if is_cheap(header, len(image)):
             declared = (header.width, header.height)
             decoded = decode(image, maximum_pixels=self._maximum_pixels, declared=declared)
             return preprocess(decoded, preprocessing, maximum_pixels=self._maximum_pixels)
-        return self._process.decode(image, preprocessing)
+        is_large = takes_much_memory(header, preprocessing)
+        return self._process.decode(image, preprocessing, is_large=is_large)
 
     def _checked_header(self, image: bytes) -> ImageHeader:
         header = read_header(image)

@@ -18,20 +18,13 @@ def write_frame(stream: BinaryIO, *parts: bytes | memoryview) -> None:
     stream.flush()
 
 
-def read_frame(stream: BinaryIO) -> bytearray:
+def read_frame(stream: BinaryIO) -> bytes:
     """The next frame.
 
     Raises:
         EOFError: the other side is gone, before the frame or in the middle of it.
     """
-    content = bytearray(_LENGTH.unpack(_read(stream, _LENGTH.size))[0])
-    view, filled = memoryview(content), 0
-    while filled < len(content):
-        count = stream.readinto(view[filled:])  # pyright: ignore[reportAttributeAccessIssue] - both ends are files
-        if not count:
-            raise EOFError
-        filled += count
-    return content
+    return _read(stream, _LENGTH.unpack(_read(stream, _LENGTH.size))[0])
 
 
 def write_document(stream: BinaryIO, document: dict[str, Any]) -> None:

@@ -29,6 +29,8 @@ class ImageHeader:
         metadata_blocks: number of blocks among those that were read that hold no pixels.
         compression: of a BMP, as its header numbers it; 0 elsewhere.
         is_complete: whether the structure was read up to the pixels.
+        is_sequential: whether it is a JPEG that is decoded row by row, so that a fraction of its size takes as little
+            memory; other JPEGs are held as a whole.
     """
 
     format: str
@@ -39,6 +41,7 @@ class ImageHeader:
     metadata_blocks: int = 0
     compression: int = 0
     is_complete: bool = False
+    is_sequential: bool = False
 
     @property
     def pixels(self) -> int:
@@ -90,7 +93,8 @@ def _read_png(data: bytes) -> ImageHeader:
 
 def _read_jpeg(data: bytes) -> ImageHeader:
     width = height = metadata = blocks = 0
-    position, is_complete = 2, False
+    frame_marker = components = 0
+    position, is_complete, is_sequential = 2, False, False
     # In the pixels 0xFF is always followed by 0 or a restart marker, so this counts scans exactly there; a thumbnail in
     # the metadata may add some.
     scans = data.count(JPEG_SCAN)
@@ -98,16 +102,21 @@ def _read_jpeg(data: bytes) -> ImageHeader:
         marker, length = _jpeg_segment(data, position)
         if marker == 0xDA:
             is_complete = width > 0
+            # The first scan of such a file holds all colours.
+            is_sequential = frame_marker in (0xC0, 0xC1) and data[position + 4] == components
             break
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             if width:  # a second frame: decoders disagree on which one counts
                 break
-            height, width = struct.unpack_from(">HH", data, position + 5)
+            height, width, components = struct.unpack_from(">HHB", data, position + 5)
+            frame_marker = marker
         elif 0xE0 <= marker <= 0xEF or marker == 0xFE:
             metadata += length
         position += 2 + length
         blocks += 1
-    return ImageHeader("JPEG", width, height, scans, metadata, blocks, is_complete=is_complete)
+    return ImageHeader(
+        "JPEG", width, height, scans, metadata, blocks, is_complete=is_complete, is_sequential=is_sequential
+    )
 
 
 def _jpeg_segment(data: bytes, position: int) -> tuple[int, int]:

@@ -3,7 +3,9 @@
 from typing import Final
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding.header import ImageHeader
+from lifelong_service.images import FULL_PIXELS
 
 MAXIMUM_ASPECT: Final = 100
 """Longest edge over the shortest one. Resizing a line of pixels needs memory for each pixel of the longest edge."""
@@ -77,3 +79,15 @@ def is_cheap(header: ImageHeader, size: int) -> bool:
         and 0 < header.pixels * header.scans <= CHEAP_PIXELS
         and header.metadata_bytes <= CHEAP_METADATA_BYTES
     )
+
+
+def takes_much_memory(header: ImageHeader, target: Preprocessing) -> bool:
+    """Whether decoding may take tens of megabytes.
+
+    Args:
+        header: of an image that was not refused.
+        target: what it is decoded for: a sequential JPEG is decoded at a fraction of its size.
+    """
+    if header.is_complete and header.is_sequential and target.resize is not None:
+        return False
+    return not 0 < header.pixels <= FULL_PIXELS

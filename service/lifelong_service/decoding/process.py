@@ -16,11 +16,15 @@ from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLar
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding import frames
 from lifelong_service.decoding.child import ERRORS
+from lifelong_service.decoding.turns import Turns
 
 PROCESSOR_SECONDS: Final = 1.5
 """Processor time that one image may take; 16 million pixels as PNG take some 0.5 s."""
 PATIENCE_SECONDS: Final = 4.0
 """Time after which an image is given up whatever kept the process: the machine may be busy."""
+
+TURN_SECONDS: Final = 4.0
+"""Time that an image waits at most for the large images of other workers."""
 
 STARTING_SECONDS: Final = 4.0
 """Added for the first image of a process; on a free core it starts in half a second."""
@@ -31,22 +35,31 @@ class DecodingProcess:
 
     Args:
         maximum_pixels: of one image.
+        turns: of large images.
     """
 
-    def __init__(self, *, maximum_pixels: int) -> None:
+    def __init__(self, *, maximum_pixels: int, turns: Turns) -> None:
+        self._turns = turns
         self._limits = json.dumps({"maximum_pixels": maximum_pixels, "seconds": PROCESSOR_SECONDS})
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def decode(self, image: bytes, preprocessing: Preprocessing) -> NDArray[np.float32]:
+    def decode(
+        self, image: bytes, preprocessing: Preprocessing, *, is_large: bool = True
+    ) -> NDArray[np.float32]:
         """The model's input for one image, as `lifelong_service.images.preprocess` makes it.
+
+        Args:
+            image: as it was sent.
+            preprocessing: of the model.
+            is_large: whether it waits for its turn among the large images of all workers.
 
         Raises:
             InvalidInputError: the image cannot be decoded, or decoding it takes too long.
             PayloadTooLargeError: it is larger, or takes more memory, than the limits allow.
             UnavailableError: the machine is too busy, or the process cannot be started.
         """
-        with self._lock:
+        with self._lock, self._turns.turn(TURN_SECONDS) if is_large else contextlib.nullcontext():
             running = self._running()
             process = self._process = running or self._start()
             patience = PATIENCE_SECONDS if running else STARTING_SECONDS + PATIENCE_SECONDS

@@ -10,6 +10,7 @@ from PIL import Image
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.preprocessing import Preprocessing
+from lifelong_service import images
 from lifelong_service.images import decode, preprocess
 
 LIMIT = 10_000
@@ -172,6 +173,27 @@ def test_sixteen_bits_keep_their_precision() -> None:
     decoded = decode(encoded(Image.fromarray(samples)), maximum_pixels=LIMIT)
     np.testing.assert_allclose(preprocess(decoded, PLAIN_GREY)[0], samples / 65535, rtol=1e-6)
     assert preprocess(decoded, Preprocessing.model_validate({})).shape == (3, 2, 2)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16"])
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic", "lanczos"])
+def test_a_large_image_is_resized_as_a_small_one(
+    mode: str, interpolation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    if mode == "I;16":
+        image = Image.fromarray(rng.integers(0, 2**16, (61, 83), dtype=np.uint16))
+    else:
+        image = (
+            Image.fromarray(rng.integers(0, 2**8, (61, 83, 4), dtype=np.uint8)).convert("RGB").convert(mode)
+        )
+    preprocessing = Preprocessing.model_validate(
+        {"resize": {"height": 20, "width": 30, "interpolation": interpolation}}
+    )
+    as_a_whole = preprocess(image, preprocessing)
+    monkeypatch.setattr(images, "FULL_PIXELS", 1000)
+    monkeypatch.setattr(images, "STRIP_PIXELS", 500)
+    np.testing.assert_array_equal(preprocess(image, preprocessing), as_a_whole)
 
 
 def test_samples_without_a_known_range_are_refused() -> None:

@@ -57,11 +57,26 @@ def test_other_bytes_are_unknown_or_incomplete(data: bytes) -> None:
     assert not read_header(data).is_complete or data[:2] == b"BM"
 
 
+def one_scan_for_each_colour() -> bytes:
+    """The head of a sequential JPEG whose first scan holds one of its three colours."""
+    image = bytearray(encoded("RGB", (64, 64), "JPEG"))
+    image[image.index(b"\xff\xda") + 4] = 1
+    return bytes(image)
+
+
 def test_counts_the_scans_of_a_jpeg() -> None:
     assert read_header(encoded("RGB", (64, 64), "JPEG")).scans == 1
     usual = read_header(progressive_jpeg(64, 0)).scans
     assert 1 < usual < 20
     assert read_header(progressive_jpeg(64, 500)).scans == usual + 500
+
+
+def test_sequential_jpegs() -> None:
+    assert read_header(encoded("RGB", (64, 64), "JPEG")).is_sequential
+    assert read_header(encoded("L", (64, 64), "JPEG")).is_sequential
+    assert not read_header(encoded("RGB", (64, 64), "JPEG", progressive=True)).is_sequential
+    assert not read_header(one_scan_for_each_colour()).is_sequential
+    assert not read_header(encoded("RGB", (64, 64), "PNG")).is_sequential
 
 
 @pytest.mark.parametrize("make", [png_of_tiny_chunks, jpeg_of_tiny_segments])

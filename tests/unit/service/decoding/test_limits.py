@@ -3,6 +3,7 @@
 import pytest
 
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding.header import ImageHeader
 from lifelong_service.decoding.limits import (
     CHEAP_BYTES,
@@ -13,7 +14,9 @@ from lifelong_service.decoding.limits import (
     MAXIMUM_SCANS,
     check_header,
     is_cheap,
+    takes_much_memory,
 )
+from lifelong_service.images import FULL_PIXELS
 
 LIMIT = 1_000_000
 
@@ -80,3 +83,25 @@ def test_cheap_at_every_limit() -> None:
 )
 def test_costly_beyond_any_of_them(change: dict[str, object], size: int) -> None:
     assert not is_cheap(ImageHeader(**({"format": "PNG"} | CHEAP | change)), size)
+
+
+RESIZED = Preprocessing.model_validate({"resize": {"height": 224, "width": 224}})
+LARGE = {"width": 2000, "height": FULL_PIXELS // 2000 + 1, "is_complete": True}
+
+
+@pytest.mark.parametrize(
+    ("header", "target", "expected"),
+    [
+        (ImageHeader("PNG", 2000, FULL_PIXELS // 2000), RESIZED, False),
+        (ImageHeader("PNG", **LARGE), RESIZED, True),
+        (ImageHeader("TIFF"), RESIZED, True),
+        (ImageHeader("JPEG", **LARGE), RESIZED, True),
+        (ImageHeader("JPEG", **LARGE, is_sequential=True), RESIZED, False),
+        (ImageHeader("JPEG", **LARGE, is_sequential=True), Preprocessing(), True),
+        (ImageHeader("JPEG", **(LARGE | {"is_complete": False}), is_sequential=True), RESIZED, True),
+    ],
+)
+def test_much_memory_is_taken_by_what_is_held_as_a_whole(
+    header: ImageHeader, target: Preprocessing, expected: bool
+) -> None:
+    assert takes_much_memory(header, target) is expected

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -17,6 +18,7 @@ from lifelong_core.errors import InvalidInputError, PayloadTooLargeError, Unavai
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding import process as module
 from lifelong_service.decoding.process import DecodingProcess
+from lifelong_service.decoding.turns import Turns
 from lifelong_service.images import FULL_PIXELS, decode, preprocess
 from tests.attacks.images import noise_png
 from tests.integration.processes import eventually, lives
@@ -46,9 +48,13 @@ def tiff(edge: int) -> bytes:
     return file.getvalue()
 
 
+def starting(folder: Path) -> DecodingProcess:
+    return DecodingProcess(maximum_pixels=LIMIT, turns=Turns(folder, number=1))
+
+
 @pytest.fixture(scope="module")
-def process() -> Iterator[DecodingProcess]:
-    decoding = DecodingProcess(maximum_pixels=LIMIT)
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DecodingProcess]:
+    decoding = starting(tmp_path_factory.mktemp("turns"))
     yield decoding
     decoding.close()
 
@@ -86,10 +92,10 @@ def test_errors_arrive_as_they_are(process: DecodingProcess) -> None:
 
 
 def test_an_image_that_takes_too_long_ends_the_process_and_not_the_next_request(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(module, "PROCESSOR_SECONDS", 0.1)
-    process = DecodingProcess(maximum_pixels=LIMIT)
+    process = starting(tmp_path)
     try:
         process.decode(encoded(50), SMALL)
         first = child_of(process)
@@ -143,11 +149,11 @@ def test_it_can_write_no_file(process: DecodingProcess) -> None:
     assert child.rlimit(resource.RLIMIT_NOFILE)[1] <= 16
 
 
-def test_it_ends_with_its_parent() -> None:
+def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     script = (
         "import time\n"
         "from tests.unit.service.decoding.test_process import *\n"
-        "process = DecodingProcess(maximum_pixels=LIMIT)\n"
+        f"process = starting(Path({str(tmp_path)!r}))\n"
         "process.decode(encoded(50), SMALL)\n"
         "print(process._process.pid, flush=True)\n"
         "time.sleep(60)\n"
@@ -158,3 +164,18 @@ def test_it_ends_with_its_parent() -> None:
     parent.kill()
     parent.communicate()
     eventually(lambda: not lives(child), "the decoding process to end")
+
+
+def test_a_large_image_waits_for_its_turn_and_a_small_one_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = starting(tmp_path)
+    try:
+        with Turns(tmp_path, number=1).turn(0):
+            assert process.decode(encoded(50), SMALL, is_large=False).shape == (3, 224, 224)
+            monkeypatch.setattr(module, "TURN_SECONDS", 0.1)
+            with pytest.raises(UnavailableError, match="other large images"):
+                process.decode(encoded(50), SMALL)
+        assert process.decode(encoded(50), SMALL).shape == (3, 224, 224)
+    finally:
+        process.close()

@@ -1,0 +1,67 @@
+"""Turns of the workers of a machine: so many large images are decoded at once, however many workers there are."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from lifelong_core.errors import UnavailableError
+from lifelong_core.store.spool.locks import FileLock, LockBusyError
+
+LOOK_SECONDS: Final = 0.01
+"""How often is looked whether another worker has finished."""
+
+
+def usual_number() -> int:
+    """Half of the cores, so that the other half is left to ordinary images; at least one."""
+    return max(1, len(os.sched_getaffinity(0)) // 2)
+
+
+class Turns:
+    """Takes turns with all who use the same folder.
+
+    The kernel ends the turn of a process that dies. Where the folder cannot be used, nobody waits.
+
+    Args:
+        folder: on a local disk.
+        number: of turns at once.
+    """
+
+    def __init__(self, folder: Path, *, number: int) -> None:
+        self._locks = [FileLock(folder / f"decoding-{index}.lock") for index in range(number)]
+
+    @contextmanager
+    def turn(self, seconds: float) -> Iterator[None]:
+        """Wait for a turn, and hold it within the block.
+
+        Args:
+            seconds: to wait at most.
+
+        Raises:
+            UnavailableError: the others take longer.
+        """
+        deadline = time.monotonic() + seconds
+        with ExitStack() as stack:
+            while not self._take(stack):
+                if time.monotonic() > deadline:
+                    raise UnavailableError(
+                        "other large images are being decoded.",
+                        field="image",
+                        mend="Try again later, or send images at a lower resolution.",
+                    )
+                time.sleep(LOOK_SECONDS)
+            yield
+
+    def _take(self, stack: ExitStack) -> bool:
+        """Whether there is a turn now; the stack ends it."""
+        for lock in self._locks:
+            try:
+                stack.enter_context(lock.held(until=0))
+            except LockBusyError:
+                continue
+            except OSError:  # a disk that is full or read-only
+                return True
+            return True
+        return False
