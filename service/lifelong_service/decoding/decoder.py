@@ -22,7 +22,7 @@ from lifelong_service.snapshot import Snapshot
 
 MAXIMUM_WAITING: Final = 4
 """Costly images of one worker that are decoded or wait for it; one more gets 503. The last of them is answered within
-the time limit of a request even if each takes all the time that it may."""
+the time limit of a request even if each takes all the time that it may, unless other workers decode large ones."""
 PIXELS_PER_SAMPLE: Final = 262_144
 """A larger image counts in a micro-batch as several samples, so that the pixels of a batch are bounded too."""
 

@@ -10,8 +10,10 @@ from typing import Final
 from lifelong_core.errors import UnavailableError
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
 
-LOOK_SECONDS: Final = 0.01
+LOOK_SECONDS: Final = 0.002
 """How often is looked whether another worker has finished."""
+PAUSE_SECONDS: Final = 2 * LOOK_SECONDS
+"""After its own turn a process lets the others look first; it would be the next one each time otherwise."""
 
 
 def usual_number() -> int:
@@ -31,6 +33,7 @@ class Turns:
 
     def __init__(self, folder: Path, *, number: int) -> None:
         self._locks = [FileLock(folder / f"decoding-{index}.lock") for index in range(number)]
+        self._not_before = 0.0
 
     @contextmanager
     def turn(self, seconds: float) -> Iterator[None]:
@@ -42,6 +45,7 @@ class Turns:
         Raises:
             UnavailableError: the others take longer.
         """
+        time.sleep(max(0.0, self._not_before - time.monotonic()))
         deadline = time.monotonic() + seconds
         with ExitStack() as stack:
             while not self._take(stack):
@@ -52,7 +56,10 @@ class Turns:
                         mend="Try again later, or send images at a lower resolution.",
                     )
                 time.sleep(LOOK_SECONDS)
-            yield
+            try:
+                yield
+            finally:
+                self._not_before = time.monotonic() + PAUSE_SECONDS
 
     def _take(self, stack: ExitStack) -> bool:
         """Whether there is a turn now; the stack ends it."""

@@ -48,6 +48,25 @@ def test_the_next_one_has_it_as_soon_as_it_is_free(tmp_path: Path) -> None:
     assert order == ["first", "second"]
 
 
+def test_one_that_comes_again_lets_others_go_first(tmp_path: Path) -> None:
+    order: list[str] = []
+    first, second = Turns(tmp_path, number=1), Turns(tmp_path, number=1)
+
+    def wait() -> None:
+        with second.turn(30):
+            order.append("second")
+
+    for _ in range(5):
+        with first.turn(30):
+            thread = threading.Thread(target=wait)
+            thread.start()
+            time.sleep(0.1)
+        with first.turn(30):
+            order.append("first")
+        thread.join()
+    assert order == ["second", "first"] * 5
+
+
 def test_the_turn_of_a_process_that_dies_is_over(tmp_path: Path) -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLD, tmp_path], stdout=subprocess.PIPE)
     assert holder.stdout is not None
