@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from fastapi.dependencies.utils import get_typed_return_annotation
@@ -113,6 +114,16 @@ class StrictRequest(Request):
     """
 
     error: PayloadTooLargeError | None = None
+
+    async def body(self) -> bytes:
+        """The whole body, put together as it arrives: a list of its parts would take as much memory again."""
+        if not hasattr(self, "_body"):
+            content = BytesIO()
+            async with aclosing(self.stream()) as stream:
+                async for part in stream:
+                    content.write(part)
+            self._body = content.getvalue()
+        return self._body
 
     async def json(self) -> Any:
         """The document in the body.

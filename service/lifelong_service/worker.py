@@ -96,7 +96,6 @@ class Worker:
         )
         self.token_limiter = TokenLimiter(settings.limits_for)
         self.body_budget = BodyBudget(maximum_bytes=settings.maximum_held_body_bytes)
-        self.decoder = ImageDecoder(maximum_pixels=settings.maximum_image_pixels)
         self.refusals = RefusalCounter()
         self.authenticator = Authenticator(self._known_tokens, self._find)
         self.login_limiter = LoginLimiter(settings.failed_logins_per_minute)
@@ -106,7 +105,6 @@ class Worker:
             # On a local disk that the workers of this machine share.
             turns=Turns(settings.resolved_spool_directory, number=usual_number()),
         )
-        self.authenticator = Authenticator(self._known_tokens, self._verify)
         self._acknowledgement = Acknowledgement(
             lambda: self.store,
             self._is_current,

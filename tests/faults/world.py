@@ -277,6 +277,10 @@ class Monitor:
     def runs(self) -> bool:
         return self._process.poll() is None
 
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
+
     def wait_until_it_watches(self) -> None:
         """Until its first line says so: before that there is nothing to interrupt."""
         eventually(lambda: b"watching" in self.log.read_bytes(), "the monitor to watch")

@@ -1,0 +1,20 @@
+"""`python -m tests.soak.leaking_monitor`: a monitor that keeps a megabyte more each second: the soak has to notice."""
+
+import os
+import sys
+import threading
+import time
+
+from lifelong_monitor.__main__ import main
+
+
+def _leak() -> None:
+    kept: list[bytes] = []
+    while True:
+        kept.append(os.urandom(1_000_000))
+        time.sleep(1)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_leak, daemon=True).start()
+    sys.exit(main())
