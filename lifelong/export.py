@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from lifelong import __version__
 from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.file_modes import PRIVATE_FILE
 from lifelong_core.store import logged_at
 from lifelong_core.store.files import replacing
 
@@ -71,7 +72,7 @@ def write_log(
     rows = 0
     with replacing(path) as draft:
         # Only its owner reads it: it holds what patients were diagnosed with.
-        draft.touch(mode=0o600)
+        draft.touch(mode=PRIVATE_FILE)
         with _writing(path, draft, schema, class_names) as write:
             for one in models:
                 names = (*tasks[one.task_id].class_names, ABSTAIN)

@@ -61,6 +61,7 @@ def init(source: str | None, *, mode: str | None) -> None:
             click.echo(_already_there(store), err=bool(problems))
         else:
             _, secret = store.tokens.create("first-admin", {Scope.ADMIN}, actor=actor())
+    _restrict_files(settings)
     click.echo(f"Mode: {settings.modes_in_words}.", err=True)
     for problem in problems:
         click.secho(f"Error: {problem}", fg="red", err=True)
@@ -106,6 +107,21 @@ def upgrade() -> None:
         file = KeyFile.load(settings.resolved_group_key_file)
         with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
             store.group_keys.confirm(file, actor=actor())
+    _restrict_files(settings)
+
+
+def _restrict_files(settings: "Settings") -> None:
+    """Take the rights of other users away from what an older version, or a copy, left to them."""
+    from lifelong.private_files import restrict_installation
+
+    changed, foreign = restrict_installation(settings)
+    if changed:
+        click.echo(f"Other users could use files and folders ({changed}); now only their owner can.", err=True)
+    if foreign:
+        click.echo(
+            f"Warning: others may use {foreign[0]}, and only its owner can change that (chmod go= {foreign[0]}).",
+            err=True,
+        )
 
 
 def _forget_former_anchor(anchor: "AnchorFile") -> None:

@@ -29,12 +29,16 @@ def load_interview(path: Path) -> "Interview | None":
 
 
 def write_text(path: Path, text: str, *, field: str) -> None:
-    """Put a text in the place of what a file held; after an interruption the file holds one or the other."""
+    """Put a text in the place of what a file held; after an interruption the file holds one or the other.
+
+    The umask decides about new files and folders: they hold no patient's data, and people share them.
+    """
     from lifelong_core.errors import InvalidInputError
     from lifelong_core.store.files import write_whole
 
     try:
-        write_whole(path, f"{text}\n".encode())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, f"{text}\n".encode(), mode=0o666)
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be written ({error.strerror}).", field=field) from error
 

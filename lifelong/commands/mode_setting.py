@@ -4,6 +4,7 @@ import tomllib
 
 from lifelong_core.errors import ConfigurationError
 from lifelong_core.settings import Settings, settings_file
+from lifelong_core.store.files import make_private_file
 
 
 def write_mode(mode: str) -> None:
@@ -27,6 +28,7 @@ def write_mode(mode: str) -> None:
     if policy is None:
         separator = "" if not content else "\n" if content.endswith("\n") else "\n\n"
         try:
+            make_private_file(file)
             with file.open("a", encoding="utf-8") as opened:
                 opened.write(f"{separator}[policy]\n{line}\n")
         except OSError as error:

@@ -15,6 +15,7 @@ from lifelong.labelled_images import labelled_images
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store
+from lifelong_core.store.files import make_data_folder
 
 TASK, MODEL = "triage", "digits-cnn"
 WINDOW_SAMPLES = 5000
@@ -76,7 +77,7 @@ def install(directory: Path) -> Installation:
         cycle_interval_seconds=CYCLE_SECONDS,
         window_samples=WINDOW_SAMPLES,
     )
-    settings.data_directory.mkdir(parents=True)
+    make_data_folder(settings.data_directory)
     Store.migrate(settings.resolved_database_url)
     with Store.open(
         settings.resolved_database_url, settings.resolved_artifacts_url, durability=settings.log_durability

@@ -20,6 +20,7 @@ CHECKS: dict[str, Check] = {
     "heads": content.heads,
     "recommendations": content.recommendations,
     "group key": content.group_key,
+    "file modes": machine.file_modes,
     "execution providers": machine.execution_providers,
     "spool": machine.spool,
     "disk space": machine.disks,

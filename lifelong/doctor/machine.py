@@ -2,16 +2,19 @@
 
 import os
 import shutil
+import tomllib
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-
-from fsspec.core import split_protocol
+from stat import S_IWGRP, S_IWOTH
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
+from lifelong.private_files import database_file, find_accessible, local_artifacts
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.file_modes import is_accessible_to_others
 from lifelong_core.graph_check import check_execution_providers
-from lifelong_core.store.database_errors import sqlite_file
+from lifelong_core.settings import settings_file
+from lifelong_core.store.engine import parse_url
 from lifelong_core.store.spool import Spool
 
 _WAITS_TOO_LONG = timedelta(minutes=5)
@@ -98,12 +101,11 @@ def disks(installation: Installation) -> Iterator[Finding]:
     """There is room."""
     settings = installation.settings
     places = {"data directory": settings.data_directory, "spool": settings.resolved_spool_directory}
-    file = sqlite_file(installation.store.database.url)
+    file, artifacts = database_file(settings), local_artifacts(settings)
     if file is not None:
         places["database"] = file.parent
-    protocol, folder = split_protocol(settings.resolved_artifacts_url)
-    if protocol in (None, "file", "local"):
-        places["artifacts"] = Path(folder)
+    if artifacts is not None:
+        places["artifacts"] = artifacts
     least = None
     for name, place in places.items():
         there = _existing(place)
@@ -124,6 +126,37 @@ def disks(installation: Installation) -> Iterator[Finding]:
                 "Make room there.",
             )
     yield ok(f"{_megabytes(least or 0)} free at least.")
+
+
+def file_modes(installation: Installation) -> Iterator[Finding]:
+    """Nobody but the user of the product reads what it keeps on this machine."""
+    settings = installation.settings
+    # The group key has a check of its own, which follows links.
+    found = [path for path in find_accessible(settings) if path != settings.resolved_group_key_file]
+    if found:
+        more = f" and {len(found) - 1} more files and folders" if len(found) > 1 else ""
+        yield warning(
+            f"other users of this machine may use {found[0]}{more}.",
+            "Run `lifelong init` as the user that runs the product: it takes their rights away.",
+        )
+    directory = settings.data_directory
+    if directory not in found and directory.is_dir() and directory.stat().st_mode & (S_IWGRP | S_IWOTH):
+        yield warning(
+            f"other users of this machine may replace files in {directory}.", f"chmod go-w {directory}"
+        )
+    file = settings_file()
+    holds_password = file.is_file() and _password_in(file)
+    if holds_password and is_accessible_to_others(file):
+        yield warning(
+            f"other users of this machine may read the password of the database in {file}.", f"chmod 600 {file}"
+        )
+    yield ok("only their owner uses the files of this installation.")
+
+
+def _password_in(file: Path) -> bool:
+    """Whether the settings file holds a URL of the database with a password."""
+    url = tomllib.loads(file.read_text(encoding="utf-8")).get("database_url")
+    return bool(url) and parse_url(str(url)).password is not None
 
 
 def _existing(folder: Path) -> Path:

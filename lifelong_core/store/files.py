@@ -3,13 +3,14 @@
 import os
 import secrets
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lifelong_core.errors import ConfigurationError
+from lifelong_core.file_modes import PRIVATE_FILE, PRIVATE_FOLDER
 
 
-def write_whole(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+def write_whole(path: Path, content: bytes, *, mode: int = PRIVATE_FILE) -> None:
     """Put a file with this content in the place of what is there; on the disk when this returns.
 
     Args:
@@ -47,27 +48,38 @@ def replacing(path: Path) -> Generator[Path, None, None]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, on the disk when this returns."""
+    """Make a folder and those above it, for their owner alone; on the disk when this returns."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
+    for one in (*reversed(missing), folder):
+        one.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
     for made in missing:
         settle(made.parent)
 
 
 def make_data_folder(folder: Path) -> None:
-    """Make the folder in which the product keeps its data, and those above it.
+    """Make the folder in which the product keeps its data, and those above it, for their owner alone.
 
     Raises:
         ConfigurationError: it cannot be made.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise ConfigurationError(
             f"the folder {folder} cannot be made: {error.strerror}.",
             field="LIFELONG_DATA_DIRECTORY",
             mend="Choose a folder that this user can write to, on a disk with room.",
         ) from error
+
+
+def make_private_file(path: Path) -> None:
+    """Make an empty file that its owner alone uses, for a library that would make it readable by all.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
 
 
 def settle(path: Path) -> None:

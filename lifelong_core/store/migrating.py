@@ -1,7 +1,7 @@
 """Make the database's schema, bring it up to date, or take it back."""
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -11,7 +11,7 @@ from alembic.config import Config
 from lifelong_core.errors import SchemaError
 from lifelong_core.store.database_errors import sqlite_file
 from lifelong_core.store.engine import Database
-from lifelong_core.store.files import make_data_folder
+from lifelong_core.store.files import make_data_folder, make_private_file
 from lifelong_core.store.schema import SCRIPTS, current_revision
 
 _MIGRATION_LOCK = 0x6C6C_0001
@@ -37,6 +37,9 @@ def upgrade(database: Database, revision: str = "head") -> Migration:
     file = sqlite_file(database.url)
     if file is not None:
         make_data_folder(file.parent)
+        # SQLite gives its log the mode of the database. Where this fails, it says why.
+        with suppress(OSError):
+            make_private_file(file)
     with _migrating(database) as (config, connection):
         before = current_revision(connection)
         command.upgrade(config, revision)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lifelong_core.arrays import Integers
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
+from lifelong_core.file_modes import PRIVATE_FILE
 from lifelong_core.store.files import make_folder, settle, write_whole
 
 KEY_BYTES = 32
@@ -112,7 +113,7 @@ def write_group_keys(path: Path, keys: Sequence[bytes]) -> None:
         ConfigurationError: it cannot be written.
     """
     try:
-        write_whole(path, _text(keys), mode=0o600)
+        write_whole(path, _text(keys))
     except OSError as error:
         raise _not_written(path, error) from error
 
@@ -127,7 +128,7 @@ def rotate_group_key(path: Path) -> int:
     draft = path.with_name(f"{path.name}.rotating")
     try:
         # Made before the keys are read: of two rotations at once, one gives up and neither loses the other's key.
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
     except FileExistsError as error:
         raise ConflictError(
             "another rotation is going on.",
@@ -158,7 +159,7 @@ def _create(path: Path) -> None:
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
         make_folder(path.parent)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             _write(file.fileno(), [secrets.token_bytes(KEY_BYTES)])
     except OSError as error:

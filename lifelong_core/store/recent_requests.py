@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.store.engine import database_origin
+from lifelong_core.store.files import make_folder, make_private_file
 from lifelong_core.store.records import LogEntry, RequestKey, StoredRequest
 from lifelong_core.store.spool.encoding import decode_entries, encode_entries
 
@@ -148,8 +149,8 @@ class RecentRequests:
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._path.touch(mode=0o600)
+            make_folder(self._path.parent)
+            make_private_file(self._path)
             connection = sqlite3.connect(
                 self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )

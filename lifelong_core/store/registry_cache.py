@@ -41,7 +41,7 @@ class RegistryCache:
         content = {"origin": database_origin(self._database_url), "registry": registry_document(registry)}
         document = {"schema_version": SCHEMA_VERSION, "checksum": _checksum(content), **content}
         try:
-            write_whole(self.path, canonical(document).encode(), mode=0o600)
+            write_whole(self.path, canonical(document).encode())
             self._sweep()
         except OSError as error:
             raise UnavailableError(

@@ -4,6 +4,7 @@ import logging
 import sys
 
 from lifelong_core.errors import ConfigurationError
+from lifelong_core.file_modes import restrict_new_files
 from lifelong_core.logs import configure_logging, early_format
 from lifelong_core.settings import Settings
 from lifelong_monitor.daemon import Daemon
@@ -14,6 +15,7 @@ from lifelong_monitor.scrape_access import ScrapeAccess
 
 def main() -> int:
     """Run until stopped by a signal. 0: stopped; 1: it could not start, and standard error says why."""
+    restrict_new_files()
     configure_logging(early_format())
     log = logging.getLogger("lifelong_monitor")
     try:

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
+from lifelong_core.file_modes import restrict_new_files
 from lifelong_core.settings import Settings
 from lifelong_service import stopping
 
@@ -52,6 +53,7 @@ def serve(settings: Settings, service: str = SERVICE) -> None:
         ConfigurationError: host and port, or the data directory, cannot be used.
         SystemExit: at the end; the status is that of BentoML's server, or REFUSED.
     """
+    restrict_new_files()
     check_port(settings.host, settings.port)
     needed = environment(settings)
     os.environ.update(needed)

@@ -11,11 +11,13 @@ from typing import Any
 
 import bentoml
 
+from lifelong_core.file_modes import restrict_new_files
 from lifelong_core.logs import configure_logging
 from lifelong_core.settings import Settings
 from lifelong_service import stopping
 from lifelong_service.launch import await_checker
 
+restrict_new_files()
 settings = Settings.load()
 # After BentoML has configured its loggers, in the parent and in each worker.
 configure_logging(settings.log_format)

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from lifelong_core.store.files import make_folder
 from lifelong_core.store.spool.problems import explained
 
 _PROBE = "probe"
@@ -17,7 +18,7 @@ def check_spool_folder(folder: Path) -> None:
         UnavailableError: it cannot be written, or its disk is full.
     """
     with explained(folder):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         probe = folder / f"{_PROBE}-{os.getpid()}"
         try:
             probe.write_bytes(bytes(_PROBE_BYTES))

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from lifelong_core.file_modes import PRIVATE_FILE
 from lifelong_core.store.spool.framing import Record, pack_record
 from lifelong_core.store.spool.segments import whole_records
 from lifelong_core.store.spool.writing import append_bytes
@@ -32,7 +33,7 @@ class AsideFile:
         Raises:
             OSError: it cannot be written.
         """
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE_FILE)
         try:
             size = os.fstat(descriptor).st_size
             record = pack_record(body, kind=kind, file=_FILE, offset=size, keys=keys, predictions=predictions)

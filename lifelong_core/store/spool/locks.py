@@ -8,6 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from lifelong_core.file_modes import PRIVATE_FILE
 from lifelong_core.store.files import make_folder
 
 _RETRY_SECONDS = (0.0002, 0.001)
@@ -67,11 +68,10 @@ class FileLock:
 
     def _open(self) -> int:
         try:
-            return os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            return os.open(self._path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
         except FileNotFoundError:
             make_folder(self._path.parent)
-            self._path.parent.chmod(0o700)
-            return os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            return os.open(self._path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
 
 
 def _wait_for(descriptor: int, until: float) -> None:

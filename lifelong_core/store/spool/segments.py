@@ -15,6 +15,7 @@ from typing import IO
 
 import numpy as np
 
+from lifelong_core.file_modes import PRIVATE_FILE
 from lifelong_core.store.spool.encoding import fingerprints
 from lifelong_core.store.spool.framing import ENTRIES, Record, find_record, read_record
 from lifelong_core.store.spool.keys import KeyIndex
@@ -129,7 +130,7 @@ class Segment:
         summary = (self.size, self.predictions, keys.size)
         header = _SUMMARY.pack(_SUMMARY_MAGIC, *summary, _checksum(self.number, summary, content))
         descriptor = os.open(
-            keys_path(self.folder, self.number), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
+            keys_path(self.folder, self.number), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE
         )
         with os.fdopen(descriptor, "wb") as file:
             file.write(header + content)

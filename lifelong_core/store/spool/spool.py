@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from lifelong_core.errors import UnavailableError
+from lifelong_core.file_modes import PRIVATE_FILE
 from lifelong_core.store.files import settle
 from lifelong_core.store.log_writing import check_entries
 from lifelong_core.store.records import LogEntry, RequestKey, StoredRequest
@@ -231,7 +232,8 @@ class Spool:
         # in an older segment must not be taken for this one.
         number = max(last + 1, time.time_ns() // 1000)
         os.pwrite(descriptor, _NUMBER.pack(number), 0)
-        os.close(os.open(segment_path(self._folder, number), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        path = segment_path(self._folder, number)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
         if self._is_synced:
             settle(self._folder)
         return self._contents.begin(number)

@@ -1,0 +1,90 @@
+"""The files and folders of an installation on this machine, and which of them other users may use."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fsspec.core import split_protocol
+
+from lifelong_core.file_modes import is_accessible_to_others, restrict
+
+if TYPE_CHECKING:
+    from lifelong_core.settings import Settings
+
+_SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
+_IN_DATA_DIRECTORY = ("lifelong.db*", "group.key*", "registry.json*", "artifacts", "spool", "bentoml")
+"""What the product keeps there by default; a folder that holds nothing else is its own."""
+_ARTIFACTS = ("[0-9a-f][0-9a-f]",)
+
+
+def local_artifacts(settings: "Settings") -> Path | None:
+    """The folder of the artifacts; None where they are in object storage."""
+    protocol, folder = split_protocol(settings.resolved_artifacts_url)
+    return Path(folder) if protocol in (None, "file", "local") else None
+
+
+def database_file(settings: "Settings") -> Path | None:
+    """The file of a SQLite database; None for PostgreSQL."""
+    from lifelong_core.store.database_errors import sqlite_file
+    from lifelong_core.store.engine import parse_url
+
+    return sqlite_file(parse_url(settings.resolved_database_url))
+
+
+def find_accessible(settings: "Settings") -> list[Path]:
+    """Files and folders of the installation that group or others may use, sorted.
+
+    Where settings name a folder that holds other things as well, only those that the product writes count.
+    """
+    return sorted({path for path in _installed_paths(settings) if is_accessible_to_others(path)})
+
+
+def restrict_installation(settings: "Settings") -> tuple[int, list[Path]]:
+    """Take the rights of group and others away from all that `find_accessible` finds.
+
+    Returns:
+        How many were changed, and those that this user does not own.
+    """
+    found = find_accessible(settings)
+    foreign: list[Path] = []
+    for path in found:
+        try:
+            restrict(path)
+        except FileNotFoundError:  # a file of the spool that was delivered meanwhile
+            continue
+        except OSError:
+            foreign.append(path)
+    return len(found) - len(foreign), foreign
+
+
+def _installed_paths(settings: "Settings") -> Iterator[Path]:
+    yield from _own_paths(settings.data_directory, _IN_DATA_DIRECTORY)
+    yield from _with_content(settings.resolved_spool_directory)
+    key_file = settings.resolved_group_key_file
+    yield key_file
+    yield from key_file.parent.glob(f"{key_file.name}.*")
+    database, artifacts = database_file(settings), local_artifacts(settings)
+    if database is not None:
+        yield from (database.with_name(f"{database.name}{suffix}") for suffix in _SQLITE_SUFFIXES)
+    if artifacts is not None:
+        yield from _own_paths(artifacts, _ARTIFACTS)
+
+
+def _own_paths(folder: Path, patterns: tuple[str, ...]) -> Iterator[Path]:
+    """What matches, with its content; and the folder where it holds nothing else."""
+    if not folder.is_dir():
+        return
+    own = {path for pattern in patterns for path in folder.glob(pattern)}
+    if own.issuperset(folder.iterdir()):
+        yield folder
+    for path in own:
+        yield from _with_content(path)
+
+
+def _with_content(path: Path) -> Iterator[Path]:
+    yield path
+    if path.is_symlink():
+        return
+    for folder, folders, files in os.walk(path):
+        yield from (Path(folder, name) for name in (*folders, *files))
