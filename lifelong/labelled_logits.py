@@ -8,7 +8,7 @@ import numpy as np
 from lifelong.case_groups import read_csv
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store.privacy import numbered_groups
+from lifelong_core.store.privacy import without_group_keys
 
 SUFFIXES = (".npz", ".csv")
 
@@ -35,7 +35,7 @@ def read_labelled_logits(path: Path, class_names: Sequence[str]) -> LabeledLogit
     except InvalidInputError as error:
         message = error.message if str(path) in error.message else f"{path}: {error.message}"
         raise type(error)(message, field=error.field, mend=error.mend) from error
-    return LabeledLogits(labelled.logits, labelled.labels, numbered_groups(labelled.groups))
+    return without_group_keys(labelled)
 
 
 def _from_csv(path: Path, class_names: Sequence[str]) -> LabeledLogits:

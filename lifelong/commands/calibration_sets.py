@@ -2,11 +2,11 @@
 
 import click
 
-from lifelong.commands.common import actor, as_json, open_store
+from lifelong.commands.common import actor, as_json, counted, open_store
 from lifelong.commands.tables import print_rows
 
 
-@click.group("calibration-sets", short_help="Calibration sets of a model: list, activate.")
+@click.group("calibration-sets", short_help="Calibration sets of a model: list, activate, remove group keys.")
 def calibration_sets() -> None:
     """Calibration sets of a model. Cycles fit heads on the active one."""
 
@@ -49,3 +49,28 @@ def activate(model: str, identifier: int) -> None:
     click.echo(f"Calibration set {chosen.id} of {described.reference} is active: cycles fit heads on it.")
     if sentence is not None:
         click.echo(sentence)
+
+
+@calibration_sets.command("remove-group-keys")
+def remove_group_keys() -> None:
+    """Replace the group keys that older versions stored by numbers, in the sets of all models.
+
+    Which cases belong together stays known; of which patient or study they are does not. Backups are not changed.
+    Evidence of a shift starts anew for models whose active set had keys.
+    """
+    from lifelong_core.errors import NotFoundError
+
+    with open_store() as store:
+        changed = 0
+        for model in store.models.list():
+            for record in store.calibration_sets.list(model.reference):
+                try:
+                    changed += store.calibration_sets.remove_group_keys(record.id, actor=actor())
+                except NotFoundError as error:
+                    click.secho(f"Calibration set {record.id}: {error}", fg="yellow", err=True)
+    if changed:
+        click.echo(
+            f"Removed the group keys from {counted(changed, 'calibration set')}; backups may still hold them."
+        )
+    else:
+        click.echo("No calibration set holds group keys.")

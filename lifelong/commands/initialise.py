@@ -116,7 +116,9 @@ def _restrict_files(settings: "Settings") -> None:
 
     changed, foreign = restrict_installation(settings)
     if changed:
-        click.echo(f"Other users could use files and folders ({changed}); now only their owner can.", err=True)
+        click.echo(
+            f"Other users could use files and folders ({changed}); now only their owner can.", err=True
+        )
     if foreign:
         click.echo(
             f"Warning: others may use {foreign[0]}, and only its owner can change that (chmod go= {foreign[0]}).",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.errors import LifelongError
 from lifelong_core.store.group_keys import check_complete, hashing_key, load_key_file, short_digest
+from lifelong_core.store.privacy import holds_group_keys
 
 
 def artifacts(installation: Installation) -> Iterator[Finding]:
@@ -18,6 +19,27 @@ def artifacts(installation: Installation) -> Iterator[Finding]:
         except LifelongError as error:
             yield failure(f"{name}: {error.message}", error.mend or "Bring it back from the backup.")
     yield ok(f"{len(wanted)} there and whole.")
+
+
+def calibration_sets(installation: Installation) -> Iterator[Finding]:
+    """No set holds the keys of patients or studies."""
+    if installation.quick:
+        yield ok("the sets were not read (--quick).")
+        return
+    store, total = installation.store, 0
+    for model in store.models.list():
+        for record in store.calibration_sets.list(model.reference):
+            total += 1
+            try:
+                labelled = store.calibration_sets.load(record.id)
+            except LifelongError:  # which the check of artifacts tells
+                continue
+            if holds_group_keys(labelled):
+                yield warning(
+                    f"calibration set {record.id} of {model.reference} holds group keys that an older version stored.",
+                    "`lifelong calibration-sets remove-group-keys` replaces them by numbers.",
+                )
+    yield ok(f"{total}, none with group keys.")
 
 
 def models(installation: Installation) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ CHECKS: dict[str, Check] = {
     "audit log": database.audit_log,
     "retention": database.retention,
     "artifacts": content.artifacts,
+    "calibration sets": content.calibration_sets,
     "models": content.models,
     "heads": content.heads,
     "recommendations": content.recommendations,

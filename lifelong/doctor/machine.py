@@ -148,7 +148,8 @@ def file_modes(installation: Installation) -> Iterator[Finding]:
     holds_password = file.is_file() and _password_in(file)
     if holds_password and is_accessible_to_others(file):
         yield warning(
-            f"other users of this machine may read the password of the database in {file}.", f"chmod 600 {file}"
+            f"other users of this machine may read the password of the database in {file}.",
+            f"chmod 600 {file}",
         )
     yield ok("only their owner uses the files of this installation.")
 

@@ -12,7 +12,9 @@ from lifelong_core.store import tables
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.audit import write_audit
 from lifelong_core.store.engine import Database
+from lifelong_core.store.job_rows import is_needed
 from lifelong_core.store.models import model_referenced, model_with_id
+from lifelong_core.store.privacy import holds_group_keys, without_group_keys
 from lifelong_core.store.records import CalibrationSet, HeadRecord, Model, Task
 from lifelong_core.store.registry import changing_registry
 from lifelong_core.store.rows import calibration_set_of, now
@@ -60,12 +62,15 @@ class CalibrationSets:
         self._artifacts = artifacts
 
     def add(self, reference: str, labelled: LabeledLogits, *, actor: str) -> CalibrationSet:
-        """Keep the set and make it the model's active one; a set that the model has already becomes active again.
+        """Keep the set, without its group keys, and make it the model's active one.
+
+        A set that the model has already becomes active again.
 
         Raises:
             NotFoundError: there is no such model.
             InvalidInputError: the logits have another number of classes than the model's task.
         """
+        labelled = without_group_keys(labelled)
         digest = self._artifacts.put(labelled.to_bytes())
         with changing_registry(self._database) as connection:
             model = model_referenced(connection, reference)
@@ -126,6 +131,48 @@ class CalibrationSets:
             NotFoundError: there is no such set, or its artifact is gone.
         """
         return LabeledLogits.from_bytes(self._artifacts.get(self.get(calibration_set_id).digest))
+
+    def remove_group_keys(self, calibration_set_id: int, *, actor: str) -> bool:
+        """Put numbers in the place of the group keys that an older version stored; the artifact with them is deleted.
+
+        Heads that were fitted on the set before no longer name it, and evidence of the model starts anew. Where the
+        model has the same set without keys already, that one takes its place.
+
+        Returns:
+            False: the set holds no keys.
+
+        Raises:
+            NotFoundError: there is no such set, or its artifact is gone.
+            UnavailableError: the artifacts cannot be read or written.
+        """
+        labelled = self.load(calibration_set_id)
+        if not holds_group_keys(labelled):
+            return False
+        kept = without_group_keys(labelled)
+        digest = self._artifacts.put(kept.to_bytes())
+        sets, models = tables.calibration_sets, tables.models
+        with changing_registry(self._database) as connection:
+            row = connection.execute(sa.select(sets).where(sets.c.id == calibration_set_id)).one()
+            model = model_with_id(connection, row.model_id)
+            twin = sa.select(sets.c.id).where(sets.c.model_id == model.id, sets.c.digest == digest)
+            replaced_by = connection.execute(twin).scalar_one_or_none()
+            if replaced_by is None:
+                values = {"digest": digest, "content_digest": kept.digest}
+                connection.execute(sa.update(sets).where(sets.c.id == row.id).values(values))
+            else:
+                active = models.c.calibration_set_id == row.id
+                connection.execute(sa.update(models).where(active).values(calibration_set_id=replaced_by))
+                connection.execute(sa.delete(sets).where(sets.c.id == row.id))
+            write_audit(
+                connection,
+                actor=actor,
+                action="calibration_sets.remove_group_keys",
+                subject=model.reference,
+                details={"id": row.id, "replaced_by": replaced_by, "digest": digest},
+            )
+            if not is_needed(connection, row.digest, now()):
+                self._artifacts.remove(row.digest)
+        return True
 
     def list(self, reference: str) -> list[CalibrationSet]:
         """The sets of a model, oldest first.

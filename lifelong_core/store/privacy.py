@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Integers
+from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
 from lifelong_core.file_modes import PRIVATE_FILE
 from lifelong_core.store.files import make_folder, settle, write_whole
@@ -43,7 +44,7 @@ def group_hashes(keys: Sequence[bytes], group: str) -> tuple[bytes, ...]:
 def numbered_groups(groups: NDArray[np.generic] | None) -> Integers | None:
     """Which samples belong together, and nothing else: shape (N,), groups numbered from 0 in the order of the samples.
 
-    What is kept of a labelled set that somebody sends to validate a model: no key, and no hash that could be guessed.
+    What is kept of a labelled set: no key, and no hash that could be guessed.
 
     Examples:
         >>> numbered_groups(np.array(["4711", "12", "4711"])).tolist()
@@ -53,6 +54,22 @@ def numbered_groups(groups: NDArray[np.generic] | None) -> Integers | None:
         return None
     _, first, place = np.unique(groups, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[place].astype(np.int64)
+
+
+def without_group_keys(labelled: LabeledLogits) -> LabeledLogits:
+    """The same set with numbers in the place of group keys: what may be stored.
+
+    Which samples belong together is all that any method uses. A keyed hash would say more than that: whoever has the
+    key could find a patient in the set.
+    """
+    return LabeledLogits(labelled.logits, labelled.labels, numbered_groups(labelled.groups))
+
+
+def holds_group_keys(labelled: LabeledLogits) -> bool:
+    """Whether the groups of a set are anything but the numbers of `without_group_keys`: an older version stored it."""
+    return labelled.groups is not None and not np.array_equal(
+        labelled.groups, numbered_groups(labelled.groups)
+    )
 
 
 def load_group_key(path: Path, *, create: bool) -> bytes:

@@ -18,6 +18,7 @@ from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.calibration_sets import check_classes, insert_calibration_set
 from lifelong_core.store.heads import publish_head
 from lifelong_core.store.models import check_graph_is_stored, model_referenced, model_with_id, promote_model
+from lifelong_core.store.privacy import without_group_keys
 from lifelong_core.store.records import HeadRecord, Model, Task, check_reason
 from lifelong_core.store.registry import changing_registry
 from lifelong_core.store.store import Store
@@ -115,6 +116,8 @@ def examine_candidate(
 ) -> CalibrationCandidate:
     """Fit the head of a calibration set and judge it, beside the model's present head and set; nothing is stored.
 
+    The candidate holds the set without its group keys.
+
     Args:
         store: where the model is.
         reference: the model.
@@ -129,6 +132,7 @@ def examine_candidate(
     with store.database.read() as connection:
         model = model_referenced(connection, reference)
         task = task_with_id(connection, model.task_id)
+    labelled = without_group_keys(labelled)
     _check_labelled(labelled, task)
     head = fit_head(
         labelled,

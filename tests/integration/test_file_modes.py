@@ -1,4 +1,4 @@
-"""Service, monitor, jobs and command line leave nothing that other users of the machine may read, whatever the umask."""
+"""Service, monitor, jobs and command line leave nothing that others may read, whatever the umask."""
 
 import os
 import subprocess

@@ -22,7 +22,6 @@ from lifelong_core.store import (
     examine_candidate,
     publish_candidate,
 )
-from lifelong_core.store.privacy import numbered_groups
 from lifelong_core.store.records import Scope
 from lifelong_service.bodies import parsed
 from lifelong_service.documents import calibration_set_document
@@ -152,8 +151,6 @@ def _from_npz(content: bytes, maximum_bytes: int) -> LabeledLogits:
 
 def _examine(worker: Worker, reference: str, labelled: LabeledLogits) -> CalibrationCandidate:
     store, settings = worker.store, worker.settings
-    # Only which cases belong together is of use: the keys of patients are not kept.
-    labelled = LabeledLogits(labelled.logits, labelled.labels, numbered_groups(labelled.groups))
     model = store.models.get(reference)
     candidate = examine_candidate(store, model.reference, labelled)
     _check_quantifiable(labelled, settings.quantifier)

@@ -16,7 +16,7 @@ from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import Job, JobState, Store
 from lifelong_core.store.calibration_sets import check_classes
-from lifelong_core.store.privacy import numbered_groups
+from lifelong_core.store.privacy import without_group_keys
 from lifelong_core.store.records import Model, Name, Scope, Task
 from lifelong_service.bodies import parsed
 from lifelong_service.design_documents import job_document
@@ -197,12 +197,8 @@ def _pseudonymous(data: LabelledSet) -> LabelledSet:
     Raises:
         InvalidInputError: the logits are probabilities.
     """
-    labelled = data.labelled
-    expect_logits(labelled.logits)
-    if labelled.groups is None:
-        return data
-    numbers = numbered_groups(labelled.groups)
-    return LabelledSet(LabeledLogits(labelled.logits, labelled.labels, numbers), data.metadata)
+    expect_logits(data.labelled.logits)
+    return LabelledSet(without_group_keys(data.labelled), data.metadata)
 
 
 def _artifact(store: Store, identifier: UUID, name: str) -> bytes:

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from lifelong.cli import cli
 from lifelong.commands.common import open_store
 from lifelong.doctor import examination, processes
-from lifelong_core.deploy import quantifier
+from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.deploy.quantification.codebook import Codebook
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.monitor_settings import monitor_settings
@@ -270,6 +270,19 @@ def test_an_artifact_that_is_gone_or_damaged(store: Store):
     expect("artifacts", "failure", "calibration set 2 of second@1", "other bytes", "backup")
     artifact.unlink()
     expect("artifacts", "failure", "calibration set 2 of second@1", "is not in")
+
+
+def test_a_calibration_set_with_group_keys(store: Store):
+    data = calibration()
+    raw = LabeledLogits(data.logits, data.labels, np.array([f"patient-{row}" for row in range(data.samples)]))
+    digest, sets = store.artifacts.put(raw.to_bytes()), tables.calibration_sets
+    update(store, sets.update().where(sets.c.id == 1).values(digest=digest))
+    expect("calibration sets", "warning", "set 1 of net@1", "remove-group-keys", only=False)
+    done = CliRunner().invoke(cli, ["calibration-sets", "remove-group-keys"], catch_exceptions=False)
+    assert "from 1 calibration set;" in done.stdout
+    expect("calibration sets", "ok", only=False)
+    again = CliRunner().invoke(cli, ["calibration-sets", "remove-group-keys"], catch_exceptions=False)
+    assert again.stdout == "No calibration set holds group keys.\n"
 
 
 def test_damaged_heads(store: Store):

@@ -40,9 +40,7 @@ def of_file_modes() -> list[dict[str, str]]:
     return check["findings"]
 
 
-def test_init_makes_files_for_their_owner_alone(
-    umask: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_init_makes_files_for_their_owner_alone(umask: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     assert CliRunner().invoke(cli, ["init", "--mode", "shadow"], catch_exceptions=False).exit_code == 0
     assert {path.name for path in DATA.iterdir()} >= {"lifelong.db", "group.key"}
