@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from lifelong_core.settings import Settings
 
 _SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
-_IN_DATA_DIRECTORY = ("lifelong.db*", "group.key*", "registry.json*", "artifacts", "spool", "bentoml")
+_IN_DATA_DIRECTORY = (
+    "lifelong.db*",
+    "audit.anchor*",
+    "group.key*",
+    "registry.json*",
+    "artifacts",
+    "spool",
+    "bentoml",
+)
 """What the product keeps there by default; a folder that holds nothing else is its own."""
 _ARTIFACTS = ("[0-9a-f][0-9a-f]",)
 

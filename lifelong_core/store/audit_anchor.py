@@ -63,7 +63,7 @@ class AnchorFile:
         if newest is None or (known == newest and not self._is_old()):
             return
         try:
-            write_whole(self.path, f"{newest}\n".encode(), mode=0o600)
+            write_whole(self.path, f"{newest}\n".encode())
         except OSError as error:
             raise UnavailableError(f"the file {self.path} cannot be written: {error.strerror}.") from error
         logger.info("the newest entry of the audit log", extra={"details": {"anchor": str(newest)}})

@@ -95,5 +95,13 @@ def test_only_their_owner_may_use_the_files(umask: None, tmp_path: Path) -> None
             assert open_paths(data) == {}
     lifelong(data, "export", "--environment", "clinic", "--output", str(data / "log.csv"))
     found = {path.name for path in data.rglob("*")}
-    assert {"lifelong.db", "group.key", "registry.json", "spool", "recent_requests.db", "bentoml"} <= found
+    assert {
+        "lifelong.db",
+        "audit.anchor",
+        "group.key",
+        "registry.json",
+        "spool",
+        "recent_requests.db",
+        "bentoml",
+    } <= found
     assert open_paths(data) == {}
