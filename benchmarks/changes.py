@@ -1,6 +1,6 @@
 """Changes of the prevalence within a window: what holds now, and when it began.
 
-    python -m benchmarks.changes [--json] [--quick] [--figures FOLDER]
+    python -m benchmarks.changes [--json] [--quick] [--rounds N] [--figures FOLDER]
 
 Everything is drawn with replacement from one set of labelled logits per task, calibration sets included, so that a
 class looks exactly alike in both and the prevalence of every sample is known. Half of the windows meet a head that
@@ -92,29 +92,35 @@ def judged(place: Place, stream: Stream, head: PostProcessingHead, answer: Answe
     return row
 
 
-def measure(task: Task, *, draws: int, calm: int, searched: int, windows: int) -> list[Row]:
-    """Every method on `calm` windows without a change, ours on `searched` more, and every method on `windows` of each
-    kind with changes, per calibration set."""
-    rng = np.random.default_rng([SEED, task.classes])
-    segmentations = tuned(task, rng)
+def measure(task: Task, number: int, *, calm: int, searched: int, windows: int) -> list[Row]:
+    """A round with one calibration set.
+
+    Args:
+        task: to draw from.
+        number: of the round.
+        calm: windows of each kind without a change for every method.
+        searched: more of them, in which ours looks for changes only.
+        windows: of each kind with changes, for every method.
+    """
+    rng = np.random.default_rng([SEED, number, task.classes])
+    place = Place.of(task, tuned(task, rng), rng)
     rows: list[Row] = []
-    for _ in range(draws):
-        place = Place.of(task, segmentations, rng)
-        drawings = [draw for draw in UNCHANGED for _ in range(calm)]
-        drawings += [draw for draw in CHANGED for _ in range(windows)]
-        for number, drawing in enumerate(drawings):
-            stream = drawing(task.classes, rng)
-            window = stream.draw(place.population, rng)
-            head = place.head(stream.before if number % 2 else None)
-            rows += [judged(place, stream, head, one) for one in answers(place, stream, window, head)]
-        for drawing in [draw for draw in UNCHANGED for _ in range(searched)]:
-            stream = drawing(task.classes, rng)
-            found = changes_found(place, stream.draw(place.population, rng))
-            common = {"task": task.name, "stream": stream.name}
-            rows += [
-                {**common, "method": method, "found": count, "extra": count > 0}
-                for method, count in found.items()
-            ]
+    drawings = [draw for draw in UNCHANGED for _ in range(calm)] + [
+        draw for draw in CHANGED for _ in range(windows)
+    ]
+    for position, drawing in enumerate(drawings):
+        stream = drawing(task.classes, rng)
+        window = stream.draw(place.population, rng)
+        head = place.head(stream.before if (position + number) % 2 else None)
+        rows += [judged(place, stream, head, one) for one in answers(place, stream, window, head)]
+    for drawing in [draw for draw in UNCHANGED for _ in range(searched)]:
+        stream = drawing(task.classes, rng)
+        found = changes_found(place, stream.draw(place.population, rng))
+        common = {"task": task.name, "stream": stream.name}
+        rows += [
+            {**common, "method": method, "found": count, "extra": count > 0}
+            for method, count in found.items()
+        ]
     return rows
 
 
@@ -129,9 +135,9 @@ LOOKS = {0.2: 250, 0.5: 100, 1.0: 50}
 MOST_LOOKS = 16
 
 
-def measure_delay(task: Task, *, streams: int) -> list[Row]:
+def measure_delay(task: Task, number: int, *, streams: int) -> list[Row]:
     """How many samples after a change each method finds it; the head is right until then."""
-    rng = np.random.default_rng([SEED + 1, task.classes])
+    rng = np.random.default_rng([SEED + 1, number, task.classes])
     place = Place.of(task, {}, rng)
     rows: list[Row] = []
     for distance in SIZES:
@@ -191,6 +197,7 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
     parser.add_argument("--quick", action="store_true", help="one simulated task, few windows")
+    parser.add_argument("--rounds", type=int, default=4, help="calibration sets of each task (4)")
     parser.add_argument("--figures", type=Path, help="write the plot into this folder")
     arguments = parser.parse_args()
     quick: bool = arguments.quick
@@ -199,14 +206,17 @@ def main() -> None:
     chosen = tasks(quick=quick)
     print(f"machine: {json.dumps(machine)}\nseed {SEED}; tasks: {', '.join(task.name for task in chosen)}")
     amounts = (
-        {"draws": 1, "calm": 2, "searched": 10, "windows": 1}
-        if quick
-        else {"draws": 2, "calm": 6, "searched": 60, "windows": 2}
+        {"calm": 2, "searched": 10, "windows": 1} if quick else {"calm": 3, "searched": 30, "windows": 1}
     )
-    rows = [row for task in chosen for row in measure(task, **amounts)]
+    rows: list[Row] = []
+    waits: list[Row] = []
+    for number in range(1 if quick else arguments.rounds):
+        for task in chosen:
+            rows += measure(task, number, **amounts)
+            waits += measure_delay(task, number, streams=1)
+            print(f"round {number}, {task.name}: {time.perf_counter() - begin:.0f} s", flush=True)
     found = summary(rows)
     show(found)
-    waits = [row for task in chosen for row in measure_delay(task, streams=1 if quick else 3)]
     delays = summary_of_delays(waits)
     show_delays(delays)
     reached = [*targets(found), swap_target(waits)]
@@ -221,6 +231,7 @@ def main() -> None:
             "benchmark": "changes",
             "machine": machine,
             "seed": SEED,
+            "rounds": 1 if quick else arguments.rounds,
             "peers": ["whole window", "forgetting", "ruptures", "River"],
             "targets": reached,
             "streams": found,

@@ -1,7 +1,6 @@
 """Tell the story: train, serve, stream, shift, wait for the swap, and compare."""
 
 import time
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -47,23 +46,24 @@ class Observer:
         seen = (CycleSeen.from_document(document) for document in answer["cycles"])
         return tuple(sorted(seen, key=lambda cycle: cycle.started_at))
 
-    def first_cycle(self, after: float, suits: Callable[[CycleSeen], bool] = lambda _: True) -> CycleSeen:
-        """Wait for the first suitable cycle that began after a moment (seconds since the epoch).
+    def first_cycle(self, samples: int, *, swapped: bool = False) -> CycleSeen:
+        """Wait for the first cycle whose window holds so many predictions; `swapped`: that published a head, too.
 
         Raises:
-            UnavailableError: it does not come within a minute; the message holds the reasons of the cycles that did.
+            UnavailableError: it does not come within a minute; the message holds the reason of the last cycle.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
-        seen: list[CycleSeen] = []
+        seen: tuple[CycleSeen, ...] = ()
         while time.monotonic() < deadline:
-            seen = [cycle for cycle in self.cycles() if cycle.started_at.timestamp() > after]
+            seen = self.cycles()
             for cycle in seen:
-                if suits(cycle):
+                published = cycle.published_version is not None
+                if cycle.window_samples >= samples and (published or not swapped):
                     return cycle
             time.sleep(0.2)
-        said = "; ".join(cycle.reason for cycle in seen) or "there was no cycle"
+        said = seen[-1].reason if seen else "There was no cycle."
         raise UnavailableError(
-            f"the monitor had not judged or swapped as expected after {PATIENCE_SECONDS:.0f} s: {said}",
+            f"the monitor had not judged or swapped as expected after {PATIENCE_SECONDS:.0f} s. {said}",
             mend="See monitor.log.",
         )
 
@@ -111,18 +111,16 @@ def tell(installation: Installation, processes: Processes, seed: int, steps: Ste
             images = draw_stream(held_out, DEVELOPMENT_PREVALENCE, DEVELOPMENT_IMAGES, rng)
             phases.append(clinic("Stream images with the development mix", images))
             with steps.step("Let the monitor look: nothing should happen"):
-                observer.first_cycle(after=time.time())
+                observer.first_cycle(sum(len(phase.answers) for phase in phases))
         development = Answers.joined(phases)
 
         shift_started_at = time.time()
         images = draw_stream(held_out, CLINIC_PREVALENCE, SHIFTED_IMAGES, rng)
         shifted = clinic("The mix shifts: ten harmless cases for each other", images)
         with steps.step("Wait for the monitor to swap the head"):
-            first_shifted_cycle = observer.first_cycle(
-                shift_started_at,
-                lambda cycle: cycle.window_samples >= len(development.answers) + ENOUGH_IMAGES,
-            )
-            swap = observer.first_cycle(shift_started_at, lambda cycle: cycle.published_version is not None)
+            sent = len(development.answers)
+            first_shifted_cycle = observer.first_cycle(sent + ENOUGH_IMAGES)
+            swap = observer.first_cycle(sent + 1, swapped=True)
             swapped_at = observer.published_at(swap)
             time.sleep(max(0.0, swapped_at + SWAP_SECONDS - time.time()))
             affected = observer.affected_by(swap)
