@@ -13,19 +13,21 @@ if TYPE_CHECKING:
     from lifelong_core.store.swaps import AffectedFigures
 
 
-def print_figures(figures: "AffectedFigures", names: Sequence[str], *, new_head: str) -> None:
+def print_figures(figures: "AffectedFigures", names: Sequence[str], version: int | None) -> None:
     """How many decisions differ, in which way, and what was left out.
 
     Args:
         figures: of the period.
         names: of the decisions, by their numbers.
-        new_head: "head 3".
+        version: of the head that was published; None: it is only proposed.
     """
     counts = figures.counts
+    end = f"{figures.until:%Y-%m-%d %H:%M:%S}Z" if version is None else "the swap"
+    new_head = "the proposed head" if version is None else f"head {version}"
     click.echo(
         wrap_text(
-            f"Of {counts.predictions:,} decisions from {figures.since:%Y-%m-%d %H:%M:%S}Z to the swap, {new_head} would"
-            f" make {counts.affected:,} otherwise ({100 * counts.share:.1f} %). Expected cost:"
+            f"Of {counts.predictions:,} decisions from {figures.since:%Y-%m-%d %H:%M:%S}Z to {end}, {new_head}"
+            f" would make {counts.affected:,} otherwise ({100 * counts.share:.1f} %). Expected cost:"
             f" {counts.expected_cost:.6g} in all, {counts.mean_cost:.4g} each."
         )
     )

@@ -108,7 +108,7 @@ def show(cycle: str, *, as_json: bool) -> None:
     for line in _consequences(found):
         click.echo(line)
     if affected is not None:
-        print_figures(affected, names, new_head=f"head {found.published_version}")
+        print_figures(affected, names, found.published_version)
         click.echo(f"List them: lifelong cycles affected {found.id}")
 
 
@@ -160,8 +160,7 @@ def affected(cycle: str, limit: int | None, *, as_csv: bool, as_json: bool) -> N
             return
         predictions = list(listed.predictions)
     click.echo(f"{model.reference} in {found.environment}, cycle {found.id}")
-    new_head = "the proposed head" if period.head_version is None else f"head {period.head_version}"
-    print_figures(listed.figures, names, new_head=new_head)
+    print_figures(listed.figures, names, period.head_version)
     if predictions:
         click.echo()
         print_predictions(predictions, names)
@@ -193,6 +192,7 @@ def _consequences(cycle: "Cycle") -> list[str]:
         lines.append(f"Its proposal was rejected by {rejection.rejected_by} at {at}: {rejection.reason}")
     elif cycle.proposal is not None:
         lines.append("It proposes a head; `lifelong heads proposals` lists those that can be approved.")
+        lines.append(f"What approving it would change: lifelong cycles affected {cycle.id}")
     elif cycle.outcome == "swap":
         lines.append("Nothing was published: the mode was shadow.")
     return lines

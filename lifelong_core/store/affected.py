@@ -196,7 +196,7 @@ class _Tally:
         self.quarantined += int((is_older & ~is_compared).sum())
         found = find_affected(logits[is_compared[is_usable]], decisions[is_compared], head)
         self.counts += found.counts
-        affected = np.flatnonzero(is_compared)[found.rows].tolist()
+        affected: list[int] = np.flatnonzero(is_compared)[found.rows].tolist()
         hashes = [page.groups[row] for row in affected]
         prefixes = b"".join(bytes(one)[:8] for one in hashes if one is not None)
         # The first half of a hash tells groups apart, and all that differ fit into memory.

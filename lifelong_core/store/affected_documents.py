@@ -59,12 +59,12 @@ def affected_document(listed: AffectedList, period: AffectedPeriod, model: str) 
 
 def write_csv(predictions: Iterable[AffectedPrediction], file: TextIO) -> None:
     """Write a line for each prediction: ids, hashes and numbers only, so that a spreadsheet finds no formula."""
-    writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
+    writer: csv.DictWriter[str] = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(map(_plain, predictions))
 
 
-_COLUMNS = (
+_COLUMNS: tuple[str, ...] = (
     "prediction_id",
     "logged_at",
     "head_version",

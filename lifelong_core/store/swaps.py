@@ -127,5 +127,6 @@ def add_swap(connection: sa.Connection, cycle: Cycle) -> None:
 def _figures(document: dict[str, Any]) -> AffectedFigures:
     """What `to_document` wrote."""
     values = {key: value for key, value in document.items() if key != "schema_version"}
-    times = {name: datetime.fromisoformat(values[name]) for name in _TIMES}
-    return AffectedFigures(**{**values, **times, "counts": AffectedCounts.from_document(values["counts"])})
+    values.update({name: datetime.fromisoformat(values[name]) for name in _TIMES})
+    values["counts"] = AffectedCounts.from_document(values["counts"])
+    return AffectedFigures(**values)

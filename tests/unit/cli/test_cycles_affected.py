@@ -66,6 +66,10 @@ def cycle(installed: Run) -> str:
         store.cycles.finish(done, candidate=candidate, expected_sequence=None)
         kept = replace(done, id=new_prediction_id(), outcome="keep", due_at=NOON.replace(hour=13))
         store.cycles.finish(kept, candidate=None, expected_sequence=None)
+        proposed = replace(done, id=new_prediction_id(), due_at=NOON.replace(hour=14), head_version=2)
+        store.cycles.finish(
+            proposed, candidate=replace(head, provenance=window), expected_sequence=None, mode="propose"
+        )
     return str(done.id)
 
 
@@ -117,15 +121,24 @@ def test_show_names_the_figures_once_they_are_counted(installed: Run, cycle: str
     assert "head 2 would make " in shown
     assert f"List them: lifelong cycles affected {cycle}" in shown
     assert json.loads(installed("cycles", "show", cycle, "--json"))["affected"]["predictions"] == 120
-    (listed,) = json.loads(installed("cycles", "list", "--outcome", "swap", "--json"))
+    _, listed = json.loads(installed("cycles", "list", "--outcome", "swap", "--json"))
     assert listed["affected"]["predictions"] == 120
 
 
 def test_a_cycle_without_a_head_has_no_list(installed: Run, cycle: str) -> None:
-    kept, _ = json.loads(installed("cycles", "list", "--json"))
+    (kept,) = json.loads(installed("cycles", "list", "--outcome", "keep", "--json"))
     assert kept["affected"] is None
     with pytest.raises(ConflictError, match="neither published nor proposed"):
         installed("cycles", "affected", kept["id"])
+
+
+def test_a_proposal_says_what_approving_it_would_change(installed: Run, cycle: str) -> None:
+    proposed, _ = json.loads(installed("cycles", "list", "--outcome", "swap", "--json"))
+    assert f"lifelong cycles affected {proposed['id']}" in installed("cycles", "show", proposed["id"])
+    # It is the head that made all these decisions.
+    shown = installed("cycles", "affected", proposed["id"])
+    assert "Z, the proposed head would make 0 otherwise (0.0 %)." in shown
+    assert installed("cycles", "affected", proposed["id"], "--csv").count("\n") == 1
 
 
 def test_one_format_at_a_time(installed: Run, cycle: str) -> None:

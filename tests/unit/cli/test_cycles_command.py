@@ -19,7 +19,7 @@ Run = Callable[..., str]
 
 def draw(*counts: int) -> LabeledLogits:
     rng = np.random.default_rng(0)
-    labels = np.repeat([0, 1], counts)
+    labels = rng.permutation(np.repeat([0, 1], counts))
     return LabeledLogits(2 * np.eye(2)[labels] + rng.normal(size=(labels.size, 2)), labels)
 
 
