@@ -4,6 +4,7 @@ A flood cannot fill the database. At most 20 entries of a minute, and 100 of an 
 is beyond that is summed up in one entry for each reason. No secret is kept, only the name of a token that is known.
 """
 
+import logging
 import threading
 import time
 from collections import Counter
@@ -19,6 +20,8 @@ from lifelong_core.store.audit import AuditLog, Refusals
 from lifelong_service.addresses import address_of, network_of
 from lifelong_service.jobs import ANONYMOUS
 from lifelong_service.limits.token_bucket import TokenBucket
+
+logger = logging.getLogger(__name__)
 
 ACCESS = "access.refuse"
 LOGIN = "logins.refuse"
@@ -144,13 +147,27 @@ class RefusalCounter:
             )
         if not taken:
             return
+        entries = [_refusals(kind, count) for kind, count in taken.items()]
         try:
-            audit.note_refusals([_refusals(kind, count) for kind, count in taken.items()])
+            audit.note_refusals(entries)
         except LifelongError:
             with self._lock:
                 for kind, count in taken.items():
                     self._counts[kind] = count.plus(self._counts.get(kind))
             raise
+        for entry in entries:
+            logger.warning(
+                "requests were refused",
+                extra={
+                    "details": {
+                        "action": entry.action,
+                        "token": entry.actor,
+                        "address": entry.source,
+                        "requests": entry.subject,
+                        **entry.details,
+                    }
+                },
+            )
 
     def _may_name(self, begin: datetime) -> bool:
         """Whether there may be another entry of this minute that names an address."""
