@@ -6,7 +6,8 @@ from typing import Any, Self
 
 import httpx
 
-from lifelong_core.errors import LifelongError, UnavailableError
+from lifelong_core.errors import InvalidInputError, LifelongError, UnavailableError
+from lifelong_core.redaction import redacted
 
 TIMEOUT_SECONDS = 30.0
 
@@ -25,18 +26,31 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
         refused.details = error.get("details")
     except (ValueError, KeyError, TypeError) as unreadable:
         raise LifelongError(
-            f"{response.request.method} {response.request.url} answered {response.status_code}."
+            f"{response.request.method} {redacted(str(response.request.url))} answered {response.status_code}."
         ) from unreadable
     raise refused
 
 
 class Api:
-    """A connection to one service; a context manager."""
+    """A connection to one service; a context manager.
+
+    Args:
+        url: of the service.
+        token: for all calls.
+
+    Raises:
+        InvalidInputError: the URL is none.
+    """
 
     def __init__(self, url: str, token: str) -> None:
-        self._client = httpx.Client(
-            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_SECONDS
-        )
+        try:
+            self._client = httpx.Client(
+                base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_SECONDS
+            )
+        except httpx.InvalidURL as error:
+            raise InvalidInputError(
+                f"{redacted(url)!r} is not a URL ({error}).", field="--url", mend="Use http://host:port."
+            ) from error
 
     def __enter__(self) -> Self:
         return self
@@ -86,6 +100,6 @@ class Api:
             return answer_of(self._client.request(method, path, **arguments))
         except httpx.TransportError as error:
             raise UnavailableError(
-                f"{self._client.base_url} does not answer ({error}).",
+                f"{redacted(str(self._client.base_url))} does not answer ({error}).",
                 mend="Is `lifelong serve` running there?",
             ) from error

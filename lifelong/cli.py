@@ -1,6 +1,7 @@
 """`lifelong`: the command line. Commands import what they need when they run, so that --help stays instant."""
 
 import sys
+import traceback
 
 import click
 
@@ -29,6 +30,7 @@ from lifelong.commands import (
     validate,
 )
 from lifelong_core.errors import LifelongError
+from lifelong_core.redaction import redacted
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Start": (demo.demo, initialise.init, processes.serve, processes.monitor),
@@ -92,5 +94,8 @@ def main() -> None:
     try:
         cli()
     except LifelongError as error:
-        click.secho(f"Error: {error}", fg="red", err=True)
+        click.secho(f"Error: {redacted(str(error))}", fg="red", err=True)
+        sys.exit(1)
+    except Exception:  # noqa: BLE001 - a mistake of ours; what libraries say may hold the URL of the database
+        click.echo(redacted(traceback.format_exc()), err=True, nl=False)
         sys.exit(1)

@@ -1,7 +1,8 @@
 """One log format for a whole process: its own messages, those of libraries, warnings and uncaught exceptions.
 
 Every event is one line on standard error. As JSON it is an object with `time` (UTC), `level`, `logger`, `process` (its
-id) and `message`; `details` holds the values of the event, `traceback` that of an exception.
+id) and `message`; `details` holds the values of the event, `traceback` that of an exception. Passwords and tokens are
+masked.
 """
 
 import json
@@ -12,6 +13,8 @@ import threading
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, TypeAlias
+
+from lifelong_core.redaction import redacted
 
 LogFormat: TypeAlias = Literal["json", "console"]
 
@@ -63,16 +66,16 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "process": record.process,
-            "message": _message(record),
+            "message": redacted(_message(record)),
         }
         if details := getattr(record, "details", None):
-            line["details"] = details
+            line["details"] = _redacted_values(details)
         if traceback := _traceback(self, record):
             line["traceback"] = traceback
         try:
-            return json.dumps(line, default=str, allow_nan=False)
+            return json.dumps(line, default=lambda value: redacted(str(value)), allow_nan=False)
         except (TypeError, ValueError):  # nan, or keys that are no texts
-            return json.dumps({**line, "details": repr(details)})
+            return json.dumps({**line, "details": redacted(repr(details))})
 
 
 class ConsoleFormatter(logging.Formatter):
@@ -81,8 +84,9 @@ class ConsoleFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record as text."""
         details: dict[str, object] = getattr(record, "details", None) or {}
-        message = " ".join(_message(record).split("\n"))
-        named = ", ".join(f"{name}={value}" for name, value in details.items()).replace("\n", " ")
+        message = " ".join(redacted(_message(record)).split("\n"))
+        shown = {name: redacted(str(value)) for name, value in details.items()}
+        named = ", ".join(f"{name}={value}" for name, value in shown.items()).replace("\n", " ")
         line = f"{_time(record)} {record.levelname} {record.name}: {message}" + (
             f" ({named})" if named else ""
         )
@@ -102,7 +106,18 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    return formatter.formatException(record.exc_info) if record.exc_info else ""
+    return redacted(formatter.formatException(record.exc_info)) if record.exc_info else ""
+
+
+def _redacted_values(details: Any) -> Any:
+    """Details without secrets in their texts; their names are ours and hide nothing."""
+    if isinstance(details, str):
+        return redacted(details)
+    if isinstance(details, dict):
+        return {name: _redacted_values(value) for name, value in details.items()}
+    if isinstance(details, list | tuple):
+        return [_redacted_values(value) for value in details]
+    return details
 
 
 def _log_exception(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:

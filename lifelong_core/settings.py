@@ -32,6 +32,7 @@ from pydantic_settings import (
 
 from lifelong_core.errors import ConfigurationError
 from lifelong_core.logs import LogFormat
+from lifelong_core.redaction import redacted
 from lifelong_core.validation_errors import as_input_error, suggest
 
 
@@ -466,7 +467,9 @@ class Settings(BaseSettings):
             ) from error
         except ValidationError as error:
             wrong = as_input_error(error, cls)
-            raise ConfigurationError(wrong.message, field=_source_of(wrong.field), mend=wrong.mend) from error
+            raise ConfigurationError(
+                redacted(wrong.message), field=_source_of(wrong.field), mend=wrong.mend
+            ) from error
 
     @property
     def resolved_database_url(self) -> str:

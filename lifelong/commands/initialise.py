@@ -8,6 +8,7 @@ import click
 
 from lifelong.commands.common import actor, counted
 from lifelong_core.errors import ConfigurationError
+from lifelong_core.redaction import redacted
 
 if TYPE_CHECKING:
     from lifelong_core.settings import Settings
@@ -67,8 +68,8 @@ def init(source: str | None, *, mode: str | None) -> None:
         click.secho(f"Error: {problem}", fg="red", err=True)
     if store.database.is_postgresql and not settings.artifacts_url:
         click.echo(
-            f"Note: artifacts are in {settings.resolved_artifacts_url}, on this host alone. For further hosts,"
-            " name storage that all reach in LIFELONG_ARTIFACTS_URL.",
+            f"Note: artifacts are in {redacted(settings.resolved_artifacts_url)}, on this host alone. For further"
+            " hosts, name storage that all reach in LIFELONG_ARTIFACTS_URL.",
             err=True,
         )
     if problems and secret is None:
@@ -186,7 +187,7 @@ def _missing_artifacts(store: "Store", settings: "Settings") -> str | None:
     if not missing:
         return None
     return (
-        f"{len(missing)} of {len(named)} artifacts are not in {settings.resolved_artifacts_url}, the first is"
+        f"{len(missing)} of {len(named)} artifacts are not in {redacted(settings.resolved_artifacts_url)}, the first is"
         f" {missing[0]}. Set LIFELONG_ARTIFACTS_URL to the same storage as on the host that added them"
         " (a folder there must be shared, or use object storage)."
     )

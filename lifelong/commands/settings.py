@@ -1,23 +1,18 @@
 """`lifelong settings`: every setting, its value here and what it means."""
 
-import re
 from typing import Any
 
 import click
 
 from lifelong.commands.common import as_json
 from lifelong.commands.tables import print_rows
-
-
-def _without_password(url: str) -> str:
-    """A URL as it may be shown to whoever looks over the shoulder."""
-    return re.sub(r"(://[^:/@]*:)[^@]*@", r"\1***@", url)
+from lifelong_core.redaction import redacted
 
 
 def _shown(value: Any) -> Any:
     """Of policies for single environments only what was set; the rest is the common policy's."""
     if isinstance(value, str):
-        return _without_password(value)
+        return redacted(value)
     if isinstance(value, dict):
         return {key: item.model_dump(exclude_unset=True) for key, item in value.items()}
     return value

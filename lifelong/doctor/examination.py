@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from lifelong.doctor import access, content, database, machine, monitoring, populations, processes
 from lifelong.doctor.findings import Check, Finding, Installation, Level, Result, failure, ok
 from lifelong_core.errors import LifelongError
+from lifelong_core.redaction import redacted
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 
@@ -54,7 +55,7 @@ def examine(*, quick: bool) -> Iterator[Result]:
     with closing(store):
         url = store.database.url
         revision = store.health.schema()
-        yield Result("database", (ok(f"{url.render_as_string()} has the schema {revision}."),))
+        yield Result("database", (ok(f"{redacted(url.render_as_string())} has the schema {revision}."),))
         installation = Installation(settings, store, datetime.now(UTC), quick)
         for name, check in CHECKS.items():
             yield Result(name, _findings(check, installation))
@@ -67,7 +68,9 @@ def _findings(check: Check, installation: Installation) -> tuple[Finding, ...]:
     except LifelongError as error:
         found.append(_failed(error))
     except Exception as error:  # noqa: BLE001 - whatever it met, the other checks are made, and this one is shown
-        found.append(failure(f"the check could not be made: {error!r}.", "Tell the developers."))
+        found.append(
+            failure(f"the check could not be made: {redacted(repr(error))}.", "Tell the developers.")
+        )
     # That all is well is worth saying only where it is.
     bad = tuple(finding for finding in found if finding.level is not Level.OK)
     return bad or tuple(found)

@@ -11,6 +11,7 @@ from typing import Any, cast
 from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from lifelong_core.errors import ConfigurationError, InvalidInputError, NotFoundError, UnavailableError
+from lifelong_core.redaction import redacted
 from lifelong_core.store.files import write_whole
 
 _FIELD = "LIFELONG_ARTIFACTS_URL"
@@ -34,14 +35,18 @@ class Artifacts:
     def __init__(self, url: str, *, cache: Path | None = None) -> None:
         try:
             opened = cast("tuple[Any, str]", url_to_fs(url))
-        except (ImportError, ValueError) as error:
+        except (
+            Exception
+        ) as error:  # what a driver of fsspec raises is up to its authors, some connect at once
+            said = str(error).rstrip(".") or type(error).__name__
             raise ConfigurationError(
-                f"artifacts cannot be kept at {url!r}: {error}.",
+                f"artifacts cannot be kept at {redacted(url)!r}: {redacted(said)}.",
                 field=_FIELD,
                 mend="Use file:///folder or s3://...",
             ) from error
         self._files, root = opened
         self._root = root.rstrip("/")
+        self._place_shown = redacted(self._root)
         self._is_local = "file" in _protocols(self._files)
         self._cache = cache or _default_cache()
 
@@ -58,7 +63,8 @@ class Artifacts:
                 self._write(place, content)
         except OSError as error:
             raise UnavailableError(
-                f"the artifact storage {self._root} cannot be written: {error}.", field=_FIELD
+                f"the artifact storage {self._place_shown} cannot be written: {redacted(str(error))}.",
+                field=_FIELD,
             ) from error
         return digest
 
@@ -86,7 +92,8 @@ class Artifacts:
             return bool(self._files.exists(self._place(digest)))
         except OSError as error:
             raise UnavailableError(
-                f"the artifact storage {self._root} cannot be read: {error}.", field=_FIELD
+                f"the artifact storage {self._place_shown} cannot be read: {redacted(str(error))}.",
+                field=_FIELD,
             ) from error
 
     def get(self, digest: str) -> bytes:
@@ -102,11 +109,12 @@ class Artifacts:
             content: bytes = self._files.cat_file(place)
         except FileNotFoundError as error:
             raise NotFoundError(
-                f"the artifact {digest} is not in {self._root}.", mend="Bring it back from the backup."
+                f"the artifact {digest} is not in {self._place_shown}.", mend="Bring it back from the backup."
             ) from error
         except OSError as error:
             raise UnavailableError(
-                f"the artifact storage {self._root} cannot be read: {error}.", field=_FIELD
+                f"the artifact storage {self._place_shown} cannot be read: {redacted(str(error))}.",
+                field=_FIELD,
             ) from error
         return _verified(content, digest, place)
 
@@ -121,7 +129,8 @@ class Artifacts:
                 self._files.rm_file(self._place(digest))
         except OSError as error:
             raise UnavailableError(
-                f"the artifact storage {self._root} cannot be written: {error}.", field=_FIELD
+                f"the artifact storage {self._place_shown} cannot be written: {redacted(str(error))}.",
+                field=_FIELD,
             ) from error
 
     def path(self, digest: str) -> Path:
@@ -164,7 +173,8 @@ def _default_cache() -> Path:
 def _verified(content: bytes, digest: str, place: str) -> bytes:
     if digest_of(content) != digest:
         raise DamagedArtifactError(
-            f"the artifact {place} has other bytes than were put.", mend="Bring it back from the backup."
+            f"the artifact {redacted(place)} has other bytes than were put.",
+            mend="Bring it back from the backup.",
         )
     return content
 
@@ -173,4 +183,6 @@ def _write_copy(path: Path, content: bytes) -> None:
     try:
         write_whole(path, content)
     except OSError as error:
-        raise UnavailableError(f"the artifact cache {path.parent} cannot be written: {error}.") from error
+        raise UnavailableError(
+            f"the artifact cache {path.parent} cannot be written: {redacted(str(error))}."
+        ) from error

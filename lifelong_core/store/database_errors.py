@@ -7,6 +7,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConfigurationError, LifelongError, SchemaError, UnavailableError
+from lifelong_core.redaction import redacted
 
 _FIELD = "LIFELONG_DATABASE_URL"
 _FULL_BELOW_BYTES = 64 * 1024
@@ -17,6 +18,9 @@ _READ_ONLY = "25006"
 _DISK_FULL = "53100"
 _TOO_MANY_CONNECTIONS = "53300"
 _LOCK_TIMEOUT = "55P03"
+
+
+URL_HINT = "Use sqlite:////absolute/path/lifelong.db or postgresql+psycopg://user@host/database."
 
 
 class BusyError(UnavailableError):
@@ -36,6 +40,13 @@ def explain(error: BaseException | None, url: sa.URL) -> LifelongError:
     if isinstance(error, sqlite3.Error) and file is not None:
         return _explain_sqlite(error, file)
     return _explain_postgresql(error, f"{url.host or 'the local socket'}/{url.database}")
+
+
+def explain_url(error: BaseException | None) -> ConfigurationError:
+    """What is wrong with a URL that a driver does not take."""
+    return ConfigurationError(
+        f"this is not a URL of a database: {_first_line(error)}.", field=_FIELD, mend=URL_HINT
+    )
 
 
 def lies_in_the_database(error: BaseException | None) -> bool:
@@ -147,4 +158,4 @@ def _explain_postgresql(error: BaseException | None, place: str) -> LifelongErro
 
 
 def _first_line(error: BaseException | None) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")
+    return redacted(str(error).strip().partition("\n")[0].rstrip("."))

@@ -15,7 +15,13 @@ import sqlalchemy as sa
 from sqlalchemy import event, exc
 
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
-from lifelong_core.store.database_errors import explain, lies_in_the_database, sqlite_file
+from lifelong_core.store.database_errors import (
+    URL_HINT,
+    explain,
+    explain_url,
+    lies_in_the_database,
+    sqlite_file,
+)
 
 Durability: TypeAlias = Literal["process", "power"]
 """What a commit survives: the death of any process, or a power failure too."""
@@ -72,7 +78,10 @@ class Database:
         self._patience = writer_patience_seconds
         self._was_open = False
         self.is_postgresql = self.url.get_backend_name() == "postgresql"
-        self.engine = self._postgresql_engine() if self.is_postgresql else self._sqlite_engine()
+        try:
+            self.engine = self._postgresql_engine() if self.is_postgresql else self._sqlite_engine()
+        except exc.ArgumentError as error:
+            raise explain_url(error) from error
 
     @contextmanager
     def read(self) -> Generator[sa.Connection, None, None]:
@@ -235,6 +244,10 @@ class Database:
             cause = getattr(error, "orig", error)
             if lies_in_the_database(cause):
                 raise explain(cause, self.url) from error
+            if (
+                isinstance(error, exc.ProgrammingError) and error.statement is None
+            ):  # it could not even connect
+                raise explain_url(cause) from error
             # A mistake of ours: nobody else can mend it.
             raise
         except (exc.DBAPIError, sqlite3.Error) as error:
@@ -247,12 +260,14 @@ def parse_url(url: str) -> sa.URL:
     Raises:
         ConfigurationError: not a URL of a SQLite file or of PostgreSQL.
     """
-    field = "LIFELONG_DATABASE_URL"
-    mend = "Use sqlite:////absolute/path/lifelong.db or postgresql+psycopg://user@host/database."
+    field, mend = "LIFELONG_DATABASE_URL", URL_HINT
     try:
         parsed = sa.make_url(url)
-    except exc.ArgumentError as error:
-        raise ConfigurationError("this is not a database URL.", field=field, mend=mend) from error
+    except (
+        exc.ArgumentError,
+        ValueError,
+    ):  # a port that is no number; without the cause, which may quote the URL
+        raise ConfigurationError("this is not a database URL.", field=field, mend=mend) from None
     backend = parsed.get_backend_name()
     if backend == "postgresql":
         return parsed.set(drivername="postgresql+psycopg")
@@ -262,7 +277,11 @@ def parse_url(url: str) -> sa.URL:
         raise ConfigurationError(
             "a database in memory cannot be shared by the processes.", field=field, mend="Name a file."
         )
-    return parsed
+    if parsed.host or parsed.username:
+        raise ConfigurationError(
+            "a SQLite file has no host.", field=field, mend="Begin with sqlite:/// and the path of the file."
+        )
+    return parsed.set(drivername="sqlite")
 
 
 def database_origin(url: str) -> str:

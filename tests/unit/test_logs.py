@@ -1,12 +1,15 @@
 """One format for everything that a process says."""
 
 import json
+import logging
 import subprocess
 import sys
 from datetime import datetime
 from typing import Any
 
 import pytest
+
+from lifelong_core.logs import ConsoleFormatter, JsonFormatter
 
 SPEAK = """
 import logging, sys, threading, warnings
@@ -74,3 +77,25 @@ def test_the_console_has_a_line_for_each_event() -> None:
     ]
     assert lines[0].endswith("lifelong_service.some: said 1 (a=1, nan=nan, object=<class 'object'>)")
     assert lines[2].endswith("library.part: two lines")
+
+
+@pytest.mark.parametrize("formatter", [JsonFormatter(), ConsoleFormatter()])
+def test_no_line_holds_a_secret(formatter: logging.Formatter) -> None:
+    secret = "Qgeheim4711Z"
+    try:
+        raise ValueError(f"postgresql://me:{secret}@host/db")
+    except ValueError:
+        trouble = sys.exc_info()
+    record = logging.LogRecord(
+        "library", logging.WARNING, "x.py", 1, "GET %s", (f"/v1/predict?token={secret}",), trouble
+    )
+    record.details = {
+        "url": f"s3://KEY:{secret}@bucket",
+        "error": ValueError(f"password={secret}"),
+        "more": [{"header": f"Bearer {secret}"}],
+        "token": "gateway",
+    }
+    line = formatter.format(record)
+    assert secret not in line
+    assert "ValueError: postgresql://me:***@host/db" in line
+    assert "gateway" in line

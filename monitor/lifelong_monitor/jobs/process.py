@@ -10,7 +10,7 @@ from typing import IO, Self
 
 from lifelong_monitor.jobs.lifeline import HOLD
 from lifelong_monitor.jobs.outcome import Outcome
-from lifelong_monitor.jobs.redaction import redacted
+from lifelong_monitor.jobs.redaction import last_words
 
 _LONGEST_OUTCOME = 4_000_000
 """More than the store takes, which says better what is wrong."""
@@ -53,7 +53,7 @@ class JobProcess:
     @property
     def report(self) -> str:
         """The end of what it wrote to standard error, without secrets and without data."""
-        return redacted(self._complained.content.decode(errors="replace"), self._environment)
+        return last_words(self._complained.content.decode(errors="replace"), self._environment)
 
     def hold(self, seconds: float) -> None:
         """Let it go on for so long from now."""

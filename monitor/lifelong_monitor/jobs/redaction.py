@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote
 
+from lifelong_core.redaction import MASK, redacted
+
 LONGEST = 1800
 """Characters that are kept, the last ones; of 2000 that a job's error may take."""
 _FRAGMENT = 200
@@ -16,12 +18,11 @@ _NUMBER = r"[-+]?+(?:\d++(?:\.\d*+)?+|\.\d++|nan|inf)(?:[eE][-+]?+\d++)?+"
 _BETWEEN = r"(?>[\s,;|\[\](){}]|array\(|np\.\w++\()++"
 _ROW = re.compile(rf"(?<![\w.]){_NUMBER}(?:{_BETWEEN}{_NUMBER}){{2,}}(?![\w.])")
 """Three numbers and more beside each other: logits, probabilities, labels."""
-_CREDENTIALS = re.compile(r"(?<=://)[^\s/@]+(?=@)|(?<=password=)\S+")
 _PASSWORD = re.compile(r"://[^\s/:@]*:([^\s/@]+)@")
 _SECRET_NAME = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 
 
-def redacted(text: str, environment: Mapping[str, str]) -> str:
+def last_words(text: str, environment: Mapping[str, str]) -> str:
     """The last lines of a text, at most `LONGEST` characters, without secrets and without rows of numbers.
 
     Args:
@@ -29,16 +30,16 @@ def redacted(text: str, environment: Mapping[str, str]) -> str:
         environment: variables of the process; values of those whose names speak of secrets are secret.
 
     Examples:
-        >>> redacted("cannot open postgresql://me:geheim@host/db", {})
-        'cannot open postgresql://...@host/db'
-        >>> redacted("expected one class, got [[0.5, -1.25], [3, 4e-2]] in row 3", {})
+        >>> last_words("cannot open postgresql://me:geheim@host/db", {})
+        'cannot open postgresql://me:***@host/db'
+        >>> last_words("expected one class, got [[0.5, -1.25], [3, 4e-2]] in row 3", {})
         'expected one class, got [[...]] in row 3'
-        >>> redacted("no such user: hunter22", {"PGPASSWORD": "hunter22"})
-        'no such user: ...'
+        >>> last_words("no such user: hunter22", {"PGPASSWORD": "hunter22"})
+        'no such user: ***'
     """
     for secret in sorted(_secrets(environment), key=len, reverse=True):
-        text = text.replace(secret, "...")
-    text = _ROW.sub("...", _CREDENTIALS.sub("...", text)).strip()
+        text = text.replace(secret, MASK)
+    text = _ROW.sub("...", redacted(text)).strip()
     if len(text) <= LONGEST:
         return text
     kept = text[-LONGEST:]

@@ -24,7 +24,7 @@ from lifelong_monitor.jobs.__main__ import outcome_of
 from lifelong_monitor.jobs.kinds import work_of
 from lifelong_monitor.jobs.lifeline import ABANDONED, HOLD
 from lifelong_monitor.jobs.outcome import JobError, Outcome
-from lifelong_monitor.jobs.redaction import redacted
+from lifelong_monitor.jobs.redaction import last_words
 from lifelong_monitor.jobs.runner import JobRunner
 
 REAL = (sys.executable, str(Path(__file__).with_name("job_kinds.py")))
@@ -146,7 +146,7 @@ def test_a_crash_is_told_by_its_last_words_without_secrets_and_data(
     with running(store, settings, exporter, light(code)):
         said = (ended(store, job).error or {})["message"] or ""
     assert said.startswith("it crashed: its process ended with status 1. Its last words:\nTraceback")
-    assert said.endswith("RuntimeError: [[...]] by ..., postgresql://...@nowhere/x")
+    assert said.endswith("RuntimeError: [[...]] by ***, postgresql://me:***@nowhere/x")
 
 
 @pytest.mark.parametrize("database_kind", ["sqlite", "postgresql"], indirect=True)
@@ -354,7 +354,7 @@ def test_an_unknown_kind_says_which_there_are() -> None:
     ],
 )
 def test_rows_of_numbers_are_not_kept_however_they_are_written(said: str, kept: str) -> None:
-    assert redacted(said, {}) == kept
+    assert last_words(said, {}) == kept
 
 
 @pytest.mark.parametrize("sign", ["killed", "silent"])

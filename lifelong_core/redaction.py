@@ -1,0 +1,92 @@
+"""Texts that may be shown: without passwords and tokens, in whatever URL, connection string or header they stand.
+
+All lines of logs and all errors of the command line pass through here, and whatever else may hold a URL or the words of
+another library: messages of errors, settings, what jobs print.
+"""
+
+import re
+from urllib.parse import unquote
+
+MASK = "***"
+
+# Possessive, and bounded: the time is linear in the length of a text.
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,40}+)://([^\s\"'<>]++)")
+_WEB = ("http", "https")
+_OWN_TOKEN = re.compile(r"\bll_[A-Za-z0-9_-]{20,}+")
+_AUTHORIZATION = re.compile(r"\b(bearer|basic)\s++[A-Za-z0-9+/=._~-]{6,}+", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"passw|passphrase|pwd|secret|token(?!s)|credential|signature|(?:^|[-_.])(?:sig|auth|sas|key)$"
+    r"|(?:api|access|account|private|shared)[-_]?key|authorization",
+    re.IGNORECASE,
+)
+_VALUE = r"""(?:"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[^\s&;,"'<>()\[\]{}]++)"""
+_ASSIGNED = re.compile(rf"(?<![\w.%+-])([\w.%+-]{{1,80}}+)(\s?=\s?)({_VALUE})")
+"""`name=value`: in the query of a URL, in a connection string, as an argument."""
+_QUOTED_NAME = re.compile(rf"""(["'])([\w.%+-]{{1,80}}+)(\1\s?:\s?)({_VALUE})""")
+"""`"name": value`: in JSON, or in a dictionary that was printed."""
+
+
+def redacted(text: str) -> str:
+    """The text with a mask in the place of each secret.
+
+    Secrets are the passwords of URLs, the values of parameters whose names say so (`password`, `sslpassword`, `secret`,
+    `token`, `sig`, ...), credentials of an Authorization header, and our own tokens. Where it is not clear what belongs
+    to a password, too much is masked rather than too little.
+
+    Examples:
+        >>> redacted("postgresql://me:geheim@host/db?sslpassword=x&sslmode=require")
+        'postgresql://me:***@host/db?sslpassword=***&sslmode=require'
+        >>> redacted("GET /v1/predict?token=abc&environment=clinic-a")
+        'GET /v1/predict?token=***&environment=clinic-a'
+        >>> redacted("no artifacts at s3://bucket/folder: {'key': 'AKIA', 'secret': 'x'}")
+        "no artifacts at s3://bucket/folder: {'key': ***, 'secret': ***}"
+        >>> redacted("http://127.0.0.1:3000/v1/admin/models/resnet@3 answered 500.")
+        'http://127.0.0.1:3000/v1/admin/models/resnet@3 answered 500.'
+    """
+    if "://" in text:
+        text = _URL.sub(_without_userinfo, text)
+    if "=" in text:
+        text = _ASSIGNED.sub(_without_assigned, text)
+    if ":" in text:
+        text = _QUOTED_NAME.sub(_without_quoted, text)
+    return _AUTHORIZATION.sub(rf"\1 {MASK}", _OWN_TOKEN.sub(MASK, text))
+
+
+def _without_userinfo(found: re.Match[str]) -> str:
+    scheme, rest = found[1], found[2]
+    end = _end_of_userinfo(scheme.lower(), rest)
+    if end < 0:
+        return found[0]
+    user, colon, _ = rest[:end].partition(":")
+    shown = f"{user}:{MASK}" if colon else user
+    if scheme.lower() in _WEB and not colon:  # a token in the place of the name
+        shown = MASK
+    return f"{scheme}://{shown}{rest[end:]}"
+
+
+def _end_of_userinfo(scheme: str, rest: str) -> int:
+    """Where the @ after name and password is; -1: there is none.
+
+    A password that is not percent-encoded may hold any of the characters that end it by the standard. Of addresses of
+    the web the path may hold an @, so for them the standard decides, unless there is something else than a port.
+    """
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if scheme in _WEB:
+        if "@" in authority:
+            return authority.rindex("@")
+        _, colon, port = authority.rpartition(":")
+        return rest.rfind("@") if colon and not port.rstrip("]").isalnum() else -1
+    before_query = rest.partition("?")[0]
+    return before_query.rfind("@") if "@" in before_query else rest.rfind("@")
+
+
+def _without_assigned(found: re.Match[str]) -> str:
+    if not _SECRET_NAME.search(unquote(found[1])):
+        return found[0]
+    return f"{found[1]}{found[2]}{MASK}"
+
+
+def _without_quoted(found: re.Match[str]) -> str:
+    if not _SECRET_NAME.search(unquote(found[2])):
+        return found[0]
+    return f"{found[1]}{found[2]}{found[3]}{MASK}"
