@@ -10,6 +10,8 @@ from lifelong_core.settings import Settings
 _PLAIN = frozenset(
     {
         "cycle_interval_seconds",
+        "cycle_new_samples",
+        "cycle_spacing_seconds",
         "window_samples",
         "window_seconds",
         "quantifier",

@@ -5,6 +5,7 @@ the file `lifelong.toml` in the working directory (or the file that `LIFELONG_CO
 """
 
 import ipaddress
+import math
 import os
 import re
 import tomllib
@@ -371,7 +372,26 @@ class Settings(BaseSettings):
         default=9465, ge=1, le=65535, description="Port of the monitor's Prometheus exporter."
     )
     cycle_interval_seconds: float = Field(
-        default=3600, gt=0, description="Time between two cycles of one (model, environment)."
+        default=3600,
+        gt=0,
+        description="Time between two cycles of one (model, environment) by the clock, at UTC multiples of it.",
+    )
+    cycle_new_samples: int | None = Field(
+        default=None,
+        ge=0,
+        description="From this number of new predictions on, a (model, environment) gets an early cycle, before the"
+        " clock says so; None: half of its policy's minimum_samples; 0: no early cycles.",
+    )
+    cycle_spacing_seconds: float = Field(
+        default=60,
+        ge=0,
+        description="Shortest time between an early cycle of one (model, environment) and the cycle before it.",
+    )
+    news_poll_seconds: float = Field(
+        default=2,
+        gt=0,
+        le=60,
+        description="How often a monitor asks, with one query for all, how many predictions are new.",
     )
     window_samples: Positive = Field(
         default=5000, description="A window holds at most this many of the newest predictions."
@@ -516,6 +536,23 @@ class Settings(BaseSettings):
         if own is None:
             return self.policy
         return self.policy.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+
+    def new_samples_for(self, environment: str) -> int | None:
+        """New predictions from which on an environment gets an early cycle; None: never.
+
+        Examples:
+            >>> Settings().new_samples_for("clinic")
+            100
+        """
+        number = self.cycle_new_samples
+        if number is None:
+            number = math.ceil(self.policy_for(environment).minimum_samples / 2)
+        return number or None
+
+    @property
+    def poll_seconds(self) -> float | None:
+        """How often a monitor looks for news; None: not between two cycles by the clock."""
+        return None if self.cycle_new_samples == 0 else self.news_poll_seconds
 
     def limits_for(self, token: str) -> TokenLimits:
         """The limits of a token: the common ones with its own values on top."""

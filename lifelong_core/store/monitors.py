@@ -127,13 +127,17 @@ class Monitors:
             connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
             connection.execute(sa.delete(_monitors).where(_monitors.c.seen_at < seen_at - FORGOTTEN_AFTER))
 
-    def list(self) -> list[MonitorProcess]:
+    def list(self, *, visits: bool = True) -> list[MonitorProcess]:
         """All monitors with a heartbeat within the last day, newest heartbeat first.
+
+        Args:
+            visits: False leaves out the visits, which take long to read where a monitor watches many populations.
 
         Raises:
             UnavailableError: the database does not answer.
         """
-        query = sa.select(_monitors).order_by(_monitors.c.seen_at.desc(), _monitors.c.id)
+        columns = [column for column in _monitors.c if visits or column is not _monitors.c.visits]
+        query = sa.select(*columns).order_by(_monitors.c.seen_at.desc(), _monitors.c.id)
         with self._database.read() as connection:
             present = database_time(connection)
             return [
@@ -151,15 +155,20 @@ class Monitors:
         Raises:
             UnavailableError: the database does not answer.
         """
-        stated = [one.heartbeat.mode_in(environment) for one in self.list() if not one.is_lost]
-        known = [mode for mode in stated if mode in _STRICTEST_FIRST]  # a newer version may have others
-        strictest = min((own, *known), key=_STRICTEST_FIRST.index)
-        return cast("Mode", strictest)
+        return strictest_mode(self.list(visits=False), environment, own)
 
     def forget(self, monitor_id: str) -> None:
         """Delete the heartbeat of a monitor that stops. Doing it again changes nothing."""
         with self._database.write() as connection:
             connection.execute(sa.delete(_monitors).where(_monitors.c.id == monitor_id))
+
+
+def strictest_mode(monitors: Sequence[MonitorProcess], environment: str, own: Mode) -> Mode:
+    """`Monitors.strictest_mode` of monitors that were listed before."""
+    stated = [one.heartbeat.mode_in(environment) for one in monitors if not one.is_lost]
+    known = [mode for mode in stated if mode in _STRICTEST_FIRST]  # a newer version may have others
+    strictest = min((own, *known), key=_STRICTEST_FIRST.index)
+    return cast("Mode", strictest)
 
 
 def describe_disagreements(monitors: Sequence[MonitorProcess]) -> list[str]:
@@ -197,7 +206,7 @@ def _heartbeat_of(row: Row) -> Heartbeat:
         mode=row.mode,
         environment_modes=dict(row.environment_modes),
         tick=tick,
-        visits=tuple(_visit_of(document) for document in row.visits),
+        visits=tuple(_visit_of(document) for document in row._mapping.get("visits", ())),
         settings=row.settings,
     )
 

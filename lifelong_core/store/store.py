@@ -41,6 +41,7 @@ from lifelong_core.store.swaps import Swaps
 from lifelong_core.store.tasks import Tasks
 from lifelong_core.store.tokens import Tokens
 from lifelong_core.store.traffic import TrafficCounts
+from lifelong_core.store.watching import Watching
 from lifelong_core.store.workers import Workers
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Store:
         self.traffic = TrafficCounts(database)
         self.workers = Workers(database)
         self.monitors = Monitors(database)
+        self.watching = Watching(database)
         self.audit = AuditLog(database)
         self.retention = Retention(database)
         self.erasure = Erasure(database)

@@ -235,6 +235,13 @@ window_summaries = sa.Table(
     sa.Column("samples", sa.Integer, nullable=False),
     # Rows of this hour that no estimate may use; they are not in the summary.
     sa.Column("quarantined", sa.Integer, nullable=False),
+    sa.Index(
+        "ix_window_summaries_stale",
+        "model_id",
+        "environment",
+        sqlite_where=sa.text("summary IS NULL"),
+        postgresql_where=sa.text("summary IS NULL"),
+    ),
 )
 
 summary_cursors = sa.Table(

@@ -26,7 +26,7 @@ from lifelong_monitor.folding import keep_up
 from lifelong_monitor.leasing import leased
 from lifelong_monitor.quantifiers import FittedQuantifiers
 from lifelong_monitor.reports import Inputs, document_of, inputs_of
-from lifelong_monitor.schedule import interval_of
+from lifelong_monitor.schedule import Occasion
 from lifelong_monitor.subject import Subject, subject_of
 from lifelong_monitor.traffic import traffic_of
 from lifelong_monitor.windows import Taken, judged, take
@@ -81,6 +81,7 @@ def run_cycle(
     due_at: datetime,
     *,
     quantifiers: FittedQuantifiers | None = None,
+    occasion: Occasion | None = None,
     stopping: Callable[[], bool] = lambda: False,
     may_fold: Callable[[], bool] = lambda: True,
 ) -> CycleResult:
@@ -95,8 +96,9 @@ def run_cycle(
         settings: window, method and policy.
         model: whose predictions.
         environment: from where; the only place whose head may change.
-        due_at: multiple of the interval (UTC) for which this cycle runs.
+        due_at: multiple of the interval (UTC) for which this cycle runs; of an early cycle its `occasion`'s.
         quantifiers: kept between calls so that a quantifier is fitted once.
+        occasion: for an early cycle; None: the cycle is due by the clock.
         stopping: asked before the transaction; True abandons the cycle.
         may_fold: asked between two steps of summarising; False leaves the rest to the next call.
 
@@ -105,21 +107,20 @@ def run_cycle(
         InvalidInputError: the window or the calibration set cannot be judged.
         NotFoundError: an artifact is gone.
     """
+    occasion = occasion or Occasion.by_the_clock(settings, due_at)
     last = store.cycles.last(model.id, environment)
-    if _has_run(last, due_at, settings) and not store.summaries.are_behind(model.id, environment):
+    if _has_run(last, occasion) and not store.summaries.are_behind(model.id, environment):
         return CycleResult("skip", HAS_RUN, last, last.finished_at)
     with leased(store.leases, f"cycle/{model.id}/{environment}", settings.lease_seconds) as lease:
         if lease is None:
             watched_at = None if last is None else last.finished_at
             return CycleResult("skip", ELSEWHERE, last, watched_at, again_in=settings.lease_seconds)
         population = _Population(store, settings, model, environment, lease)
-        return population.visit(due_at, quantifiers or FittedQuantifiers(), stopping, may_fold)
+        return population.visit(occasion, quantifiers or FittedQuantifiers(), stopping, may_fold)
 
 
-def _has_run(last: Cycle | None, due_at: datetime, settings: Settings) -> TypeGuard[Cycle]:
-    # The other monitor may be one tick ahead; a cycle that is further ahead comes from a clock that was wrong.
-    interval = interval_of(settings.cycle_interval_seconds)
-    return last is not None and due_at <= last.due_at <= due_at + interval
+def _has_run(last: Cycle | None, occasion: Occasion) -> TypeGuard[Cycle]:
+    return last is not None and occasion.has_run(last.due_at)
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class _Population:
 
     def visit(
         self,
-        due_at: datetime,
+        occasion: Occasion,
         quantifiers: FittedQuantifiers,
         stopping: Callable[[], bool],
         may_fold: Callable[[], bool],
@@ -144,8 +145,9 @@ class _Population:
         # Read under the lease: another monitor may have run the cycle just before.
         last = store.cycles.last(*place)
         horizon = store.predictions.horizon()
-        is_due = not _has_run(last, due_at, self.settings)
-        has_news = last is None or store.predictions.count_between(*place, last.horizon, horizon) > 0
+        new = None if last is None else store.predictions.count_between(*place, last.horizon, horizon)
+        has_news = new != 0
+        is_due = not _has_run(last, occasion) and (not new or new >= occasion.new_samples)
         if not (is_due and has_news) and not store.summaries.are_behind(*place):
             return self._nothing_to_judge(last, horizon, is_due=is_due)
         subject = subject_of(store, self.model, self.environment)
@@ -156,7 +158,7 @@ class _Population:
             store, self.model, self.environment, fitted, lease=self.lease, may_go_on=may_fold
         )
         if is_due and has_news:
-            moment = _Moment(due_at, datetime.now(UTC), horizon, last)
+            moment = _Moment(occasion.due_at, datetime.now(UTC), horizon, last)
             result = self._cycle(subject, fitted, moment, stopping)
         else:
             result = self._nothing_to_judge(last, horizon, is_due=is_due)

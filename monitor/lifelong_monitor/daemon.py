@@ -1,4 +1,5 @@
-"""The long-running process: opens the store, ticks on schedule, runs jobs beside it, stops on a signal."""
+"""The long-running process: opens the store, ticks on schedule and looks for news between, runs jobs beside it, stops
+on a signal."""
 
 import logging
 import os
@@ -98,7 +99,7 @@ class Daemon:
                     "the clock was set by %+.0f s; the next tick comes by the new one",
                     offset - before,
                 )
-                self._schedule(due_before(datetime.now(UTC), self._interval) + self._interval)
+                self._schedule(self._next_tick(datetime.now(UTC)))
 
     def _tick(self) -> None:
         self._idle.clear()
@@ -113,7 +114,7 @@ class Daemon:
                 now = datetime.now(UTC)
                 due_at = due_before(now, self._interval)
                 if self._heartbeat is not None:
-                    self._heartbeat.tick_started(due_at)
+                    self._heartbeat.tick_started(due_at, is_round=ticker.is_round(due_at))
                 again_in = ticker.tick(now, due_at)
             problem = None
         except LifelongError as error:
@@ -155,9 +156,13 @@ class Daemon:
                 " those that came due meanwhile are left out",
                 seconds,
             )
-        now = datetime.now(UTC)
-        due_at = due_before(now, self._interval) + self._interval
-        self._schedule(due_at if again_in is None else min(due_at, now + timedelta(seconds=again_in)))
+        self._schedule(self._next_tick(datetime.now(UTC), again_in))
+
+    def _next_tick(self, now: datetime, again_in: float | None = None) -> datetime:
+        """At the next multiple of the interval, or earlier to look for news or to go on with what was left."""
+        waits = [wait for wait in (self._settings.poll_seconds, again_in) if wait is not None]
+        at = [now + timedelta(seconds=wait) for wait in waits]
+        return min([due_before(now, self._interval) + self._interval, *at])
 
     def _after_failed_tick(self) -> None:
         self._exporter.count_tick_error()

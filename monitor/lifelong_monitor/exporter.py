@@ -60,12 +60,14 @@ class Exporter:
         self.jobs = JobMetrics(self.registry)
         self._server: MetricsServer | None = None
 
-    def show(self, status: PopulationStatus) -> None:
-        """Replace what is shown of one population, and make its counters exist."""
-        for outcome in CYCLE_OUTCOMES:
-            # A counter that appears with its first event hides that event from increase().
-            self._cycles.labels(status.model, status.environment, outcome)
-        self._statuses.replace(status)
+    def show(self, *statuses: PopulationStatus) -> None:
+        """Replace what is shown of these populations, all at once, and make their counters exist."""
+        for status in statuses:
+            if not self._statuses.has(status.model, status.environment):
+                for outcome in CYCLE_OUTCOMES:
+                    # A counter that appears with its first event hides that event from increase().
+                    self._cycles.labels(status.model, status.environment, outcome)
+        self._statuses.replace(statuses)
 
     def forget_all_but(self, populations: Iterable[tuple[str, str]]) -> None:
         """Drop the gauges of every population that is not among these (model reference, environment)."""
@@ -125,8 +127,12 @@ class _StatusCollector(Collector):
         self._cycle_interval_seconds = cycle_interval_seconds
         self._statuses: Mapping[tuple[str, str], PopulationStatus] = {}
 
-    def replace(self, status: PopulationStatus) -> None:
-        self._statuses = {**self._statuses, (status.model, status.environment): status}
+    def has(self, model: str, environment: str) -> bool:
+        return (model, environment) in self._statuses
+
+    def replace(self, statuses: Iterable[PopulationStatus]) -> None:
+        new = {(status.model, status.environment): status for status in statuses}
+        self._statuses = {**self._statuses, **new}
 
     def keep(self, populations: frozenset[tuple[str, str]]) -> None:
         self._statuses = {key: status for key, status in self._statuses.items() if key in populations}

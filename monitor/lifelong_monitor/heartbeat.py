@@ -24,6 +24,9 @@ HEARTBEAT_SECONDS = 20.0
 """Longest time between two heartbeats, whatever the interval of the ticks; a third of what makes a monitor lost."""
 LEAST_SECONDS = 1.0
 """Shortest time between two heartbeats, however fast ticks follow each other."""
+_PAUSE_FACTOR = 10
+"""Between two heartbeats is at least this many times the time that one takes: with thousands of visits it has a
+megabyte."""
 
 
 class HeartbeatThread:
@@ -48,6 +51,10 @@ class HeartbeatThread:
             visits=(),
             settings=monitor_settings(settings),
         )
+        self._before = self._state
+        """before the newest tick"""
+        self._is_quiet = False
+        """whether the newest tick is reported only if something comes of it"""
         self._changed = threading.Event()
         self._stopping = threading.Event()
         self._problem: str | None = None
@@ -58,9 +65,10 @@ class HeartbeatThread:
         self._write()
         self._thread.start()
 
-    def tick_started(self, due_at: datetime) -> None:
-        """Report that a tick runs."""
-        self._report(replace(self._state, tick=Tick(due_at, datetime.now(UTC), None)))
+    def tick_started(self, due_at: datetime, *, is_round: bool = True) -> None:
+        """Report that a tick runs: a round soon, another one with the next heartbeat, if it still runs then."""
+        self._before, self._is_quiet = self._state, not is_round
+        self._report(replace(self._state, tick=Tick(due_at, datetime.now(UTC), None)), soon=is_round)
 
     def tick_finished(self, visits: tuple[Visit, ...], problem: str | None = None) -> None:
         """Report that the tick has ended.
@@ -69,9 +77,14 @@ class HeartbeatThread:
             visits: the newest one of each population.
             problem: why the tick failed as a whole; None: it did not.
         """
-        tick = self._state.tick
+        tick, before = self._state.tick, self._before
         if tick is None:
             raise RuntimeError("no tick has started.")
+        was_well = before.tick is not None and before.tick.problem is None
+        if self._is_quiet and was_well and problem is None and visits is before.visits:
+            # It found nothing to do, as most do that only look for news.
+            self._state = before
+            return
         self._report(
             replace(
                 self._state,
@@ -87,18 +100,21 @@ class HeartbeatThread:
         self._thread.join(max(0.0, seconds))
         return not self._thread.is_alive()
 
-    def _report(self, state: Heartbeat) -> None:
+    def _report(self, state: Heartbeat, *, soon: bool = True) -> None:
         # One reference assignment: the thread reads the old state or the new one, never a mixture.
         self._state = state
-        self._changed.set()
+        if soon:
+            self._changed.set()
 
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._changed.clear()
             written_at = time.monotonic()
             self._write()
+            taken = time.monotonic() - written_at
             self._changed.wait(HEARTBEAT_SECONDS)
-            self._stopping.wait(max(0.0, LEAST_SECONDS - (time.monotonic() - written_at)))
+            least = max(LEAST_SECONDS, _PAUSE_FACTOR * taken)
+            self._stopping.wait(max(0.0, least - (time.monotonic() - written_at)))
         try:
             self._store.monitors.forget(self._state.id)
         except UnavailableError as error:

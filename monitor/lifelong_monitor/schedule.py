@@ -1,11 +1,18 @@
-"""When a tick is due: at UTC multiples of the interval, so that restarts and several monitors agree on it."""
+"""When cycles are due: by the clock at UTC multiples of the interval, so that restarts and several monitors agree on
+it; early, where many predictions are new, at the present second, in which only one of several monitors can record one.
+"""
 
 import math
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from apscheduler.triggers.base import BaseTrigger
 
+from lifelong_core.settings import Settings
 from lifelong_core.store.identifiers import EPOCH
+
+_EARLY_RESOLUTION = timedelta(seconds=1)
+_SMALLEST = timedelta(microseconds=1)
 
 
 def due_before(now: datetime, interval: timedelta) -> datetime:
@@ -16,6 +23,46 @@ def due_before(now: datetime, interval: timedelta) -> datetime:
         '2025-01-01T10:00:00+00:00'
     """
     return EPOCH + (now - EPOCH) // interval * interval
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """What a cycle is due for."""
+
+    due_at: datetime
+    interval: timedelta
+    """between two cycles by the clock"""
+    spacing: timedelta = _SMALLEST
+    """shortest time to the cycle before"""
+    new_samples: int = 1
+    """predictions that have to be new"""
+    is_early: bool = False
+    """whether these make it due, not the clock"""
+
+    @classmethod
+    def by_the_clock(cls, settings: Settings, due_at: datetime) -> "Occasion":
+        """The cycle that is due at a multiple of the interval, if anything is new."""
+        return cls(due_at, interval_of(settings.cycle_interval_seconds))
+
+    @classmethod
+    def early(cls, settings: Settings, environment: str, now: datetime) -> "Occasion | None":
+        """The cycle that many new predictions make due at once; None: the settings want none."""
+        new_samples = settings.new_samples_for(environment)
+        if new_samples is None:
+            return None
+        interval, spacing = (
+            interval_of(seconds)
+            for seconds in (settings.cycle_interval_seconds, settings.cycle_spacing_seconds)
+        )
+        due_at = max(due_before(now, min(spacing, _EARLY_RESOLUTION)), due_before(now, interval))
+        return cls(due_at, interval, spacing, new_samples, is_early=True)
+
+    def has_run(self, last_due_at: datetime) -> bool:
+        """Whether the last cycle leaves none to run: it was due then or later, or too short a time before.
+
+        Another monitor may be one tick ahead; a cycle that is further ahead comes from a clock that was wrong.
+        """
+        return self.due_at - self.spacing < last_due_at <= self.due_at + self.interval
 
 
 class AlignedTrigger(BaseTrigger):

@@ -1,24 +1,30 @@
-"""One tick: a cycle for every population that has predictions, each on its own, and what the exporter then shows."""
+"""One tick: the cycles that are due, by the clock or because much is new, each on its own, and what the exporter shows.
+
+A *round* is the first tick after each multiple of the interval. It looks at every population with predictions, and
+asks the database about all of them at once; only those with work to do are visited one by one. The ticks between two
+rounds ask how many predictions are new, and visit the populations with enough of them.
+"""
 
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
+from uuid import UUID
 
 from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store, Visit
-from lifelong_core.store.audit_anchor import AnchorFile
-from lifelong_core.store.monitors import describe_disagreements
+from lifelong_core.store.monitors import MonitorProcess, describe_disagreements
 from lifelong_core.store.records import Cycle, Model, Registry
-from lifelong_monitor.affected import SwapCounter
-from lifelong_monitor.cycle import CycleResult, run_cycle
+from lifelong_core.store.watching import Population
+from lifelong_monitor.cycle import NO_NEWS, CycleResult, run_cycle
+from lifelong_monitor.display import Display
 from lifelong_monitor.exporter import Exporter
-from lifelong_monitor.figures import figures_of
+from lifelong_monitor.news import Unjudged
 from lifelong_monitor.quantifiers import FittedQuantifiers
-from lifelong_monitor.status import PopulationStatus, RealisedPerformance, ServingHead
-from lifelong_monitor.validation import RealisedPerformances
-from lifelong_monitor.words import describe, describe_affected
+from lifelong_monitor.schedule import Occasion
+from lifelong_monitor.words import describe
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +33,10 @@ FOLD_SECONDS = 20.0
 50,000 rows are folded in a second."""
 
 RETENTION_SECONDS = 20.0
-"""A tick spends no more on deleting what is too old than this."""
+"""A round spends no more on deleting what is too old than this."""
 RETENTION_AGAIN_SECONDS = 5.0
+SHOW_SECONDS = 1.0
+"""How long the result of a cycle may wait for those of others before it is shown."""
 
 
 class Ticker:
@@ -51,66 +59,190 @@ class Ticker:
         self._partitioned_on: date | None = None
         self._fold_until = 0.0
         self._again_in: float | None = None
-        self._first_seen: dict[tuple[int, str], datetime] = {}
-        self._last_success: dict[tuple[int, str], datetime] = {}
-        self._visits: dict[tuple[int, str], Visit] = {}
-        self._skip_reasons: dict[tuple[int, str], str] = {}
-        self._realised = RealisedPerformances(store)
-        self._swap_counter = SwapCounter(store, stopping=stopping)
+        self._round_of: datetime | None = None
+        self._may_be_expired = True
+        self._watched: dict[Population, Model] = {}
+        self._unjudged = Unjudged(store)
+        self._display = Display(store, settings, exporter)
+        self._last_due: dict[Population, datetime] = {}
+        """for when the newest cycle was due"""
+        self._unfinished: set[Population] = set()
+        """whose last visit has left work"""
+        self._in_vain: set[Population] = set()
+        """whose last visit failed or could judge nothing; the next one comes by the clock"""
+        self._ready: set[Population] = set()
+        """with enough new predictions for an early cycle"""
+        self._first_seen: dict[Population, datetime] = {}
+        self._last_success: dict[Population, datetime] = {}
+        self._visits: dict[Population, Visit] = {}
+        self._listed_visits: tuple[Visit, ...] | None = ()
+        self._skip_reasons: dict[Population, str] = {}
         self._unknown_environments: list[str] = []
         self._disagreements: list[str] = []
-        self._anchor = AnchorFile(settings.audit_anchor_file)
-        self._anchor_problem: str | None = None
-        self._left_out: dict[tuple[int, str, str], tuple[str, ...]] = {}
 
     def tick(self, now: datetime, due_at: datetime) -> float | None:
         """Run the cycles that are due.
 
+        Args:
+            now: the present time.
+            due_at: the latest multiple of the interval. The first tick of each is a round.
+
         Returns:
-            Seconds after which work that was left should be gone on with, sooner than the next cycle is due; None:
-            none was left.
+            Seconds after which work that was left should be gone on with; None: none was left.
 
         Raises:
             UnavailableError: the database does not answer.
         """
-        self._ensure_partitions(now.date())
-        self._warn_of_unknown_environments()
-        self._warn_of_disagreements()
-        registry = self._current_registry()
-        populations = [
-            (registry.models[model_id], environment)
-            for model_id, environment in sorted(
-                self._store.predictions.populations(now - self._settings.window_age)
-            )
-            if model_id in registry.models
-        ]
-        self._exporter.forget_all_but((model.reference, environment) for model, environment in populations)
-        present = {(model.id, environment) for model, environment in populations}
-        self._visits = {place: visit for place, visit in self._visits.items() if place in present}
-        for model, environment in populations:
-            if (model.id, environment) not in self._first_seen:
-                self._first_seen[model.id, environment] = now
-                self._isolated(self._restore, model, environment)
         self._fold_until = time.monotonic() + FOLD_SECONDS
         self._again_in = None
-        for model, environment in populations:
-            if self._stopping():
-                return None
-            self._isolated(lambda m, e: self._visit(m, e, due_at), model, environment)
-        # Before anything is deleted.
-        self._count_affected(now, present)
-        self._delete_expired(now.date())
-        self._advance_anchor()
+        is_round = self.is_round(due_at)
+        with_news = self._unjudged.read()
+        if is_round:
+            self._begin_round(now)
+            due = self._due_by_the_clock(due_at)
+        else:
+            self._admit(with_news - self._watched.keys(), now)
+            self._note_ready(with_news & self._watched.keys())
+            due = self._due_between(now, due_at)
+        self._run(due)
+        if self._stopping():
+            return None
+        if is_round:
+            self._compute_realised()
+            self._round_of, self._may_be_expired = due_at, True
+        self._display.refresh(self._current_registry())
+        if self._may_be_expired:
+            self._delete_expired(now.date())
         return self._again_in
+
+    def is_round(self, due_at: datetime) -> bool:
+        """Whether the next tick looks at every population."""
+        return due_at != self._round_of
 
     @property
     def visits(self) -> tuple[Visit, ...]:
-        """The newest visit of each population that has predictions."""
-        return tuple(self._visits.values())
+        """The newest visit of each population that has predictions; the same object while none has come."""
+        if self._listed_visits is None:
+            self._listed_visits = tuple(self._visits.values())
+        return self._listed_visits
 
     def close(self) -> None:
         """Close the store."""
         self._store.close()
+
+    def _begin_round(self, now: datetime) -> None:
+        """Look at all populations at once: which there are, what other monitors and people have done."""
+        self._ensure_partitions(now.date())
+        self._warn_of_unknown_environments()
+        monitors = self._store.monitors.list(visits=False)
+        self._warn_of_disagreements(monitors)
+        registry = self._current_registry()
+        found = self._store.predictions.populations(now - self._settings.window_age)
+        self._watched = {
+            (model_id, environment): registry.models[model_id]
+            for model_id, environment in sorted(found)
+            if model_id in registry.models
+        }
+        self._display.keep(self._watched)
+        for known in (self._visits, self._last_due):
+            for population in known.keys() - self._watched.keys():
+                del known[population]
+        self._listed_visits = None
+        for some in (self._unfinished, self._ready):
+            some &= self._watched.keys()
+        for population in self._watched:
+            self._add(population, registry, now)
+        newest = self._store.watching.newest_cycles()
+        changed = self._unjudged.note_cycles(newest, self._watched)
+        self._restore([newest[population].id for population in sorted(changed)])
+        self._note_ready(self._watched)
+        self._display.note_modes(monitors)
+        self._display.refresh(registry)
+
+    def _admit(self, populations: Collection[Population], now: datetime) -> None:
+        """Watch populations whose first predictions have come since the round."""
+        if not populations:
+            return
+        registry = self._current_registry()
+        for population in sorted(populations):
+            model_id, environment = population
+            if model_id in registry.models and environment in registry.environments:
+                self._watched[population] = registry.models[model_id]
+                self._add(population, registry, now)
+                last = self._store.cycles.last(*population)
+                self._unjudged.note_cycle(population, last)
+                self._restore([] if last is None else [last.id])
+
+    def _add(self, population: Population, registry: Registry, now: datetime) -> None:
+        first_seen = self._first_seen.setdefault(population, now)
+        self._display.add(self._watched[population], population[1], registry, first_seen)
+
+    def _restore(self, cycle_ids: Sequence[UUID]) -> None:
+        """Show what recorded cycles have found, so that a restart does not blank the dashboard."""
+        for cycle in self._store.cycles.get_all(cycle_ids):
+            self._note_cycle(cycle)
+            self._note_success((cycle.model_id, cycle.environment), cycle.finished_at)
+
+    def _due_by_the_clock(self, due_at: datetime) -> dict[Population, Occasion]:
+        """The populations with work to do; the others are noted as looked at."""
+        clock = Occasion.by_the_clock(self._settings, due_at)
+        summarised, held_back = self._store.watching.summarised(), self._store.watching.held_back()
+        in_vain, self._in_vain = self._in_vain, set()
+        idle = {
+            population
+            for population in self._watched
+            if self._unjudged.count(population) == 0
+            and self._unjudged.has_cycle(population)
+            and population in summarised
+            and population not in held_back
+            and population not in self._unfinished
+            and population not in in_vain
+        }
+        at = datetime.now(UTC)
+        for population in idle:
+            model, environment = self._watched[population], population[1]
+            self._exporter.count_cycle(model.reference, environment, "skip")
+            self._note_success(population, at)
+            self._note_visit(population, "skip", NO_NEWS)
+            self._log_skip(population, NO_NEWS)
+        return {population: clock for population in self._watched if population not in idle}
+
+    def _due_between(self, now: datetime, due_at: datetime) -> dict[Population, Occasion]:
+        """The populations whose last visit has left work, and those with enough news for an early cycle."""
+        due = dict.fromkeys(sorted(self._unfinished), Occasion.by_the_clock(self._settings, due_at))
+        for population in sorted(self._ready - self._in_vain - self._unfinished):
+            early = Occasion.early(self._settings, population[1], now)
+            last_due = self._last_due.get(population)
+            if early is not None and (last_due is None or not early.has_run(last_due)):
+                due[population] = early
+        return due
+
+    def _note_ready(self, populations: Iterable[Population]) -> None:
+        """Find those with enough new predictions for an early cycle."""
+        for population in populations:
+            needed = self._settings.new_samples_for(population[1])
+            if needed is not None and self._unjudged.count(population) >= needed:
+                self._ready.add(population)
+            else:
+                self._ready.discard(population)
+
+    def _run(self, due: Mapping[Population, Occasion]) -> None:
+        shown_at = time.monotonic()
+        for population, occasion in due.items():
+            if self._stopping():
+                return
+            self._isolated(population, partial(self._visit, population, occasion))
+            if time.monotonic() - shown_at > SHOW_SECONDS:
+                self._display.refresh(self._current_registry())
+                shown_at = time.monotonic()
+
+    def _compute_realised(self) -> None:
+        registry = self._current_registry()
+        for model, environment, rests_on in self._display.stale_realised(registry):
+            if self._stopping():
+                return
+            compute = partial(self._display.compute_realised, model, environment, registry, rests_on)
+            self._isolated((model.id, environment), compute)
 
     def _ensure_partitions(self, today: date) -> None:
         """The log of a PostgreSQL server needs a partition for every day; this process is always there to ask."""
@@ -134,37 +266,15 @@ class Ticker:
                 log.warning("%s", sentence)
         self._unknown_environments = unknown
 
-    def _warn_of_disagreements(self) -> None:
+    def _warn_of_disagreements(self, monitors: Sequence[MonitorProcess]) -> None:
         """Say once which monitors watch with different settings."""
-        disagreements = describe_disagreements(self._store.monitors.list())
+        disagreements = describe_disagreements(monitors)
         for sentence in disagreements:
             if sentence not in self._disagreements:
                 log.warning(
                     "%s The strictest mode of them holds. Give all monitors the same settings.", sentence
                 )
         self._disagreements = disagreements
-
-    def _count_affected(self, now: datetime, populations: Collection[tuple[int, str]]) -> None:
-        """Count the decisions that swaps affect, and show the figures that are new."""
-        try:
-            counted, again_in = self._swap_counter.count(now)
-        except Exception as error:  # a tick is for its cycles
-            unexpected = None if isinstance(error, LifelongError) else error
-            log.error("affected decisions could not be counted: %s", error, exc_info=unexpected)  # noqa: TRY400
-            return
-        if again_in is not None:
-            self._again_in = min(again_in, self._again_in or again_in)
-        figures = self._store.swaps.figures([cycle.id for cycle in counted])
-        models = self._current_registry().models
-        for cycle in counted:
-            if cycle.id in figures and cycle.model_id in models:
-                said = describe_affected(figures[cycle.id], cycle)
-                log.info("%s in %s: %s", models[cycle.model_id].reference, cycle.environment, said)
-            if (cycle.model_id, cycle.environment) in populations:
-                self._isolated(self._show_last, models[cycle.model_id], cycle.environment)
-
-    def _show_last(self, model: Model, environment: str) -> None:
-        self._show(model, environment, self._store.cycles.last(model.id, environment))
 
     def _delete_expired(self, today: date) -> None:
         """Delete what the settings say is old enough; what there is no time for goes right after this tick."""
@@ -188,19 +298,9 @@ class Ticker:
             )
         if jobs:
             log.info("deleted as too old: %d jobs", jobs)
-        if not outcome.is_done:
+        self._may_be_expired = not outcome.is_done
+        if self._may_be_expired:
             self._again_in = min(RETENTION_AGAIN_SECONDS, self._again_in or RETENTION_AGAIN_SECONDS)
-
-    def _advance_anchor(self) -> None:
-        """Keep the newest entry of the audit log outside the database; says once if the log is not what it was."""
-        problem: str | None = None
-        try:
-            self._anchor.advance(self._store.audit)
-        except LifelongError as error:
-            problem = str(error)
-            if problem != self._anchor_problem:
-                log.error("the audit log cannot be anchored: %s", problem)  # noqa: TRY400 - the message says it all
-        self._anchor_problem = problem
 
     def _pause(self, seconds: float) -> bool:
         time.sleep(seconds)
@@ -209,137 +309,87 @@ class Ticker:
     def _may_fold(self) -> bool:
         return time.monotonic() < self._fold_until and not self._stopping()
 
-    def _isolated(self, step: Callable[[Model, str], None], model: Model, environment: str) -> None:
+    def _isolated(self, population: Population, step: Callable[[], None]) -> None:
         try:
-            step(model, environment)
+            step()
         except Exception as error:  # whatever is wrong with one population, the others go on
+            model, environment = self._watched[population], population[1]
             unexpected = None if isinstance(error, LifelongError) else error
             log.error("%s in %s: error. %s", model.reference, environment, error, exc_info=unexpected)  # noqa: TRY400
             self._exporter.count_cycle(model.reference, environment, "error")
-            self._note_visit(model, environment, "error", str(error) or type(error).__name__)
+            self._note_visit(population, "error", str(error) or type(error).__name__)
+            self._in_vain.add(population)
 
-    def _visit(self, model: Model, environment: str, due_at: datetime) -> None:
+    def _visit(self, population: Population, occasion: Occasion) -> None:
+        model, environment = self._watched[population], population[1]
         started = time.perf_counter()
         result = run_cycle(
             self._store,
             self._settings,
             model,
             environment,
-            due_at,
+            occasion.due_at,
             quantifiers=self._quantifiers,
+            occasion=occasion,
             stopping=self._stopping,
             may_fold=self._may_fold,
         )
+        self._unfinished.discard(population)
         if result.again_in is not None:
+            self._unfinished.add(population)
             self._again_in = min(result.again_in, self._again_in or result.again_in)
         if result.outcome != "skip":
             self._exporter.observe_duration(time.perf_counter() - started)
         self._exporter.count_cycle(model.reference, environment, result.outcome)
-        self._note_success(model, environment, result.succeeded_at)
-        self._note_visit(model, environment, result.outcome, result.reason)
-        self._log(model, environment, result)
-        self._show(model, environment, result.last)
+        is_judged = self._unjudged.note_cycle(population, result.last)
+        if is_judged and result.last is not None:
+            self._note_cycle(result.last)
+        elif result.again_in is None and (occasion.is_early or result.succeeded_at is None):
+            self._in_vain.add(population)
+        self._note_ready([population])
+        self._note_success(population, result.succeeded_at)
+        self._note_visit(population, result.outcome, result.reason)
+        self._log(population, result)
 
-    def _restore(self, model: Model, environment: str) -> None:
-        """Show what the last recorded cycle found, so that a restart does not blank the dashboard."""
-        last = self._store.cycles.last(model.id, environment)
-        if last is not None:
-            self._note_success(model, environment, last.finished_at)
-        self._show(model, environment, last)
+    def _note_cycle(self, cycle: Cycle) -> None:
+        self._last_due[cycle.model_id, cycle.environment] = cycle.due_at
+        self._display.note_cycle(cycle)
 
-    def _note_success(self, model: Model, environment: str, at: datetime | None) -> None:
+    def _note_success(self, population: Population, at: datetime | None) -> None:
         """Remember when the population was last known to be watched.
 
         It never goes back: where another monitor holds the lease, the last cycle may be older than a visit that found
         nothing new. A time in the future comes from a clock that was set back since.
         """
-        known = self._last_success.get((model.id, environment))
+        known = self._last_success.get(population)
         if at is not None and (known is None or at > known or known > datetime.now(UTC)):
-            self._last_success[model.id, environment] = at
+            self._last_success[population] = at
+            self._display.note_success(population, at)
 
-    def _note_visit(self, model: Model, environment: str, outcome: str, reason: str) -> None:
-        place = model.id, environment
-        self._visits[place] = Visit(
-            *place,
+    def _note_visit(self, population: Population, outcome: str, reason: str) -> None:
+        self._visits[population] = Visit(
+            *population,
             visited_at=datetime.now(UTC),
             outcome=outcome,
             reason=reason,
-            watched_at=self._last_success.get(place),
+            watched_at=self._last_success.get(population),
         )
+        self._listed_visits = None
 
-    def _show(self, model: Model, environment: str, last: Cycle | None) -> None:
-        registry = self._current_registry()
-        task = registry.tasks[model.task_id]
-        head = self._serving_head(registry, model, environment)
-        realised = self._realised.of(task, model, environment, limit=self._settings.validation_samples)
-        self._log_left_out(model, environment, realised)
-        self._exporter.show(
-            PopulationStatus(
-                model=model.reference,
-                environment=environment,
-                class_names=task.class_names,
-                first_seen=self._first_seen[model.id, environment],
-                last_success=self._last_success.get((model.id, environment)),
-                head=head,
-                mode=self._store.monitors.strictest_mode(
-                    environment, self._settings.policy_for(environment).mode
-                ),
-                pinned=registry.pin_for(model, environment) is not None,
-                proposed=bool(self._store.cycles.proposals(model.id, environment)),
-                cycle=None if last is None else figures_of(last, None if head is None else head.version),
-                affected=(
-                    None
-                    if head is None
-                    else self._store.swaps.of_activation(model.id, head.version, head.activated_at)
-                ),
-                realised=realised,
-            )
-        )
+    def _log(self, population: Population, result: CycleResult) -> None:
+        if result.outcome == "skip":
+            self._log_skip(population, result.reason)
+            return
+        model = self._watched[population]
+        class_names = self._current_registry().tasks[model.task_id].class_names
+        log.info("%s in %s: %s", model.reference, population[1], describe(result, class_names))
+        self._skip_reasons.pop(population, None)
 
-    def _serving_head(self, registry: Registry, model: Model, environment: str) -> ServingHead | None:
-        own = registry.heads.get((model.id, environment))
-        record = own or registry.heads.get((model.id, None))
-        if record is None:
-            return None
-        # An environment may have come back to the default head: the later of the two changes counts.
-        changes = self._store.heads.activations(model.reference, environment=environment)[-1:]
-        if own is None:
-            changes += self._store.heads.activations(model.reference, environment=None)[-1:]
-        activated_at = max(change.activated_at for change in changes)
-        return ServingHead(record.version, activated_at, record.head.assumed_prevalence)
-
-    def _log(self, model: Model, environment: str, result: CycleResult) -> None:
-        key = (model.id, environment)
-        if result.outcome != "skip":
-            class_names = self._current_registry().tasks[model.task_id].class_names
-            log.info("%s in %s: %s", model.reference, environment, describe(result, class_names))
-        elif self._skip_reasons.get(key) != result.reason:
-            # A reason that stays is said once, not at every tick.
-            log.info("%s in %s: skip. %s", model.reference, environment, result.reason)
-        self._skip_reasons[key] = result.reason if result.outcome == "skip" else ""
-
-    def _log_left_out(self, model: Model, environment: str, realised: RealisedPerformance | None) -> None:
-        """Say once which recommended metrics are not watched here, and which labelled predictions they do without."""
-        metrics = () if realised is None else realised.recommended.left_out
-        said = [f"{metric.label}: {metric.reason}" for metric in metrics]
-        self._say_once(model, environment, "recommended metrics that are not watched", said, said)
-        predictions = () if realised is None else realised.left_out
-        self._say_once(
-            model,
-            environment,
-            "labelled predictions that are left out",
-            [f"{some.samples} {some.reason}" for some in predictions],
-            [some.reason for some in predictions],
-        )
-
-    def _say_once(
-        self, model: Model, environment: str, topic: str, said: Sequence[str], reasons: Sequence[str]
-    ) -> None:
-        """Log what is said when its reasons have changed."""
-        key = (model.id, environment, topic)
-        if tuple(reasons) != self._left_out.get(key, ()):
-            log.info("%s in %s: %s: %s", model.reference, environment, topic, "; ".join(said) or "none")
-        self._left_out[key] = tuple(reasons)
+    def _log_skip(self, population: Population, reason: str) -> None:
+        """A reason that stays is said once, not at every tick."""
+        if self._skip_reasons.get(population) != reason:
+            log.info("%s in %s: skip. %s", self._watched[population].reference, population[1], reason)
+        self._skip_reasons[population] = reason
 
     def _current_registry(self) -> Registry:
         known = None if self._registry is None else self._registry.revision

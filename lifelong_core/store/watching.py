@@ -1,0 +1,194 @@
+"""What a monitor asks about all populations at once, so that those without news cost no query of their own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from lifelong_core.store import tables
+from lifelong_core.store.commit_order import read_horizon
+from lifelong_core.store.engine import Database
+from lifelong_core.store.rows import Row
+from lifelong_core.store.tables import DEFAULT_HEAD
+
+_log, _labels, _cycles = tables.predictions, tables.labels, tables.cycles
+_summaries, _cursors, _activations = tables.window_summaries, tables.summary_cursors, tables.head_activations
+
+Population: TypeAlias = tuple[int, str]
+"""Model id and environment."""
+
+
+@dataclass(frozen=True)
+class News:
+    """The predictions that appeared in the log between two horizons."""
+
+    horizon: int
+    """up to which the log was read; the next reader begins there"""
+    counts: Mapping[Population, int]
+
+
+@dataclass(frozen=True)
+class NewestCycle:
+    """The cycle of a population that read furthest in the log."""
+
+    id: UUID
+    horizon: int
+
+
+@dataclass(frozen=True)
+class LabelState:
+    """Changes with every label that is recorded, corrected or deleted."""
+
+    count: int
+    newest: datetime
+    """when the newest was recorded"""
+
+
+class Watching:
+    """Answers one question about all populations with one query."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def news(self, since: int) -> News:
+        """Count the predictions that appeared since an earlier horizon; its time depends on their number only.
+
+        Args:
+            since: horizon of the news before.
+        """
+        with self._database.read() as connection:
+            horizon = read_horizon(connection)
+            if horizon <= since:
+                return News(horizon, {})
+            new = _counts(_log.c.commit_order >= since, _log.c.commit_order < horizon)
+            return News(horizon, _by_population(connection, new))
+
+    def unjudged(self, oldest: int, horizon: int) -> dict[Population, int]:
+        """Count the predictions that appeared since the newest cycle of their population.
+
+        Populations without a cycle are left out. It reads the log from `oldest` on.
+
+        Args:
+            oldest: the smallest horizon of those cycles; rows below it are not counted.
+            horizon: up to which the log is read.
+        """
+        judged = (
+            sa.select(sa.func.max(_cycles.c.horizon))
+            .where(_cycles.c.model_id == _log.c.model_id, _cycles.c.environment == _log.c.environment)
+            .correlate(_log)
+            .scalar_subquery()
+        )
+        query = _counts(
+            _log.c.commit_order >= oldest, _log.c.commit_order < horizon, _log.c.commit_order >= judged
+        )
+        with self._database.read() as connection:
+            return _by_population(connection, query)
+
+    def held_back(self) -> frozenset[Population]:
+        """Populations with predictions that cannot be read safely yet, because an older transaction has not ended."""
+        with self._database.read() as connection:
+            query = _counts(_log.c.commit_order >= read_horizon(connection))
+            return frozenset(_by_population(connection, query))
+
+    def newest_cycles(self) -> dict[Population, NewestCycle]:
+        """The newest cycle of each population of a present model; as `Cycles.last`, without its report."""
+        models, environments = tables.models.c.id, tables.environments.c.name
+        # One look into the index for each pair, where GROUP BY would read every cycle that ever ran.
+        newest = (
+            sa.select(_cycles.c.id)
+            .where(_cycles.c.model_id == models, _cycles.c.environment == environments)
+            .correlate(tables.models, tables.environments)
+            .order_by(_cycles.c.horizon.desc(), _cycles.c.due_at.desc(), _cycles.c.id.desc())
+            .limit(1)
+            .scalar_subquery()
+        )
+        chosen = (
+            sa.select(newest.label("id"))
+            .select_from(tables.models.join(tables.environments, sa.true()))
+            .where(tables.models.c.removed_at.is_(None))
+            .subquery()
+        )
+        query = sa.select(_cycles.c.model_id, _cycles.c.environment, _cycles.c.id, _cycles.c.horizon).join(
+            chosen, chosen.c.id == _cycles.c.id
+        )
+        with self._database.read() as connection:
+            return {
+                (row.model_id, row.environment): NewestCycle(row.id, row.horizon)
+                for row in connection.execute(query)
+            }
+
+    def summarised(self) -> frozenset[Population]:
+        """Populations whose summaries hold all that was in the log when a monitor looked last.
+
+        Of the others, `Summaries.are_behind` is true.
+        """
+        behind = sa.func.max(
+            sa.case((_cursors.c.last_id.is_not(None) | (_cursors.c.commit_order == 0), 1), else_=0)
+        )
+        complete = (
+            sa.select(_cursors.c.model_id, _cursors.c.environment)
+            .group_by(_cursors.c.model_id, _cursors.c.environment)
+            .having(behind == 0)
+        )
+        stale = (
+            sa.select(_summaries.c.model_id, _summaries.c.environment)
+            .where(_summaries.c.summary.is_(None))
+            .distinct()
+        )
+        with self._database.read() as connection:
+            found = {_population(row) for row in connection.execute(complete)}
+            return frozenset(found.difference(_population(row) for row in connection.execute(stale)))
+
+    def labels(self) -> dict[Population, LabelState]:
+        """The state of the labels of each population that has some."""
+        query = sa.select(
+            _labels.c.model_id,
+            _labels.c.environment,
+            sa.func.count().label("count"),
+            sa.func.max(_labels.c.recorded_at).label("newest"),
+        ).group_by(_labels.c.model_id, _labels.c.environment)
+        with self._database.read() as connection:
+            return {_population(row): LabelState(row.count, row.newest) for row in connection.execute(query)}
+
+    def recommendations(self) -> dict[int, int]:
+        """The version of the recommendation in force of each task that has one, by task id."""
+        table = tables.recommendations
+        query = sa.select(table.c.task_id, sa.func.max(table.c.version)).group_by(table.c.task_id)
+        with self._database.read() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def head_changes(self) -> dict[tuple[int, str | None], datetime]:
+        """When the head of each place changed last, by model id and environment (None: the model's default head)."""
+        place = _activations.c.model_id, _activations.c.environment
+        newest = sa.select(*place, sa.func.max(_activations.c.sequence)).group_by(*place)
+        query = sa.select(*place, _activations.c.activated_at).where(
+            sa.tuple_(*place, _activations.c.sequence).in_(newest)
+        )
+        with self._database.read() as connection:
+            return {
+                (row.model_id, None if row.environment == DEFAULT_HEAD else row.environment): row.activated_at
+                for row in connection.execute(query)
+            }
+
+
+def _counts(*conditions: sa.ColumnElement[bool]) -> sa.Select[tuple[int, str, int]]:
+    # Adding 0 keeps SQLite from reading the whole log by the index of the windows to spare itself the grouping.
+    model_id = (_log.c.model_id + 0).label("model_id")
+    return (
+        sa.select(model_id, _log.c.environment, sa.func.count().label("count"))
+        .where(*conditions)
+        .group_by(model_id, _log.c.environment)
+    )
+
+
+def _by_population(
+    connection: sa.Connection, counts: sa.Select[tuple[int, str, int]]
+) -> dict[Population, int]:
+    return {_population(row): row[2] for row in connection.execute(counts)}
+
+
+def _population(row: Row) -> Population:
+    return row.model_id, row.environment

@@ -1,0 +1,193 @@
+"""What the exporter shows of the populations; only what may have changed is computed again.
+
+A status depends on the newest cycle, the head that serves and its pin (both change with the registry's revision), the
+mode, the labels, and the recommendation of the task. `Display` is told of cycles and of the registry at every tick, and
+asks for the rest once in a round.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from lifelong_core.settings import Settings
+from lifelong_core.store import Store
+from lifelong_core.store.monitors import MonitorProcess, strictest_mode
+from lifelong_core.store.records import Cycle, Model, Registry
+from lifelong_core.store.watching import Population
+from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.figures import figures_of
+from lifelong_monitor.status import CycleFigures, PopulationStatus, RealisedPerformance, ServingHead
+from lifelong_monitor.validation import RealisedPerformances
+
+log = logging.getLogger(__name__)
+
+
+class Display:
+    """Keeps the status of every watched population and shows those that have changed."""
+
+    def __init__(self, store: Store, settings: Settings, exporter: Exporter) -> None:
+        self._store = store
+        self._settings = settings
+        self._exporter = exporter
+        self._realised = RealisedPerformances(store)
+        self._models: dict[Population, Model] = {}
+        self._statuses: dict[Population, PopulationStatus] = {}
+        self._figures: dict[Population, tuple[CycleFigures, int]] = {}
+        """of the newest cycle, and the version of the head that it judged"""
+        self._proposing: set[Population] = set()
+        """whose newest cycle proposed a head"""
+        self._judged: set[Population] = set()
+        """whose newest cycle is not shown yet"""
+        self._changed: set[Population] = set()
+        """whose status is not shown yet"""
+        self._revision: int | None = None
+        """of the registry that is shown"""
+        self._rests_on: dict[Population, object] = {}
+        """state of labels and recommendation behind the realised performance"""
+        self._said: dict[tuple[Population, str], tuple[str, ...]] = {}
+
+    def keep(self, populations: Iterable[Population]) -> None:
+        """Forget every population that is not among these."""
+        kept = frozenset(populations)
+        for known in (self._models, self._statuses, self._figures, self._rests_on):
+            for population in [one for one in known if one not in kept]:
+                del known[population]
+        for some in (self._proposing, self._judged, self._changed):
+            some &= kept
+        self._exporter.forget_all_but(
+            (status.model, status.environment) for status in self._statuses.values()
+        )
+
+    def add(self, model: Model, environment: str, registry: Registry, first_seen: datetime) -> None:
+        """Show a population from now on; nothing happens if it is shown already."""
+        population = model.id, environment
+        self._models[population] = model
+        if population not in self._statuses:
+            names = registry.tasks[model.task_id].class_names
+            self._statuses[population] = PopulationStatus(model.reference, environment, names, first_seen)
+            self._judged.add(population)
+
+    def note_cycle(self, cycle: Cycle) -> None:
+        """Take in the newest cycle of a population."""
+        population = cycle.model_id, cycle.environment
+        self._figures[population] = figures_of(cycle, cycle.head_version), cycle.head_version
+        self._judged.add(population)
+        if cycle.proposal is None:
+            self._proposing.discard(population)
+        else:
+            self._proposing.add(population)
+
+    def note_success(self, population: Population, at: datetime | None) -> None:
+        """Take in when a population was last known to be watched."""
+        self._set(population, replace(self._statuses[population], last_success=at))
+
+    def note_modes(self, monitors: Sequence[MonitorProcess]) -> None:
+        """Take in the modes of all monitors."""
+        modes = {
+            environment: strictest_mode(monitors, environment, self._settings.policy_for(environment).mode)
+            for environment in {environment for _, environment in self._statuses}
+        }
+        for population, status in self._statuses.items():
+            if status.mode != modes[population[1]]:
+                self._set(population, replace(status, mode=modes[population[1]]))
+
+    def refresh(self, registry: Registry) -> None:
+        """Show everything that has changed since the last call.
+
+        Raises:
+            UnavailableError: the database does not answer.
+        """
+        is_changed = registry.revision != self._revision
+        judged = list(self._statuses) if is_changed else list(self._judged)
+        if judged:
+            self._renew(judged, registry)
+        self._judged.clear()
+        self._revision = registry.revision
+        self._exporter.show(*(self._statuses[one] for one in self._changed))
+        self._changed.clear()
+
+    def stale_realised(self, registry: Registry) -> Iterator[tuple[Model, str, object]]:
+        """The populations whose realised performance may have changed, and what it rests on by now."""
+        labels, recommendations = self._store.watching.labels(), self._store.watching.recommendations()
+        for population, model in list(self._models.items()):
+            task = registry.tasks[model.task_id]
+            rests_on = labels.get(population), recommendations.get(task.id)
+            status = self._statuses[population]
+            # A head that is damaged now may be brought back.
+            is_certain = status.realised is None or not status.realised.recommended.unscored
+            if self._rests_on.get(population, (None, None)) != rests_on or not is_certain:
+                yield model, population[1], rests_on
+
+    def compute_realised(self, model: Model, environment: str, registry: Registry, rests_on: object) -> None:
+        """Compute the realised performance of a population again."""
+        population, task = (model.id, environment), registry.tasks[model.task_id]
+        realised = self._realised.of(task, model, environment, limit=self._settings.validation_samples)
+        self._rests_on[population] = rests_on
+        self._set(population, replace(self._statuses[population], realised=realised))
+        self._log_left_out(model, environment, realised)
+
+    def _renew(self, populations: Sequence[Population], registry: Registry) -> None:
+        """What follows from the newest cycle and from the registry."""
+        changes = self._store.watching.head_changes()
+        for population in populations:
+            status, model = self._statuses[population], self._models[population]
+            environment = status.environment
+            head = _serving_head(registry, changes, population)
+            is_proposed = population in self._proposing and bool(self._store.cycles.proposals(*population))
+            renewed = replace(
+                status,
+                head=head,
+                pinned=registry.pin_for(model, environment) is not None,
+                proposed=is_proposed,
+                cycle=self._cycle_figures(population, None if head is None else head.version),
+            )
+            self._set(population, renewed)
+
+    def _cycle_figures(self, population: Population, serving_version: int | None) -> CycleFigures | None:
+        found = self._figures.get(population)
+        if found is None:
+            return None
+        figures, judged_version = found
+        return figures if judged_version == serving_version else replace(figures, evidence=None)
+
+    def _set(self, population: Population, status: PopulationStatus) -> None:
+        self._statuses[population] = status
+        self._changed.add(population)
+
+    def _log_left_out(self, model: Model, environment: str, realised: RealisedPerformance | None) -> None:
+        """Say once which recommended metrics are not watched here, and which labelled predictions they do without."""
+        metrics = () if realised is None else realised.recommended.left_out
+        said = [f"{metric.label}: {metric.reason}" for metric in metrics]
+        self._say_once(model, environment, "recommended metrics that are not watched", said, said)
+        predictions = () if realised is None else realised.left_out
+        self._say_once(
+            model,
+            environment,
+            "labelled predictions that are left out",
+            [f"{some.samples} {some.reason}" for some in predictions],
+            [some.reason for some in predictions],
+        )
+
+    def _say_once(
+        self, model: Model, environment: str, topic: str, said: Sequence[str], reasons: Sequence[str]
+    ) -> None:
+        """Log what is said when its reasons have changed."""
+        key = (model.id, environment), topic
+        if tuple(reasons) != self._said.get(key, ()):
+            log.info("%s in %s: %s: %s", model.reference, environment, topic, "; ".join(said) or "none")
+        self._said[key] = tuple(reasons)
+
+
+def _serving_head(
+    registry: Registry, changes: dict[tuple[int, str | None], datetime], population: Population
+) -> ServingHead | None:
+    model_id, environment = population
+    own = registry.heads.get((model_id, environment))
+    record = own or registry.heads.get((model_id, None))
+    if record is None:
+        return None
+    # An environment may have come back to the default head: the later of the two changes counts.
+    places = ((model_id, environment), *(() if own else ((model_id, None),)))
+    activated_at = max(changes[place] for place in places if place in changes)
+    return ServingHead(record.version, activated_at, record.head.assumed_prevalence)
