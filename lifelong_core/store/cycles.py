@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -27,8 +27,6 @@ from lifelong_core.store.statements import portions
 from lifelong_core.store.swaps import add_swap
 
 _cycles = tables.cycles
-_REPORTS_AT_ONCE = 100
-"""Reports have some 10 kB each."""
 _OLDEST_FIRST = _cycles.c.horizon, _cycles.c.due_at, _cycles.c.id
 """In which order they have judged: how far each read in the log, because a clock may have been wrong."""
 _LIST = "List them: `lifelong cycles list`."
@@ -185,12 +183,13 @@ class Cycles:
         with self._database.read() as connection:
             return _cycle(connection, cycle_id)
 
-    def get_all(self, cycle_ids: Sequence[UUID]) -> Iterator[Cycle]:
-        """The cycles with these ids that are there, in no particular order; only some of them are in memory at once."""
-        for some in portions(cycle_ids, _REPORTS_AT_ONCE):
-            with self._database.read() as connection:
-                found = _read(connection, sa.select(_cycles.c.id).where(_cycles.c.id.in_(some)))
-            yield from found
+    def get_all(self, cycle_ids: Sequence[UUID]) -> list[Cycle]:
+        """The cycles with these ids that are there, newest first; each report has some 10 kB."""
+        found = list[Cycle]()
+        with self._database.read() as connection:
+            for some in portions(cycle_ids):
+                found += _read(connection, sa.select(_cycles.c.id).where(_cycles.c.id.in_(some)))
+        return found
 
     def last(self, model_id: int, environment: str) -> Cycle | None:
         """The cycle of (model, environment) that read furthest in the log; None if none has run.

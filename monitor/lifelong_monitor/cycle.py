@@ -19,7 +19,7 @@ from lifelong_core.errors import ConflictError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store, new_prediction_id
 from lifelong_core.store.leases import Lease
-from lifelong_core.store.records import Cycle, Model, Outcome
+from lifelong_core.store.records import Cycle, Model, Outcome, Registry
 from lifelong_monitor.circumstances import context_of
 from lifelong_monitor.evidence import gather
 from lifelong_monitor.folding import keep_up
@@ -82,6 +82,7 @@ def run_cycle(
     *,
     quantifiers: FittedQuantifiers | None = None,
     occasion: Occasion | None = None,
+    read_registry: Callable[[], Registry | None] | None = None,
     stopping: Callable[[], bool] = lambda: False,
     may_fold: Callable[[], bool] = lambda: True,
 ) -> CycleResult:
@@ -99,6 +100,7 @@ def run_cycle(
         due_at: multiple of the interval (UTC) for which this cycle runs; of an early cycle its `occasion`'s.
         quantifiers: kept between calls so that a quantifier is fitted once.
         occasion: for an early cycle; None: the cycle is due by the clock.
+        read_registry: gives the present registry, where the caller keeps one; None: it is read from the store.
         stopping: asked before the transaction; True abandons the cycle.
         may_fold: asked between two steps of summarising; False leaves the rest to the next call.
 
@@ -115,7 +117,7 @@ def run_cycle(
         if lease is None:
             watched_at = None if last is None else last.finished_at
             return CycleResult("skip", ELSEWHERE, last, watched_at, again_in=settings.lease_seconds)
-        population = _Population(store, settings, model, environment, lease)
+        population = _Population(store, settings, model, environment, lease, read_registry or store.registry)
         return population.visit(occasion, quantifiers or FittedQuantifiers(), stopping, may_fold)
 
 
@@ -132,6 +134,7 @@ class _Population:
     model: Model
     environment: str
     lease: Lease
+    read_registry: Callable[[], Registry | None]
 
     def visit(
         self,
@@ -150,7 +153,7 @@ class _Population:
         is_due = not _has_run(last, occasion) and (not new or new >= occasion.new_samples)
         if not (is_due and has_news) and not store.summaries.are_behind(*place):
             return self._nothing_to_judge(last, horizon, is_due=is_due)
-        subject = subject_of(store, self.model, self.environment)
+        subject = subject_of(store, self.model, self.environment, self.read_registry)
         if isinstance(subject, str):
             return CycleResult("skip", subject, last, None)
         fitted = quantifiers.get(store, subject.model, subject.calibration_set_id, self.settings.quantifier)

@@ -74,13 +74,15 @@ class Unjudged:
         self._cycles[population] = last.id
         is_all = self._horizon is None or last.horizon >= self._horizon
         self._counts[population] = (
-            0 if is_all else self._store.predictions.count_between(*population, last.horizon, self._horizon or 0)
+            0
+            if is_all
+            else self._store.predictions.count_between(*population, last.horizon, self._horizon or 0)
         )
         return True
 
-    def has_cycle(self, population: Population) -> bool:
-        """Whether a cycle has ever judged the population."""
-        return population in self._cycles
+    def is_all_judged(self, population: Population) -> bool:
+        """Whether a cycle has judged all that is known of the population."""
+        return population in self._cycles and not self._counts.get(population)
 
     def count(self, population: Population) -> int:
         """Predictions that no cycle has judged; of a population without cycles, those since the first `read`."""

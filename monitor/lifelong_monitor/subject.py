@@ -1,10 +1,11 @@
 """What a cycle judges: model, head and what served before, read in an order in which no change goes unnoticed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lifelong_core.errors import ConflictError, UnavailableError
 from lifelong_core.store import Store
-from lifelong_core.store.records import HeadRecord, Model
+from lifelong_core.store.records import HeadRecord, Model, Registry
 from lifelong_monitor.circumstances import Service, services
 
 
@@ -23,11 +24,20 @@ class Subject:
     pinned: bool
 
 
-def subject_of(store: Store, model: Model, environment: str) -> Subject | str:
-    """The subject as it stands, or why there is none."""
+def subject_of(
+    store: Store, model: Model, environment: str, read_registry: Callable[[], Registry | None]
+) -> Subject | str:
+    """The subject as it stands, or why there is none.
+
+    Args:
+        store: holds the heads.
+        model: of the population.
+        environment: of the population.
+        read_registry: gives the present registry.
+    """
     # The sequence before the head: if the head changes in between, the sequence is old and finishing fails.
     activations = store.heads.activations(model.reference, environment=environment)
-    registry = store.registry()
+    registry = read_registry()
     if registry is None or model.id not in registry.models:
         return "the model is gone"
     current = registry.models[model.id]

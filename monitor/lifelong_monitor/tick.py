@@ -7,7 +7,7 @@ rounds ask how many predictions are new, and visit the populations with enough o
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from uuid import UUID
@@ -17,13 +17,15 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Store, Visit
 from lifelong_core.store.monitors import MonitorProcess, describe_disagreements
 from lifelong_core.store.records import Cycle, Model, Registry
+from lifelong_core.store.statements import portions
 from lifelong_core.store.watching import Population
+from lifelong_monitor.agenda import Agenda
 from lifelong_monitor.cycle import NO_NEWS, CycleResult, run_cycle
 from lifelong_monitor.display import Display
 from lifelong_monitor.exporter import Exporter
-from lifelong_monitor.news import Unjudged
 from lifelong_monitor.quantifiers import FittedQuantifiers
 from lifelong_monitor.schedule import Occasion
+from lifelong_monitor.visits import Visits
 from lifelong_monitor.words import describe
 
 log = logging.getLogger(__name__)
@@ -35,6 +37,8 @@ FOLD_SECONDS = 20.0
 RETENTION_SECONDS = 20.0
 """A round spends no more on deleting what is too old than this."""
 RETENTION_AGAIN_SECONDS = 5.0
+CYCLES_AT_ONCE = 100
+"""Recorded cycles that are in memory at once; their reports are long."""
 SHOW_SECONDS = 1.0
 """How long the result of a cycle may wait for those of others before it is shown."""
 
@@ -62,20 +66,10 @@ class Ticker:
         self._round_of: datetime | None = None
         self._may_be_expired = True
         self._watched: dict[Population, Model] = {}
-        self._unjudged = Unjudged(store)
+        self._agenda = Agenda(store, settings)
         self._display = Display(store, settings, exporter)
-        self._last_due: dict[Population, datetime] = {}
-        """for when the newest cycle was due"""
-        self._unfinished: set[Population] = set()
-        """whose last visit has left work"""
-        self._in_vain: set[Population] = set()
-        """whose last visit failed or could judge nothing; the next one comes by the clock"""
-        self._ready: set[Population] = set()
-        """with enough new predictions for an early cycle"""
         self._first_seen: dict[Population, datetime] = {}
-        self._last_success: dict[Population, datetime] = {}
-        self._visits: dict[Population, Visit] = {}
-        self._listed_visits: tuple[Visit, ...] | None = ()
+        self._visits = Visits()
         self._skip_reasons: dict[Population, str] = {}
         self._unknown_environments: list[str] = []
         self._disagreements: list[str] = []
@@ -96,14 +90,14 @@ class Ticker:
         self._fold_until = time.monotonic() + FOLD_SECONDS
         self._again_in = None
         is_round = self.is_round(due_at)
-        with_news = self._unjudged.read()
+        with_news = self._agenda.read_news()
         if is_round:
             self._begin_round(now)
-            due = self._due_by_the_clock(due_at)
+            due, idle = self._agenda.by_the_clock(self._watched, due_at)
+            self._note_idle(idle)
         else:
             self._admit(with_news - self._watched.keys(), now)
-            self._note_ready(with_news & self._watched.keys())
-            due = self._due_between(now, due_at)
+            due = self._agenda.between(self._watched, now, due_at)
         self._run(due)
         if self._stopping():
             return None
@@ -122,9 +116,7 @@ class Ticker:
     @property
     def visits(self) -> tuple[Visit, ...]:
         """The newest visit of each population that has predictions; the same object while none has come."""
-        if self._listed_visits is None:
-            self._listed_visits = tuple(self._visits.values())
-        return self._listed_visits
+        return self._visits.listed()
 
     def close(self) -> None:
         """Close the store."""
@@ -144,18 +136,12 @@ class Ticker:
             if model_id in registry.models
         }
         self._display.keep(self._watched)
-        for known in (self._visits, self._last_due):
-            for population in known.keys() - self._watched.keys():
-                del known[population]
-        self._listed_visits = None
-        for some in (self._unfinished, self._ready):
-            some &= self._watched.keys()
+        self._visits.keep(self._watched)
         for population in self._watched:
             self._add(population, registry, now)
         newest = self._store.watching.newest_cycles()
-        changed = self._unjudged.note_cycles(newest, self._watched)
-        self._restore([newest[population].id for population in sorted(changed)])
-        self._note_ready(self._watched)
+        changed = self._agenda.keep(self._watched, newest)
+        self._restore({population: newest[population].id for population in sorted(changed)})
         self._display.note_modes(monitors)
         self._display.refresh(registry)
 
@@ -170,61 +156,41 @@ class Ticker:
                 self._watched[population] = registry.models[model_id]
                 self._add(population, registry, now)
                 last = self._store.cycles.last(*population)
-                self._unjudged.note_cycle(population, last)
-                self._restore([] if last is None else [last.id])
+                self._agenda.note_last(population, last)
+                self._restore({} if last is None else {population: last.id})
 
     def _add(self, population: Population, registry: Registry, now: datetime) -> None:
         first_seen = self._first_seen.setdefault(population, now)
         self._display.add(self._watched[population], population[1], registry, first_seen)
 
-    def _restore(self, cycle_ids: Sequence[UUID]) -> None:
+    def _restore(self, cycle_ids: Mapping[Population, UUID]) -> None:
         """Show what recorded cycles have found, so that a restart does not blank the dashboard."""
-        for cycle in self._store.cycles.get_all(cycle_ids):
-            self._note_cycle(cycle)
-            self._note_success((cycle.model_id, cycle.environment), cycle.finished_at)
+        for some in portions(list(cycle_ids.items()), CYCLES_AT_ONCE):
+            try:
+                cycles = self._store.cycles.get_all([cycle_id for _, cycle_id in some])
+            except (LifelongError, LookupError, TypeError, ValueError):  # one of them is damaged
+                for population, cycle_id in some:
+                    self._isolated(population, partial(self._restore_one, cycle_id))
+            else:
+                for cycle in cycles:
+                    self._note_restored(cycle)
 
-    def _due_by_the_clock(self, due_at: datetime) -> dict[Population, Occasion]:
-        """The populations with work to do; the others are noted as looked at."""
-        clock = Occasion.by_the_clock(self._settings, due_at)
-        summarised, held_back = self._store.watching.summarised(), self._store.watching.held_back()
-        in_vain, self._in_vain = self._in_vain, set()
-        idle = {
-            population
-            for population in self._watched
-            if self._unjudged.count(population) == 0
-            and self._unjudged.has_cycle(population)
-            and population in summarised
-            and population not in held_back
-            and population not in self._unfinished
-            and population not in in_vain
-        }
+    def _restore_one(self, cycle_id: UUID) -> None:
+        self._note_restored(self._store.cycles.get(cycle_id))
+
+    def _note_restored(self, cycle: Cycle) -> None:
+        self._note_cycle(cycle)
+        self._note_success((cycle.model_id, cycle.environment), cycle.finished_at)
+
+    def _note_idle(self, populations: Collection[Population]) -> None:
+        """Populations without news are watched, too."""
         at = datetime.now(UTC)
-        for population in idle:
+        for population in populations:
             model, environment = self._watched[population], population[1]
             self._exporter.count_cycle(model.reference, environment, "skip")
             self._note_success(population, at)
-            self._note_visit(population, "skip", NO_NEWS)
+            self._visits.note(population, "skip", NO_NEWS)
             self._log_skip(population, NO_NEWS)
-        return {population: clock for population in self._watched if population not in idle}
-
-    def _due_between(self, now: datetime, due_at: datetime) -> dict[Population, Occasion]:
-        """The populations whose last visit has left work, and those with enough news for an early cycle."""
-        due = dict.fromkeys(sorted(self._unfinished), Occasion.by_the_clock(self._settings, due_at))
-        for population in sorted(self._ready - self._in_vain - self._unfinished):
-            early = Occasion.early(self._settings, population[1], now)
-            last_due = self._last_due.get(population)
-            if early is not None and (last_due is None or not early.has_run(last_due)):
-                due[population] = early
-        return due
-
-    def _note_ready(self, populations: Iterable[Population]) -> None:
-        """Find those with enough new predictions for an early cycle."""
-        for population in populations:
-            needed = self._settings.new_samples_for(population[1])
-            if needed is not None and self._unjudged.count(population) >= needed:
-                self._ready.add(population)
-            else:
-                self._ready.discard(population)
 
     def _run(self, due: Mapping[Population, Occasion]) -> None:
         shown_at = time.monotonic()
@@ -317,8 +283,8 @@ class Ticker:
             unexpected = None if isinstance(error, LifelongError) else error
             log.error("%s in %s: error. %s", model.reference, environment, error, exc_info=unexpected)  # noqa: TRY400
             self._exporter.count_cycle(model.reference, environment, "error")
-            self._note_visit(population, "error", str(error) or type(error).__name__)
-            self._in_vain.add(population)
+            self._visits.note(population, "error", str(error) or type(error).__name__)
+            self._agenda.note_failure(population)
 
     def _visit(self, population: Population, occasion: Occasion) -> None:
         model, environment = self._watched[population], population[1]
@@ -331,50 +297,28 @@ class Ticker:
             occasion.due_at,
             quantifiers=self._quantifiers,
             occasion=occasion,
+            read_registry=self._current_registry,
             stopping=self._stopping,
             may_fold=self._may_fold,
         )
-        self._unfinished.discard(population)
         if result.again_in is not None:
-            self._unfinished.add(population)
             self._again_in = min(result.again_in, self._again_in or result.again_in)
         if result.outcome != "skip":
             self._exporter.observe_duration(time.perf_counter() - started)
         self._exporter.count_cycle(model.reference, environment, result.outcome)
-        is_judged = self._unjudged.note_cycle(population, result.last)
-        if is_judged and result.last is not None:
+        if self._agenda.note_result(population, occasion, result) and result.last is not None:
             self._note_cycle(result.last)
-        elif result.again_in is None and (occasion.is_early or result.succeeded_at is None):
-            self._in_vain.add(population)
-        self._note_ready([population])
         self._note_success(population, result.succeeded_at)
-        self._note_visit(population, result.outcome, result.reason)
+        self._visits.note(population, result.outcome, result.reason)
         self._log(population, result)
 
     def _note_cycle(self, cycle: Cycle) -> None:
-        self._last_due[cycle.model_id, cycle.environment] = cycle.due_at
+        self._agenda.note_cycle(cycle)
         self._display.note_cycle(cycle)
 
     def _note_success(self, population: Population, at: datetime | None) -> None:
-        """Remember when the population was last known to be watched.
-
-        It never goes back: where another monitor holds the lease, the last cycle may be older than a visit that found
-        nothing new. A time in the future comes from a clock that was set back since.
-        """
-        known = self._last_success.get(population)
-        if at is not None and (known is None or at > known or known > datetime.now(UTC)):
-            self._last_success[population] = at
+        if self._visits.note_success(population, at):
             self._display.note_success(population, at)
-
-    def _note_visit(self, population: Population, outcome: str, reason: str) -> None:
-        self._visits[population] = Visit(
-            *population,
-            visited_at=datetime.now(UTC),
-            outcome=outcome,
-            reason=reason,
-            watched_at=self._last_success.get(population),
-        )
-        self._listed_visits = None
 
     def _log(self, population: Population, result: CycleResult) -> None:
         if result.outcome == "skip":

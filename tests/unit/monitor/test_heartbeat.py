@@ -85,6 +85,7 @@ def test_a_visit_that_fails_says_why_and_since_when(
     with running(settings):
         until(lambda: "clinic" in visits(store))
         monkeypatch.setattr("lifelong_monitor.tick.run_cycle", gone)
+        predict(store, model, "clinic", draw(BALANCED, 60, seed=3))
         until(lambda: visits(store)["clinic"].outcome == "error")
         failed = visits(store)["clinic"]
         assert "the artifact is gone" in failed.reason

@@ -47,7 +47,7 @@ def shape_of(url: str) -> dict[str, Any]:
                 inspector.get_pk_constraint(name),
                 sorted(inspector.get_foreign_keys(name), key=str),
                 sorted(inspector.get_unique_constraints(name), key=str),
-                sorted(inspector.get_indexes(name), key=str),
+                sorted(_index_shape(index) for index in inspector.get_indexes(name)),
                 [
                     (column["name"], str(column["type"]), column["nullable"])
                     for column in inspector.get_columns(name)
@@ -57,6 +57,12 @@ def shape_of(url: str) -> dict[str, Any]:
         }
     finally:
         database.close()
+
+
+def _index_shape(index: Any) -> str:
+    """Conditions of partial indexes are objects that are equal to nothing but themselves."""
+    options = {key: str(value) for key, value in index.get("dialect_options", {}).items()}
+    return str({**index, "dialect_options": options})
 
 
 def names_in(url: str) -> list[str]:
@@ -172,7 +178,7 @@ def content_of(url: str) -> dict[str, list[tuple[Any, ...]]]:
         database.close()
 
 
-REVISIONS = [f"{number:04}" for number in range(1, 15)]
+REVISIONS = [f"{number:04}" for number in range(1, 16)]
 
 
 def test_the_known_revisions_are_those_of_alembic() -> None:

@@ -1,0 +1,51 @@
+"""The newest visit of each population, and when it was last known to be watched."""
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+from lifelong_core.store import Visit
+from lifelong_core.store.watching import Population
+
+
+class Visits:
+    """Keeps the newest visits for the heartbeat."""
+
+    def __init__(self) -> None:
+        self._visits: dict[Population, Visit] = {}
+        self._watched_at: dict[Population, datetime] = {}
+        self._listed: tuple[Visit, ...] | None = ()
+
+    def keep(self, populations: Collection[Population]) -> None:
+        """Forget the visits of every population that is not among these."""
+        for population in self._visits.keys() - populations:
+            del self._visits[population]
+            self._listed = None
+
+    def note(self, population: Population, outcome: str, reason: str) -> None:
+        """Take in what came of a visit."""
+        self._visits[population] = Visit(
+            *population,
+            visited_at=datetime.now(UTC),
+            outcome=outcome,
+            reason=reason,
+            watched_at=self._watched_at.get(population),
+        )
+        self._listed = None
+
+    def note_success(self, population: Population, at: datetime | None) -> bool:
+        """Take in when a population was known to be watched; says whether that is news.
+
+        It never goes back: where another monitor holds the lease, the last cycle may be older than a visit that found
+        nothing new. A time in the future comes from a clock that was set back since.
+        """
+        known = self._watched_at.get(population)
+        is_news = at is not None and (known is None or at > known or known > datetime.now(UTC))
+        if at is not None and is_news:
+            self._watched_at[population] = at
+        return is_news
+
+    def listed(self) -> tuple[Visit, ...]:
+        """The newest visit of each population; the same object while none has come."""
+        if self._listed is None:
+            self._listed = tuple(self._visits.values())
+        return self._listed
