@@ -97,7 +97,9 @@ def show_ticks(database_kind: str, one: dict[str, float]) -> None:
 
 
 @contextmanager
-def installation(kind: str, server: PostgreSQL, **changes: object) -> Iterator[tuple[Settings, Store, Model]]:
+def installation(
+    kind: str, server: PostgreSQL | None, **changes: object
+) -> Iterator[tuple[Settings, Store, Model]]:
     """A store with a calibrated model and nothing logged."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

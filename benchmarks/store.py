@@ -1,11 +1,12 @@
 """What the prediction log costs, on both databases, and what it takes away from the service.
 
-    python -m benchmarks.store [--json] [--quick] [--part log|cycle|service ...]
+    python -m benchmarks.store [--json] [--quick] [--part log|cycle|ticks|service ...]
 
 - One writer: commit latency and rows/s at 1, 8 and 32 rows per transaction. Every row is one request of one prediction
   with 8 classes; `keyed` rows carry a request id of their own.
 - Two processes that write keyed rows at once, as fast as they can; SQLite also with `log_durability = "power"`.
 - A monitor's cycle over 1,000,000 logged rows of 168 hours, whose summaries it keeps up to date.
+- A monitor's ticks over 5,000 populations, of which 50 have news.
 - The service at saturation and at 500 requests/s of /v1/logits, with the log and with the log switched off.
 
 The peer of the first two is the bare driver (sqlite3, psycopg) writing the same bytes into one table without keys, one
@@ -27,13 +28,16 @@ import numpy as np
 from benchmarks.large_window import measure_cycles, show_cycles
 from benchmarks.log_overhead import measure_overhead, show_overhead
 from benchmarks.machine import describe
+from benchmarks.many_populations import measure_ticks, show_ticks
 from benchmarks.store_writers import SEED, WARM_UP, WRITERS, open_writer, prepare, timed, together
 from tests.databases import KINDS, PostgreSQL
 
 ROWS = (1, 8, 32)
 PROCESSES = 2
 WINDOW, QUICK_WINDOW = 1_000_000, 50_000
-PARTS = ("log", "cycle", "service")
+POPULATIONS, QUICK_POPULATIONS = (5_000, 50), (200, 5)
+"""All, and the busy ones."""
+PARTS = ("log", "cycle", "ticks", "service")
 Figures = dict[str, dict[str, float]]
 
 
@@ -63,6 +67,11 @@ def main() -> None:
             kind: measure_cycles(kind, server, rows=rows, cycles=cycles)
             for kind in (KINDS if "cycle" in parts else ())
         }
+        populations, busy = QUICK_POPULATIONS if options.quick else POPULATIONS
+        ticks = {
+            kind: measure_ticks(kind, server, populations=populations, busy=busy)
+            for kind in (KINDS if "ticks" in parts else ())
+        }
         overhead = {
             kind: measure_overhead(kind, server, is_quick=options.quick)
             for kind in (KINDS if "service" in parts else ())
@@ -79,6 +88,7 @@ def main() -> None:
         "figures": one,
         "two_processes": two,
         "cycle": large,
+        "ticks": ticks,
         "service": overhead,
     }
     if options.json:
@@ -154,6 +164,8 @@ def show(report: dict[str, Any]) -> None:
                 )
     for database, figures in report["cycle"].items():
         show_cycles(database, figures)
+    for database, figures in report["ticks"].items():
+        show_ticks(database, figures)
     for database, figures in report["service"].items():
         show_overhead(database, figures)
 
