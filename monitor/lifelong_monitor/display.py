@@ -14,6 +14,7 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.monitors import MonitorProcess, strictest_mode
 from lifelong_core.store.records import Cycle, Model, Registry
+from lifelong_core.store.swaps import AffectedFigures
 from lifelong_core.store.watching import Population
 from lifelong_monitor.exporter import Exporter
 from lifelong_monitor.figures import figures_of
@@ -39,6 +40,8 @@ class Display:
         """whose newest cycle proposed a head"""
         self._judged: set[Population] = set()
         """whose newest cycle is not shown yet"""
+        self._counted: set[Population] = set()
+        """for whose newest swap the affected decisions were counted"""
         self._changed: set[Population] = set()
         """whose status is not shown yet"""
         self._revision: int | None = None
@@ -53,7 +56,7 @@ class Display:
         for known in (self._models, self._statuses, self._figures, self._rests_on):
             for population in [one for one in known if one not in kept]:
                 del known[population]
-        for some in (self._proposing, self._judged, self._changed):
+        for some in (self._proposing, self._judged, self._counted, self._changed):
             some &= kept
         self._exporter.forget_all_but(
             (status.model, status.environment) for status in self._statuses.values()
@@ -77,6 +80,11 @@ class Display:
             self._proposing.discard(population)
         else:
             self._proposing.add(population)
+
+    def note_affected(self, population: Population) -> None:
+        """Take in that the decisions were counted that the newest swap of a population affects."""
+        self._counted.add(population)
+        self._judged.add(population)
 
     def note_success(self, population: Population, at: datetime | None) -> None:
         """Take in when a population was last known to be watched."""
@@ -138,11 +146,25 @@ class Display:
             renewed = replace(
                 status,
                 head=head,
+                affected=self._affected(population, head, is_own=population in registry.heads),
                 pinned=registry.pin_for(model, environment) is not None,
                 proposed=is_proposed,
                 cycle=self._cycle_figures(population, None if head is None else head.version),
             )
             self._set(population, renewed)
+
+    def _affected(
+        self, population: Population, head: ServingHead | None, *, is_own: bool
+    ) -> AffectedFigures | None:
+        """Of the swap that brought the head; no cycle publishes a default head."""
+        status = self._statuses[population]
+        if head is None or not is_own:
+            return None
+        is_same = status.head is not None and status.head.activated_at == head.activated_at
+        if is_same and population not in self._counted:
+            return status.affected
+        self._counted.discard(population)
+        return self._store.swaps.of_activation(population[0], head.version, head.activated_at)
 
     def _cycle_figures(self, population: Population, serving_version: int | None) -> CycleFigures | None:
         found = self._figures.get(population)

@@ -8,17 +8,20 @@ rounds ask how many predictions are new, and visit the populations with enough o
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from uuid import UUID
 
 from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store, Visit
+from lifelong_core.store.audit_anchor import AnchorFile
+from lifelong_core.store.identifiers import EPOCH
 from lifelong_core.store.monitors import MonitorProcess, describe_disagreements
 from lifelong_core.store.records import Cycle, Model, Registry
 from lifelong_core.store.statements import portions
 from lifelong_core.store.watching import Population
+from lifelong_monitor.affected import SwapCounter
 from lifelong_monitor.agenda import Agenda
 from lifelong_monitor.cycle import NO_NEWS, CycleResult, run_cycle
 from lifelong_monitor.display import Display
@@ -26,7 +29,7 @@ from lifelong_monitor.exporter import Exporter
 from lifelong_monitor.quantifiers import FittedQuantifiers
 from lifelong_monitor.schedule import Occasion
 from lifelong_monitor.visits import Visits
-from lifelong_monitor.words import describe
+from lifelong_monitor.words import describe, describe_affected
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +40,8 @@ FOLD_SECONDS = 20.0
 RETENTION_SECONDS = 20.0
 """A round spends no more on deleting what is too old than this."""
 RETENTION_AGAIN_SECONDS = 5.0
+COUNT_AGAIN = timedelta(minutes=1)
+"""How often it is asked whether the period of a swap is over."""
 CYCLES_AT_ONCE = 100
 """Recorded cycles that are in memory at once; their reports are long."""
 SHOW_SECONDS = 1.0
@@ -73,6 +78,12 @@ class Ticker:
         self._skip_reasons: dict[Population, str] = {}
         self._unknown_environments: list[str] = []
         self._disagreements: list[str] = []
+        self._swap_counter = SwapCounter(store, stopping=stopping)
+        self._counted_revision: int | None = None
+        """of the registry when affected decisions were counted last"""
+        self._count_at = EPOCH
+        self._anchor = AnchorFile(settings.audit_anchor_file)
+        self._anchor_problem: str | None = None
 
     def tick(self, now: datetime, due_at: datetime) -> float | None:
         """Run the cycles that are due.
@@ -104,9 +115,15 @@ class Ticker:
         if is_round:
             self._compute_realised()
             self._round_of, self._may_be_expired = due_at, True
-        self._display.refresh(self._current_registry())
+        registry = self._current_registry()
+        self._display.refresh(registry)
+        # A swap raises the revision; before anything is deleted.
+        if registry.revision != self._counted_revision or now >= self._count_at:
+            self._count_affected(now, registry)
         if self._may_be_expired:
             self._delete_expired(now.date())
+        if is_round:
+            self._advance_anchor()
         return self._again_in
 
     def is_round(self, due_at: datetime) -> bool:
@@ -242,6 +259,28 @@ class Ticker:
                 )
         self._disagreements = disagreements
 
+    def _count_affected(self, now: datetime, registry: Registry) -> None:
+        """Count the decisions that swaps affect, and show the figures that are new."""
+        try:
+            counted, again_in = self._swap_counter.count(now)
+        except Exception as error:  # a tick is for its cycles
+            unexpected = None if isinstance(error, LifelongError) else error
+            log.error("affected decisions could not be counted: %s", error, exc_info=unexpected)  # noqa: TRY400
+            return
+        self._counted_revision = registry.revision
+        self._count_at = now + (COUNT_AGAIN if again_in is None else timedelta(0))
+        if again_in is not None:
+            self._again_in = min(again_in, self._again_in or again_in)
+        figures = self._store.swaps.figures([cycle.id for cycle in counted])
+        for cycle in counted:
+            population = cycle.model_id, cycle.environment
+            if cycle.id in figures and cycle.model_id in registry.models:
+                said = describe_affected(figures[cycle.id], cycle)
+                log.info("%s in %s: %s", registry.models[cycle.model_id].reference, cycle.environment, said)
+            if population in self._watched:
+                self._display.note_affected(population)
+        self._display.refresh(registry)
+
     def _delete_expired(self, today: date) -> None:
         """Delete what the settings say is old enough; what there is no time for goes right after this tick."""
         try:
@@ -267,6 +306,17 @@ class Ticker:
         self._may_be_expired = not outcome.is_done
         if self._may_be_expired:
             self._again_in = min(RETENTION_AGAIN_SECONDS, self._again_in or RETENTION_AGAIN_SECONDS)
+
+    def _advance_anchor(self) -> None:
+        """Keep the newest entry of the audit log outside the database; says once if the log is not what it was."""
+        problem: str | None = None
+        try:
+            self._anchor.advance(self._store.audit)
+        except LifelongError as error:
+            problem = str(error)
+            if problem != self._anchor_problem:
+                log.error("the audit log cannot be anchored: %s", problem)  # noqa: TRY400 - the message says it all
+        self._anchor_problem = problem
 
     def _pause(self, seconds: float) -> bool:
         time.sleep(seconds)
