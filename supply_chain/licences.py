@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import metadata
+from typing import Any
 
 from license_expression import ExpressionError, Licensing, get_spdx_licensing
 
@@ -51,16 +52,14 @@ class RefusedLicenceError(Exception):
 
 def declared_licence(package: str) -> str | None:
     """The SPDX expression that the metadata of an installed package give; None: they give none."""
-    found = metadata(package)
-    expression = found.get("License-Expression")
+    found = metadata(package).json
+    expression = found.get("license_expression")
     if expression:
-        return expression
-    stated = (found.get("License") or "").strip()
+        return str(expression)
+    stated = str(found.get("license", "")).strip()
     if _is_spdx(stated):
         return stated
-    classifiers = (
-        one.rpartition(" :: ")[2] for one in found.get_all("Classifier") or () if "License ::" in one
-    )
+    classifiers = (one.rpartition(" :: ")[2] for one in found.get("classifier", ()) if "License ::" in one)
     known = {_CLASSIFIERS.get(one) for one in classifiers}
     return known.pop() if len(known) == 1 else None
 
@@ -124,7 +123,7 @@ def _is_spdx(licence: str) -> bool:
         return False
 
 
-def _is_permitted(expression: object, permitted: frozenset[str]) -> bool:
+def _is_permitted(expression: Any, permitted: frozenset[str]) -> bool:
     if isinstance(expression, _SPDX.OR):
         return any(_is_permitted(part, permitted) for part in expression.args)
     if isinstance(expression, _SPDX.AND):

@@ -67,9 +67,7 @@ def without_group_keys(labelled: LabeledLogits) -> LabeledLogits:
 
 def holds_group_keys(labelled: LabeledLogits) -> bool:
     """Whether the groups of a set are anything but the numbers of `without_group_keys`: an older version stored it."""
-    return labelled.groups is not None and not np.array_equal(
-        labelled.groups, numbered_groups(labelled.groups)
-    )
+    return without_group_keys(labelled) != labelled
 
 
 def load_group_key(path: Path, *, create: bool) -> bytes:
