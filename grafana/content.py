@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from grafana.panels import FULL, POPULATION, THIRD, Query, colour, lines, number, stacked, steps, style
+from grafana.panels import FULL, HALF, POPULATION, THIRD, Query, colour, lines, number, stacked, steps, style
 from grafana.sdk import common, stat, timeseries
 
 Panel: TypeAlias = timeseries.Panel | stat.Panel
@@ -148,7 +148,7 @@ def evidence() -> list[Panel]:
             Query(f"max by (model, environment) (lifelong_shift_log_e_value_alarm{{{POPULATION}}})", "alarm"),
         ],
         unit="none",
-        width=THIRD,
+        width=HALF,
         minimum=0,
     )
     assumption = lines(
@@ -167,11 +167,11 @@ def evidence() -> list[Panel]:
             ),
         ],
         unit="none",
-        width=THIRD,
+        width=HALF,
         minimum=0,
     )
     gain = lines(
-        "Expected gain of a swap",
+        "Expected gain in cost",
         "Drop of the expected cost per decision that the last cycle expected of a refitted head, with its interval,"
         " and what the swap could cost at worst on that window. Empty while nothing speaks for a shift. Costs are in"
         " the units of the task's cost matrix.",
@@ -182,7 +182,27 @@ def evidence() -> list[Panel]:
             Query(f"max by (model, environment) (lifelong_largest_harm{{{POPULATION}}})", "largest harm"),
         ],
         unit="none",
-        width=THIRD,
+        width=HALF,
+    )
+    probability_gain = lines(
+        "Expected gain in probabilities",
+        "Drop of the expected log loss per prediction (nats) that the last cycle expected of a refitted head, with its"
+        " interval: how much better its probabilities fit the estimated prevalence. 0.7 is the loss of guessing between"
+        " two classes. A large enough gain is worth a swap even where the decisions cost about the same.",
+        [
+            Query(
+                f"max by (model, environment) (lifelong_expected_probability_gain{{{POPULATION}}})", "gain"
+            ),
+            Query(
+                f"min by (model, environment) (lifelong_expected_probability_gain_low{{{POPULATION}}})", "low"
+            ),
+            Query(
+                f"max by (model, environment) (lifelong_expected_probability_gain_high{{{POPULATION}}})",
+                "high",
+            ),
+        ],
+        unit="none",
+        width=HALF,
     )
     return [
         steps(shift).override_by_name(
@@ -192,6 +212,7 @@ def evidence() -> list[Panel]:
             "limit", style(color=colour("red"), custom__lineStyle={"fill": "dash", "dash": [8, 6]})
         ),
         steps(gain),
+        steps(probability_gain),
     ]
 
 

@@ -107,6 +107,12 @@ class PolicySettings(BaseModel):
         description="Smallest drop of the expected cost worth a swap, as a fraction of the largest difference that"
         " a decision makes.",
     )
+    minimum_probability_gain: float = Field(
+        default=0.002,
+        ge=0,
+        description="Smallest drop of the expected log loss (nats per prediction) worth a swap that does not raise the"
+        " expected cost; 10 or more: no swap by probabilities alone.",
+    )
     maximum_step: float = Field(
         default=2,
         gt=0,

@@ -20,12 +20,12 @@ def print_outcome(outcome: str, more: str) -> None:
 
 
 def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None:
-    """Reasons, the estimate of each class with its interval, cautions, tests and the expected gain."""
+    """Reasons, the estimate of each class with its interval, cautions, tests and the expected gains."""
     from lifelong_core.design.report.words import named
 
     for reason in report.reasons:
         click.echo(wrap_text(reason.text, indent="    ", first="  - "))
-    estimate, gain = report.prevalence, report.expected_gain
+    estimate = report.prevalence
     if estimate is not None:
         shares = zip(
             class_names,
@@ -48,10 +48,23 @@ def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None
         for caution in estimate.cautions:
             click.secho(f"Caution: {named(caution, class_names)}", fg="yellow")
     _print_assumption(report.assumption_test)
+    _print_gains(report)
+
+
+def _print_gains(report: "AdaptationReport") -> None:
+    """What another head would save, by its decisions and by its probabilities."""
+    gain, by_probability = report.expected_gain, report.expected_probability_gain
     if gain is not None:
         text = (
             f"Expected cost of a decision: {gain.current_cost:.4f} now, {gain.candidate_cost:.4f} with a new head; "
             f"gain {gain.value:.4f} ({gain.low:.4f} to {gain.high:.4f})."
+        )
+        click.echo(wrap_text(text))
+    if by_probability is not None:
+        text = (
+            f"Expected log loss of the probabilities: {by_probability.current_log_loss:.4f} now, "
+            f"{by_probability.candidate_log_loss:.4f} with a new head; gain {by_probability.value:.4f} "
+            f"({by_probability.low:.4f} to {by_probability.high:.4f})."
         )
         click.echo(wrap_text(text))
 

@@ -279,6 +279,7 @@ def _proposal(
             )
         ],
         "expected_gain": cycle.report.get("expected_gain"),
+        "expected_probability_gain": cycle.report.get("expected_probability_gain"),
         "reasons": cycle.report["reasons"],
     }
 

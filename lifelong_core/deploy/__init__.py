@@ -6,7 +6,7 @@ from lifelong_core.deploy.calibration import AffineCalibration, fit_affine
 from lifelong_core.deploy.context import AdaptationContext
 from lifelong_core.deploy.decision import bayes_decisions
 from lifelong_core.deploy.evidence import ShiftEvidence
-from lifelong_core.deploy.gain import ExpectedGain
+from lifelong_core.deploy.gain import ExpectedGain, ExpectedProbabilityGain
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.policy import AdaptationPolicy
@@ -32,6 +32,7 @@ __all__ = [
     "AssumptionTest",
     "ChangePoint",
     "ExpectedGain",
+    "ExpectedProbabilityGain",
     "FittedQuantifier",
     "HeadOutput",
     "LabeledLogits",

@@ -16,8 +16,10 @@ from lifelong_core.deploy.context import AdaptationContext
 from lifelong_core.deploy.evidence import ShiftEvidence, gather_evidence
 from lifelong_core.deploy.gain import (
     ExpectedGain,
+    ExpectedProbabilityGain,
+    HeadComparison,
     expected_gain,
-    gain_value,
+    expected_probability_gain,
     largest_difference,
     largest_harm,
 )
@@ -81,8 +83,11 @@ def adapt(
        present one than `policy.maximum_step`.
     4. Refuse if more has changed than the prevalence.
     5. Swap if, with probability 3/4, the gain in expected cost exceeds `policy.minimum_gain` times the largest
-       difference that a decision can make, and no pin, rejected proposal for the same prevalence or cool-down
-       forbids it. Where `context.traffic` is unusual, the report says so, and `report.mode` may ask for a person.
+       difference that a decision can make; or if, with probability 9/10, the gain in expected log loss exceeds
+       `policy.minimum_probability_gain` and the decisions do no harm: the gain in expected cost is not negative, and
+       with probability 3/4 no loss of more than `policy.minimum_gain`. A pin, a rejected proposal for the same
+       prevalence or a cool-down forbids it. Where `context.traffic` is unusual, the report says so, and `report.mode`
+       may ask for a person.
 
     Args:
         calibration: labelled logits of the model, or a quantifier fitted on them.
@@ -199,9 +204,11 @@ class _Refitted:
 
     candidate: PostProcessingHead
     gain: ExpectedGain
+    probability_gain: ExpectedProbabilityGain
     """of going all the way to the estimate"""
-    step_value: float
-    """expected gain of the candidate itself, which a limited step may stop before the estimate"""
+    step_gain: float
+    step_probability_gain: float
+    """of the candidate itself, which a limited step may stop before the estimate"""
     going_back: bool
 
 
@@ -216,16 +223,26 @@ def _refit(report: AdaptationReport, found: _Findings) -> tuple[AdaptationReport
         analysis, further = pooled.analysis, pooled.spread
     wanted = floored(analysis.estimate, data.samples)
     target = limited(head.assumed_prevalence, wanted, policy.maximum_step)
-    gain = expected_gain(data, analysis, head, wanted, policy.confidence, further_covariance=further)
-    step_value = gain.value
+    compared = step = HeadComparison.of(data, head, wanted)
+    gain = expected_gain(compared, analysis, policy.confidence, further_covariance=further)
+    by_probability = expected_probability_gain(
+        compared, analysis, policy.confidence, further_covariance=further
+    )
     if target is not wanted:
         report = _because(report, reasons.step_limited(head, wanted, policy.maximum_step))
-        step_value = gain_value(data, analysis.estimate.prevalence, head, target)
+        step = HeadComparison.of(data, head, target)
     candidate = _candidate(data, head, target, report)
     harm = largest_harm(*points_of(found.window), head, candidate)
-    back = goes_back(head.assumed_prevalence, target, context.previous_prevalence)
-    report = replace(report, expected_gain=gain, largest_harm=harm)
-    return report, _Refitted(candidate, gain, step_value, back)
+    report = replace(report, expected_gain=gain, expected_probability_gain=by_probability, largest_harm=harm)
+    prevalence = analysis.estimate.prevalence
+    return report, _Refitted(
+        candidate,
+        gain,
+        by_probability,
+        step.cost_gain(prevalence),
+        step.log_loss_gain(prevalence),
+        goes_back(head.assumed_prevalence, target, context.previous_prevalence),
+    )
 
 
 def _decide(report: AdaptationReport, refitted: _Refitted) -> AdaptationReport:
@@ -233,15 +250,11 @@ def _decide(report: AdaptationReport, refitted: _Refitted) -> AdaptationReport:
 
     A limited step is on its way to the estimate, where the gain is; by itself it must only do no harm.
     """
-    policy, context, gain = report.policy, report.context, refitted.gain
-    factor = 1 + policy.hysteresis if refitted.going_back else 1.0
-    threshold = factor * policy.minimum_gain * largest_difference(refitted.candidate.costs)
-    # Both asked so that a figure which is no number keeps the head.
-    if not gain.lower_quartile > threshold:
-        return _end(report, "keep", reasons.too_little_gain(gain, threshold, going_back=refitted.going_back))
-    if not refitted.step_value >= -threshold:
-        return _end(report, "keep", reasons.losing_step(refitted.step_value, threshold))
-    report = _because(report, reasons.enough_gain(gain, threshold))
+    policy, context = report.policy, report.context
+    worth = _worth(refitted, policy)
+    if worth.code == "gain_too_small":
+        return _end(report, "keep", worth)
+    report = _because(report, worth)
     if context.pinned:
         return _end(report, "keep", Reason("head_pinned", "A person has pinned the head."))
     used = report.pooled or report.prevalence
@@ -256,6 +269,30 @@ def _decide(report: AdaptationReport, refitted: _Refitted) -> AdaptationReport:
     if context.traffic is not None and context.traffic.is_burst:
         report = _because(report, reasons.burst(context.traffic))
     return replace(report, outcome="swap", candidate=refitted.candidate)
+
+
+def _worth(refitted: _Refitted, policy: AdaptationPolicy) -> Reason:
+    """Why the candidate is worth a swap, by its decisions or by its probabilities; or why it is not."""
+    gain, by_probability = refitted.gain, refitted.probability_gain
+    factor = 1 + policy.hysteresis if refitted.going_back else 1.0
+    tolerated = policy.minimum_gain * largest_difference(refitted.candidate.costs)
+    wanted = reasons.GainThresholds(factor * tolerated, factor * policy.minimum_probability_gain, tolerated)
+    # All comparisons ask so that a figure which is no number keeps the head.
+    if gain.lower_quartile > wanted.cost:
+        worth = reasons.enough_gain(gain, wanted.cost)
+    elif (
+        by_probability.lower_decile > wanted.log_loss
+        and gain.value >= 0
+        and gain.lower_quartile >= -wanted.tolerated
+    ):
+        worth = reasons.enough_probability_gain(gain, by_probability, wanted)
+    else:
+        return reasons.too_little_gain(gain, by_probability, wanted, going_back=refitted.going_back)
+    if not refitted.step_gain >= -wanted.cost:
+        return reasons.losing_step("expected cost", refitted.step_gain, wanted.cost)
+    if not refitted.step_probability_gain >= -wanted.log_loss:
+        return reasons.losing_step("expected log loss", refitted.step_probability_gain, wanted.log_loss)
+    return worth
 
 
 def _analyse(fitted: FittedQuantifier, followed: Followed, confidence: float) -> Analysis:
@@ -343,6 +380,7 @@ def _begin(
         assumption_test=None,
         pooled=None,
         expected_gain=None,
+        expected_probability_gain=None,
         largest_harm=None,
         candidate=None,
         policy=policy,

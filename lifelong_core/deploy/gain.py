@@ -1,18 +1,23 @@
-"""What a new head would save: expected costs of two heads in a population with the estimated prevalence."""
+"""What a new head would save: expected costs and log losses of two heads in a population with the estimated
+prevalence."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.deploy.documents import FlatDocument
-from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
 from lifelong_core.deploy.held_out import crossfitted_output, held_out_output
-from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.quantification.base import Analysis
 from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.deploy.scientific import t_quantile
+
+LOWEST_PROBABILITY = 1e-4
+"""A smaller probability of the true class counts as this one: no loss exceeds 9.2 nats, so that a single calibration
+case that both heads get utterly wrong does not decide."""
 
 
 @dataclass(frozen=True)
@@ -31,92 +36,148 @@ class ExpectedGain(FlatDocument):
     """the same for the candidate"""
 
 
+@dataclass(frozen=True)
+class ExpectedProbabilityGain(FlatDocument):
+    """Drop of the expected log loss per prediction, in nats; negative: a loss."""
+
+    value: float
+    low: float
+    high: float
+    """ends of the interval with the policy's confidence"""
+    optimism: float
+    """by how much `value` exceeds the true gain on average where nothing has shifted, because the same estimate chooses
+    the candidate and judges it (Efron 2004)"""
+    lower_decile: float
+    """with probability 9/10 the gain is at least this, the optimism allowed for; what the policy looks at"""
+    current_log_loss: float
+    """expected log loss of the current head's probabilities"""
+    candidate_log_loss: float
+    """the same for the candidate"""
+
+
+@dataclass(frozen=True)
+class HeadComparison:
+    """What the current head and a candidate make of calibration samples that they have not seen.
+
+    The candidate's outputs are cross-fitted: each calibration sample is judged by a head fitted without its fold. So
+    are those of the current head where it was fitted on the same calibration set, because a head looks better than it
+    is on the samples that it was fitted on.
+    """
+
+    calibration: LabeledLogits
+    costs: Floats
+    """shape (C, D)"""
+    target_prevalence: Floats
+    """shape (C,), for which the candidate is fitted"""
+    current: HeadOutput
+    candidate: HeadOutput
+    """outputs on the M calibration samples"""
+
+    @classmethod
+    def of(cls, calibration: LabeledLogits, head: PostProcessingHead, target_prevalence: Floats) -> Self:
+        """Compare `head` with one that is fitted for a target prevalence, (C,), on the calibration set."""
+        return cls(
+            calibration,
+            head.costs,
+            target_prevalence,
+            held_out_output(calibration, head),
+            crossfitted_output(calibration, head.costs, target_prevalence),
+        )
+
+    @property
+    def cost_unit(self) -> float:
+        """Largest difference of a decision. Costs may be of any size; in this unit their squares do not overflow."""
+        return largest_difference(self.costs) or 1.0
+
+    @property
+    def cost_savings(self) -> Floats:
+        """By how many units the candidate's decisions are cheaper, shape (M,)."""
+        labels = self.calibration.labels
+        before, after = (self.costs[labels, one.decisions] for one in (self.current, self.candidate))
+        return (before - after) / self.cost_unit
+
+    @property
+    def log_loss_savings(self) -> Floats:
+        """By how many nats the candidate's log losses are smaller, shape (M,)."""
+        return self._log_losses(self.current) - self._log_losses(self.candidate)
+
+    def cost_gain(self, prevalence: Floats) -> float:
+        """`ExpectedGain.value` in a population of that prevalence, (C,)."""
+        return self.cost_unit * self._expected(self.cost_savings, prevalence)
+
+    def log_loss_gain(self, prevalence: Floats) -> float:
+        """`ExpectedProbabilityGain.value` in a population of that prevalence, (C,)."""
+        return self._expected(self.log_loss_savings, prevalence)
+
+    def log_loss(self, output: HeadOutput, prevalence: Floats) -> float:
+        """Expected log loss in a population of that prevalence, (C,)."""
+        return self._expected(self._log_losses(output), prevalence)
+
+    def _log_losses(self, output: HeadOutput) -> Floats:
+        own = output.probabilities[np.arange(self.calibration.samples), self.calibration.labels]
+        return -np.log(np.maximum(own, LOWEST_PROBABILITY))
+
+    def _expected(self, values: Floats, prevalence: Floats) -> float:
+        return float(prevalence @ class_means(values, self.calibration))
+
+
 def expected_gain(
-    calibration: LabeledLogits,
+    compared: HeadComparison,
     analysis: Analysis,
-    head: PostProcessingHead,
-    target_prevalence: Floats,
     confidence: float,
     *,
     further_covariance: Floats | None = None,
 ) -> ExpectedGain:
-    """Gain of refitting `head` for `target_prevalence`, in the population that `analysis` estimates.
+    """Gain in expected cost of the candidate, in the population that `analysis` estimates.
 
     Under a pure prevalence shift the expected cost of a head is sum_k P(k) * (its mean cost on class k) (thesis Prop.
-    2.25). The candidate's costs are cross-fitted: each calibration sample is decided by a head fitted without its
-    fold. So are those of the current head where it was fitted on the same calibration set, because a head looks
-    better than it is on the samples that it was fitted on. Variance by influence functions, like that of the
-    prevalence: through the estimated prevalence, through the mean costs, and through what both owe to the same
-    calibration samples.
+    2.25).
 
     Args:
-        calibration: labelled logits of the model.
+        compared: both heads on the calibration set.
         analysis: of the window.
-        head: that serves at present.
-        target_prevalence: shape (C,), for which the candidate is fitted.
         confidence: nominal coverage of the interval.
         further_covariance: shape (C, C), of the estimate, that comes neither from the window nor from the
             calibration set.
     """
     prevalence = analysis.estimate.prevalence
-    compared = _Comparison.of(calibration, head, target_prevalence)
-    by_class, unit, labels = compared.by_class, compared.unit, calibration.labels
-    value = unit * float(prevalence @ by_class)
-    influence = Influence(
-        window=_column(analysis.influence.window @ by_class),
-        pseudo=_column(analysis.influence.pseudo @ by_class),
-        calibration=_column(
-            analysis.influence.calibration @ by_class + prevalence[labels] * compared.savings
-        ),
-    )
-    spread = analysis.spread(influence)
-    variance = float(spread.covariance[0, 0] + by_class @ analysis.doubt @ by_class)
-    if further_covariance is not None:
-        variance += float(by_class @ further_covariance @ by_class)
-    freedom = float(spread.degrees_of_freedom[0])
-    error = unit * float(np.sqrt(variance))
-    reach = error * _quantile(freedom, (1 + confidence) / 2)
+    found = _Estimate.of(compared.cost_savings, analysis, further_covariance).scaled(compared.cost_unit)
+    low, high = found.interval(confidence)
     return ExpectedGain(
-        value=value,
-        low=value - reach,
-        high=value + reach,
-        lower_quartile=value - error * _quantile(freedom, 0.75),
-        current_cost=_cost(calibration, head, compared.current, prevalence),
-        candidate_cost=_cost(calibration, head, compared.candidate, prevalence),
+        value=found.value,
+        low=low,
+        high=high,
+        lower_quartile=found.exceeded_with(0.75),
+        current_cost=_cost(compared, compared.current, prevalence),
+        candidate_cost=_cost(compared, compared.candidate, prevalence),
     )
 
 
-def gain_value(
-    calibration: LabeledLogits, prevalence: Floats, head: PostProcessingHead, target_prevalence: Floats
-) -> float:
-    """`ExpectedGain.value` alone, in a population of that prevalence, (C,)."""
-    compared = _Comparison.of(calibration, head, target_prevalence)
-    return compared.unit * float(prevalence @ compared.by_class)
+def expected_probability_gain(
+    compared: HeadComparison,
+    analysis: Analysis,
+    confidence: float,
+    *,
+    further_covariance: Floats | None = None,
+) -> ExpectedProbabilityGain:
+    """Gain in expected log loss of the candidate's probabilities, in the population that `analysis` estimates.
 
-
-@dataclass(frozen=True)
-class _Comparison:
-    """Two heads on the calibration set."""
-
-    current: Integers
-    candidate: Integers
-    """decisions, shape (M,)"""
-    savings: Floats
-    """shape (M,), by how much the candidate's decision is cheaper, in units of the largest difference"""
-    by_class: Floats
-    """shape (C,), their means"""
-    unit: float
-
-    @classmethod
-    def of(cls, calibration: LabeledLogits, head: PostProcessingHead, target_prevalence: Floats) -> Self:
-        labels = calibration.labels
-        current = held_out_output(calibration, head).decisions
-        candidate = crossfitted_output(calibration, head.costs, target_prevalence).decisions
-        # Costs may be of any size; their squares must not overflow.
-        unit = largest_difference(head.costs) or 1.0
-        savings = (head.costs[labels, current] - head.costs[labels, candidate]) / unit
-        by_class = np.bincount(labels, savings, minlength=calibration.classes) / calibration.counts
-        return cls(current, candidate, savings, by_class, unit)
+    Arguments as of `expected_gain`. The optimism is that of a candidate with the densities which the calibration set
+    shows, p_k(t) = t_k f_k / sum_j t_j f_j: trace of (derivative of the class means of log p_k by t) times
+    (covariance of the estimate).
+    """
+    prevalence, optimism = analysis.estimate.prevalence, _optimism(compared, analysis.estimate.covariance)
+    found = _Estimate.of(compared.log_loss_savings, analysis, further_covariance)
+    low, high = found.interval(confidence)
+    return ExpectedProbabilityGain(
+        value=found.value,
+        low=low,
+        high=high,
+        optimism=optimism,
+        lower_decile=found.exceeded_with(0.9) - optimism,
+        current_log_loss=compared.log_loss(compared.current, prevalence),
+        candidate_log_loss=compared.log_loss(compared.candidate, prevalence),
+    )
 
 
 def largest_difference(costs: Floats) -> float:
@@ -143,22 +204,65 @@ def largest_harm(
     return float(counts @ dearer / counts.sum())
 
 
-def _cost(
-    calibration: LabeledLogits, head: PostProcessingHead, decisions: Integers, prevalence: Floats
-) -> float:
+@dataclass(frozen=True)
+class _Estimate:
+    """Expected savings in the population of a window."""
+
+    value: float
+    error: float
+    """standard error"""
+    degrees_of_freedom: float
+
+    @classmethod
+    def of(cls, savings: Floats, analysis: Analysis, further_covariance: Floats | None) -> Self:
+        """From the savings on the calibration samples, (M,).
+
+        Variance by influence functions, like that of the prevalence: through the estimated prevalence, through the
+        class means of the savings, and through what both owe to the same calibration samples.
+        """
+        prevalence, labels = analysis.estimate.prevalence, analysis.calibration.labels
+        by_class = class_means(savings, analysis.calibration)
+        influence = Influence(
+            window=_column(analysis.influence.window @ by_class),
+            pseudo=_column(analysis.influence.pseudo @ by_class),
+            calibration=_column(analysis.influence.calibration @ by_class + prevalence[labels] * savings),
+        )
+        spread = analysis.spread(influence)
+        variance = float(spread.covariance[0, 0] + by_class @ analysis.doubt @ by_class)
+        if further_covariance is not None:
+            variance += float(by_class @ further_covariance @ by_class)
+        # The t distribution with one degree of freedom where nothing is known of the spread.
+        freedom = max(float(spread.degrees_of_freedom[0]), 1.0)
+        return cls(float(prevalence @ by_class), float(np.sqrt(variance)), freedom)
+
+    def scaled(self, unit: float) -> Self:
+        return replace(self, value=unit * self.value, error=unit * self.error)
+
+    def exceeded_with(self, probability: float) -> float:
+        """The savings are at least this with that probability."""
+        return self.value - self.error * float(t_quantile(self.degrees_of_freedom, probability))
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        low = self.exceeded_with((1 + confidence) / 2)
+        return low, 2 * self.value - low
+
+
+def _optimism(compared: HeadComparison, covariance: Floats) -> float:
+    target = compared.target_prevalence
+    posteriors = class_means(compared.candidate.probabilities, compared.calibration).T
+    return float(np.trace((np.eye(target.size) - posteriors) / target @ covariance))
+
+
+def _cost(compared: HeadComparison, output: HeadOutput, prevalence: Floats) -> float:
     # Here and not above: a service never comes here, and starts a tenth of a second earlier without the metric pool.
     from lifelong_core.metrics import confusion_matrix, expected_cost
 
+    calibration, costs = compared.calibration, compared.costs
     confusion = confusion_matrix(
-        calibration.labels, decisions, classes=calibration.classes, decisions_count=head.costs.shape[1]
+        calibration.labels, output.decisions, classes=calibration.classes, decisions_count=costs.shape[1]
     )
-    return expected_cost(confusion, head.costs, prevalence=prevalence)
+    return expected_cost(confusion, costs, prevalence=prevalence)
 
 
 def _column(values: Floats) -> Floats:
     return values[:, np.newaxis]
-
-
-def _quantile(degrees_of_freedom: float, probability: float) -> float:
-    """Of the t distribution; that with one degree of freedom where nothing is known of the spread."""
-    return float(t_quantile(max(degrees_of_freedom, 1.0), probability))

@@ -27,12 +27,15 @@ LARGEST_STEP = 2.0
 MOST_LOOKS = 1e12
 """Evidence is not gathered any further than this (`evidence.LARGEST_LOG_CAPITAL`)."""
 
+NO_PROBABILITY_GAIN = 10.0
+"""No gain in log loss exceeds this (`gain.LOWEST_PROBABILITY`): a policy with it swaps by decisions alone."""
+
 _FIRST_FIELDS = ("minimum_samples", "level", "confidence", "minimum_gain")
 """What a policy consisted of in documents of schema version 1."""
 
-_NO_MATTER_OF_EVIDENCE = ("unusual_traffic", "change_level")
+_NO_MATTER_OF_EVIDENCE = ("unusual_traffic", "change_level", "minimum_probability_gain")
 
-_NEW_IN_4: Mapping[str, Any] = {"change_level": 0.0}
+_NEW_IN_4: Mapping[str, Any] = {"change_level": 0.0, "minimum_probability_gain": NO_PROBABILITY_GAIN}
 """Fields that documents of schema version 3 and before lack, with the values that do what was done then."""
 
 
@@ -68,6 +71,9 @@ class AdaptationPolicy:
     """of every reported interval"""
     minimum_gain: float = 0.005
     """smallest drop of the expected cost worth a swap, as a fraction of the largest difference a decision makes"""
+    minimum_probability_gain: float = 0.002
+    """smallest drop of the expected log loss, in nats per prediction, worth a swap that does not raise the expected
+    cost; NO_PROBABILITY_GAIN: no swap by probabilities alone"""
     maximum_step: float = LARGEST_STEP
     """largest L1 distance, in (0, 2], by which one swap moves the assumed prevalence; 2: no limit"""
     cool_down_seconds: float = 0.0
@@ -99,6 +105,7 @@ class AdaptationPolicy:
             ("tolerance", 0.0, 1.0),
             ("change_level", 0.0, 1.0),
             ("minimum_gain", 0.0, np.inf),
+            ("minimum_probability_gain", 0.0, np.inf),
             ("cool_down_seconds", 0.0, np.inf),
             ("hysteresis", 0.0, np.inf),
         ):

@@ -8,7 +8,7 @@ import numpy as np
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy.assumption import AssumptionTest
-from lifelong_core.deploy.gain import ExpectedGain
+from lifelong_core.deploy.gain import ExpectedGain, ExpectedProbabilityGain
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.pooling import PooledAnalysis
 from lifelong_core.deploy.quantification import PrevalenceEstimate
@@ -35,6 +35,7 @@ ReasonCode: TypeAlias = Literal[
     "step_limited",
     "gain_too_small",
     "gain_sufficient",
+    "probability_gain_sufficient",
     "head_pinned",
     "proposal_rejected",
     "cooling_down",
@@ -124,23 +125,54 @@ def step_limited(head: PostProcessingHead, wanted: Floats, maximum: float) -> Re
     return Reason("step_limited", text)
 
 
+@dataclass(frozen=True)
+class GainThresholds:
+    """What a swap must gain."""
+
+    cost: float
+    """in expected cost, by the lower quartile"""
+    log_loss: float
+    """in expected log loss, by the lower decile"""
+    tolerated: float
+    """loss in expected cost, by the lower quartile, that a gain in log loss makes up for"""
+
+
 def enough_gain(gain: ExpectedGain, threshold: float) -> Reason:
-    """The candidate is worth a swap."""
-    return Reason("gain_sufficient", _gain(gain, threshold, "more than"))
+    """The candidate's decisions are worth a swap."""
+    return Reason("gain_sufficient", _cost_gain(gain, threshold))
 
 
-def too_little_gain(gain: ExpectedGain, threshold: float, *, going_back: bool) -> Reason:
-    """The candidate is not worth a swap."""
-    text = _gain(gain, threshold, "which does not exceed")
+def enough_probability_gain(
+    gain: ExpectedGain, by_probability: ExpectedProbabilityGain, wanted: GainThresholds
+) -> Reason:
+    """The candidate's probabilities are worth a swap, and its decisions do no harm."""
+    text = f"{_cost_gain(gain, wanted.cost)} {_log_loss_gain(by_probability, wanted.log_loss)}"
+    return Reason("probability_gain_sufficient", text)
+
+
+def too_little_gain(
+    gain: ExpectedGain,
+    by_probability: ExpectedProbabilityGain,
+    wanted: GainThresholds,
+    *,
+    going_back: bool,
+) -> Reason:
+    """The candidate is worth a swap neither by its decisions nor by its probabilities."""
+    text = f"{_cost_gain(gain, wanted.cost)} {_log_loss_gain(by_probability, wanted.log_loss)}"
+    if by_probability.lower_decile > wanted.log_loss:
+        text += (
+            f" That is not enough: the gain in cost ({gain.value:.4f}, with probability 3/4 at least"
+            f" {gain.lower_quartile:.4f}) must not be negative, nor that lower quartile below {-wanted.tolerated:.4f}."
+        )
     if going_back:
         text += " It would go back towards what the head before assumed, for which more is demanded."
     return Reason("gain_too_small", text)
 
 
-def losing_step(value: float, threshold: float) -> Reason:
+def losing_step(quantity: str, value: float, threshold: float) -> Reason:
     """Going all the way would gain enough, but the first step, which is all that is allowed, costs too much."""
     text = (
-        f"The step that one swap may go changes the expected cost by {-value:+.4f}, a loss of more than "
+        f"The step that one swap may go changes the {quantity} by {-value:+.4f}, a loss of more than "
         f"{threshold:.4f}, although the whole way would be a gain."
     )
     return Reason("gain_too_small", text)
@@ -196,14 +228,28 @@ def _probability(p_value: float) -> str:
     return f"p = {p_value:.2g}" if p_value >= _SMALLEST_SAID else f"p < {_SMALLEST_SAID:g}"
 
 
-def _gain(gain: ExpectedGain, threshold: float, verdict: str) -> str:
-    change = "lowers" if gain.value > 0 else "does not lower"
-    sure = (
-        f"with probability 3/4 by at least {gain.lower_quartile:.4f}, {verdict}"
-        if gain.lower_quartile > 0
-        else "with probability 3/4 by nothing that is sure, less than"
+def _cost_gain(gain: ExpectedGain, threshold: float) -> str:
+    change = (
+        f"{_verb(gain.value)} the expected cost (from {gain.current_cost:.4f} to {gain.candidate_cost:.4f})"
     )
-    return (
-        f"A refitted head {change} the expected cost (from {gain.current_cost:.4f} to {gain.candidate_cost:.4f}); "
-        f"{sure} the {threshold:.4f} that a swap must gain."
+    return f"A refitted head {change}; {_sure('3/4', gain.lower_quartile, threshold)}"
+
+
+def _log_loss_gain(gain: ExpectedProbabilityGain, threshold: float) -> str:
+    change = (
+        f"{_verb(gain.value)} the expected log loss (from {gain.current_log_loss:.4f} to"
+        f" {gain.candidate_log_loss:.4f})"
     )
+    return f"Its probabilities: it {change}; {_sure('9/10', gain.lower_decile, threshold)}"
+
+
+def _verb(gain: float) -> str:
+    return "lowers" if gain > 0 else "does not lower"
+
+
+def _sure(probability: str, gain: float, threshold: float) -> str:
+    found = "by nothing that is sure, less than"
+    if gain > 0:
+        verdict = "more than" if gain > threshold else "which does not exceed"
+        found = f"by at least {gain:.4f}, {verdict}"
+    return f"with probability {probability} {found} the {threshold:.4f} that a swap must gain."

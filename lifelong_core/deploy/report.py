@@ -10,7 +10,7 @@ from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.context import AdaptationContext
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
 from lifelong_core.deploy.evidence import ShiftEvidence
-from lifelong_core.deploy.gain import ExpectedGain
+from lifelong_core.deploy.gain import ExpectedGain, ExpectedProbabilityGain
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.policy import AdaptationPolicy, Mode
 from lifelong_core.deploy.quantification import PrevalenceEstimate
@@ -57,6 +57,8 @@ class AdaptationReport(ArrayValue):
     expected_gain: ExpectedGain | None
     """of a head for the estimated prevalence, even where a swap goes only part of the way; None: the cycle ended
     before it"""
+    expected_probability_gain: ExpectedProbabilityGain | None
+    """the same for its probabilities; None also in reports of schema version 2 or older"""
     largest_harm: float | None
     """what a swap could cost at worst per decision on this window, whatever changed; None: the cycle ended before"""
     candidate: PostProcessingHead | None
@@ -149,6 +151,7 @@ _PARTS: Mapping[str, type[_Part]] = {
     "assumption_test": AssumptionTest,
     "pooled": PrevalenceEstimate,
     "expected_gain": ExpectedGain,
+    "expected_probability_gain": ExpectedProbabilityGain,
     "candidate": PostProcessingHead,
 }
 """Fields that are documents of their own, or None."""
@@ -175,7 +178,7 @@ def _as_present(document: object) -> object:
         return document
     found = dict(cast("Mapping[str, Any]", document))
     if found.get("schema_version") in (1, 2):
-        found["change_points"] = []
+        found.update(change_points=[], expected_probability_gain=None)
     if found.get("schema_version") == 2:
         found["schema_version"] = 3
     if found.get("schema_version") != 1:

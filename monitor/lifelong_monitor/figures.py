@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from lifelong_core.deploy import AdaptationReport
+from lifelong_core.deploy import AdaptationReport, ExpectedGain, ExpectedProbabilityGain
 from lifelong_core.store.records import Cycle
 from lifelong_monitor.reports import inputs_of, readable_report_of
 from lifelong_monitor.status import AssumptionFigures, CycleFigures, EvidenceFigures, GainFigures
@@ -33,7 +33,8 @@ def figures_of(cycle: Cycle, serving_version: int | None) -> CycleFigures:
         ),
         evidence=_evidence(report) if cycle.head_version == serving_version else None,
         assumption=_assumption(report),
-        gain=_gain(report),
+        gain=_gain(report.expected_gain),
+        probability_gain=_gain(report.expected_probability_gain),
         largest_harm=report.largest_harm,
     )
 
@@ -53,6 +54,5 @@ def _assumption(report: AdaptationReport) -> AssumptionFigures | None:
     return None if test is None else AssumptionFigures(test.p_value, test.level)
 
 
-def _gain(report: AdaptationReport) -> GainFigures | None:
-    gain = report.expected_gain
+def _gain(gain: ExpectedGain | ExpectedProbabilityGain | None) -> GainFigures | None:
     return None if gain is None else GainFigures(gain.value, gain.low, gain.high)

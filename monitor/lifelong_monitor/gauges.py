@@ -128,6 +128,27 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         (),
         lambda status: _one(status.cycle and status.cycle.gain and status.cycle.gain.high),
     ),
+    "lifelong_expected_probability_gain": (
+        "Drop of the expected log loss per prediction, in nats, that the last cycle expected of a refitted head.",
+        (),
+        lambda status: _one(
+            status.cycle and status.cycle.probability_gain and status.cycle.probability_gain.value
+        ),
+    ),
+    "lifelong_expected_probability_gain_low": (
+        "Lower bound of the interval of lifelong_expected_probability_gain.",
+        (),
+        lambda status: _one(
+            status.cycle and status.cycle.probability_gain and status.cycle.probability_gain.low
+        ),
+    ),
+    "lifelong_expected_probability_gain_high": (
+        "Upper bound of the interval of lifelong_expected_probability_gain.",
+        (),
+        lambda status: _one(
+            status.cycle and status.cycle.probability_gain and status.cycle.probability_gain.high
+        ),
+    ),
     "lifelong_largest_harm": (
         "Cost per decision that a swap could do at worst on the window of the last cycle.",
         (),

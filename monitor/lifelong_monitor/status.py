@@ -41,7 +41,7 @@ class AssumptionFigures:
 
 @dataclass(frozen=True)
 class GainFigures:
-    """What a refitted head would save per decision, in the units of the task's cost matrix, with its interval."""
+    """What a refitted head would save per decision, with its interval."""
 
     value: float
     low: float
@@ -64,6 +64,9 @@ class CycleFigures:
     """None also when another head serves by now than the one that the cycle judged"""
     assumption: AssumptionFigures | None = None
     gain: GainFigures | None = None
+    """in expected cost, in the units of the task's cost matrix"""
+    probability_gain: GainFigures | None = None
+    """in expected log loss, in nats"""
     largest_harm: float | None = None
     """what a swap could cost at worst, per decision"""
     quarantined: int = 0

@@ -101,6 +101,7 @@ def test_cycles_use_the_quantifier_that_the_domain_uses_by_default():
         ("assumption_violated", "ignore"),
         ("confidence", 1.0),
         ("minimum_gain", -0.1),
+        ("minimum_probability_gain", -0.1),
         ("maximum_step", 0.0),
         ("maximum_step", 2.1),
         ("cool_down_seconds", -1.0),

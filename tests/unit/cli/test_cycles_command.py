@@ -101,6 +101,7 @@ def test_one_cycle_is_shown_by_the_beginning_of_its_id(run: Run) -> None:
     assert "95 % interval" in shown
     assert "Only the prevalence has changed?" in shown
     assert "Expected cost of a decision" in shown
+    assert "Expected log loss" in shown
     assert "Nothing was published: the mode was shadow." in shown
     assert "It proposes a head" in run("cycles", "show", proposed.replace("-", "").upper()[:31])
     document = json.loads(run("cycles", "show", kept, "--json"))

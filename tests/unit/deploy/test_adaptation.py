@@ -13,6 +13,7 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
+from lifelong_core.deploy.policy import NO_PROBABILITY_GAIN
 from lifelong_core.deploy.target import floored
 from lifelong_core.errors import InvalidInputError
 
@@ -145,7 +146,7 @@ def test_the_minimum_gain_counts_in_units_of_the_largest_cost(three, calibration
     head = fit_head(calibration, COSTS)
     quartile = adapt(calibration, window, head, POLICY).expected_gain.lower_quartile
     for factor, outcome in ((0.99, "swap"), (1.01, "keep")):
-        policy = AdaptationPolicy(minimum_gain=factor * quartile / COSTS.max())
+        policy = AdaptationPolicy(minimum_gain=factor * quartile / COSTS.max(), minimum_probability_gain=10)
         assert adapt(calibration, window, head, policy).outcome == outcome
     dear = adapt(calibration, window, fit_head(calibration, 100 * COSTS), POLICY)
     assert dear.expected_gain.lower_quartile == pytest.approx(100 * quartile)
@@ -315,12 +316,22 @@ def test_a_report_of_the_first_version_can_still_be_read(three, calibration, hea
     """What the database holds from before must not stop a monitor."""
     report = adapt(calibration, three.window(SHIFTED, 800, np.random.default_rng(1)), head, POLICY)
     document = json.loads(report.to_json())
-    for name in ("evidence", "assumption_test", "pooled", "largest_harm", "context", "change_points"):
+    new = ("evidence", "assumption_test", "pooled", "largest_harm", "context", "change_points")
+    for name in (*new, "expected_probability_gain"):
         del document[name]
     del document["shift_test"]["log_e_value"]
     first = ("schema_version", "minimum_samples", "level", "confidence", "minimum_gain")
     document["policy"] = {**{key: document["policy"][key] for key in first}, "schema_version": 1}
     document["schema_version"] = 1
     again = AdaptationReport.from_document(document)
-    policy = replace(report.policy, change_level=0.0)
-    assert again == replace(report, assumption_test=None, largest_harm=None, policy=policy)
+    policy = replace(report.policy, change_level=0.0, minimum_probability_gain=NO_PROBABILITY_GAIN)
+    old = {"assumption_test": None, "largest_harm": None, "expected_probability_gain": None}
+    assert again == replace(report, policy=policy, **old)
+
+
+def test_a_report_of_the_second_version_can_still_be_read(three, calibration, head):
+    report = adapt(calibration, three.window(SHIFTED, 800, np.random.default_rng(1)), head, POLICY)
+    document = json.loads(report.to_json())
+    del document["expected_probability_gain"], document["change_points"]
+    again = AdaptationReport.from_document({**document, "schema_version": 2})
+    assert again == replace(report, expected_probability_gain=None)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import ExpectedGain, LabeledLogits, PostProcessingHead, fit_head, quantifier
-from lifelong_core.deploy.gain import expected_gain, largest_harm
+from lifelong_core.deploy.gain import HeadComparison, expected_gain, largest_harm
 
 COSTS = np.array([[0, 1, 1], [1, 0, 1], [4, 4, 0.0]])
 TARGET = np.array([0.85, 0.1, 0.05])
@@ -27,7 +27,9 @@ def test_expects_what_comes_and_knows_how_sure_it_is(population):
         calibration = three.draw([80] * 3, rng)
         analysis = quantifier("MLLS").fit(calibration).analyse(three.window(TARGET, 500, rng))
         target = (500 * analysis.estimate.prevalence + 0.5) / 501.5
-        gain = expected_gain(calibration, analysis, fit_head(calibration, COSTS), target, 0.95)
+        gain = expected_gain(
+            HeadComparison.of(calibration, fit_head(calibration, COSTS), target), analysis, 0.95
+        )
         real = real_gain(three, calibration, target, rng)
         errors.append(gain.value - real)
         quartiles.append(real > gain.lower_quartile)
@@ -43,7 +45,7 @@ def test_a_head_that_fits_already_gains_nothing(population):
     analysis = quantifier("MLLS").fit(calibration).analyse(three.window(TARGET, 1000, rng))
     target = (1000 * analysis.estimate.prevalence + 0.5) / 1001.5
     head = fit_head(calibration, COSTS, target_prevalence=target)
-    gain = expected_gain(calibration, analysis, head, target, 0.95)
+    gain = expected_gain(HeadComparison.of(calibration, head, target), analysis, 0.95)
     assert gain.value == 0
     assert gain.current_cost == gain.candidate_cost
 
@@ -52,7 +54,7 @@ def test_the_gain_is_the_difference_of_the_costs(population):
     three, rng = population(3, 1.5), np.random.default_rng(0)
     calibration = three.draw([100] * 3, rng)
     analysis = quantifier("PACC").fit(calibration).analyse(three.window(TARGET, 500, rng))
-    gain = expected_gain(calibration, analysis, fit_head(calibration, COSTS), TARGET, 0.9)
+    gain = expected_gain(HeadComparison.of(calibration, fit_head(calibration, COSTS), TARGET), analysis, 0.9)
     assert gain.value == pytest.approx(gain.current_cost - gain.candidate_cost)
     assert gain.low < gain.lower_quartile < gain.value < gain.high
     assert ExpectedGain.from_document(gain.to_document()) == gain
@@ -64,7 +66,7 @@ def test_a_head_from_elsewhere_is_judged_as_it_is(population):
     calibration = three.draw([100] * 3, rng)
     elsewhere = fit_head(three.draw([100] * 3, rng), COSTS)
     analysis = quantifier("MLLS").fit(calibration).analyse(three.window(TARGET, 500, rng))
-    gain = expected_gain(calibration, analysis, elsewhere, TARGET, 0.95)
+    gain = expected_gain(HeadComparison.of(calibration, elsewhere, TARGET), analysis, 0.95)
     decisions = elsewhere.apply(calibration.logits).decisions
     means = [COSTS[k, decisions[calibration.labels == k]].mean() for k in range(3)]
     assert gain.current_cost == pytest.approx(analysis.estimate.prevalence @ means)
@@ -75,7 +77,7 @@ def test_an_abstaining_head_is_judged_too(population):
     calibration = three.draw([100] * 3, rng)
     costs = np.column_stack([COSTS, np.full(3, 0.3)])
     analysis = quantifier("MLLS").fit(calibration).analyse(three.window(TARGET, 500, rng))
-    gain = expected_gain(calibration, analysis, fit_head(calibration, costs), TARGET, 0.95)
+    gain = expected_gain(HeadComparison.of(calibration, fit_head(calibration, costs), TARGET), analysis, 0.95)
     assert gain.value == pytest.approx(gain.current_cost - gain.candidate_cost)
     assert gain.candidate_cost < 0.5  # abstaining from everything costs 0.3
 
@@ -85,7 +87,7 @@ def test_a_class_with_one_sample_is_judged_without_folds(population):
     data = three.draw([50, 50, 1], rng)
     calibration = LabeledLogits(data.logits, data.labels)
     analysis = quantifier("MLLS").fit(calibration).analyse(three.window(TARGET, 500, rng))
-    gain = expected_gain(calibration, analysis, fit_head(calibration, COSTS), TARGET, 0.95)
+    gain = expected_gain(HeadComparison.of(calibration, fit_head(calibration, COSTS), TARGET), analysis, 0.95)
     assert np.isfinite([gain.value, gain.low, gain.high, gain.lower_quartile]).all()
 
 
@@ -93,14 +95,12 @@ def test_what_the_window_does_not_know_widens_the_interval(population):
     """A second solution that lies elsewhere, and other environments: the same covariance, the same interval."""
     three, rng = population(3, 1.5), np.random.default_rng(0)
     calibration = three.draw([100] * 3, rng)
-    head = fit_head(calibration, COSTS)
+    compared = HeadComparison.of(calibration, fit_head(calibration, COSTS), TARGET)
     analysis = quantifier("PACC").fit(calibration).analyse(three.window(TARGET, 500, rng))
     away = np.array([0.1, -0.06, -0.04])
-    plain = expected_gain(calibration, analysis, head, TARGET, 0.95)
-    deviating = expected_gain(calibration, replace(analysis, doubt=np.outer(away, away)), head, TARGET, 0.95)
-    elsewhere = expected_gain(
-        calibration, analysis, head, TARGET, 0.95, further_covariance=np.outer(away, away)
-    )
+    plain = expected_gain(compared, analysis, 0.95)
+    deviating = expected_gain(compared, replace(analysis, doubt=np.outer(away, away)), 0.95)
+    elsewhere = expected_gain(compared, analysis, 0.95, further_covariance=np.outer(away, away))
     assert deviating.value == plain.value
     assert deviating.high - deviating.low > 1.05 * (plain.high - plain.low)
     assert elsewhere.low == pytest.approx(deviating.low)
@@ -111,7 +111,7 @@ def test_the_lower_quartile_is_that_of_a_t_distribution(population):
     three, rng = population(3, 1.5), np.random.default_rng(0)
     calibration = three.draw([100] * 3, rng)
     analysis = quantifier("PACC").fit(calibration).analyse(three.window(TARGET, 500, rng))
-    gain = expected_gain(calibration, analysis, fit_head(calibration, COSTS), TARGET, 0.95)
+    gain = expected_gain(HeadComparison.of(calibration, fit_head(calibration, COSTS), TARGET), analysis, 0.95)
     # 0.6745 / 1.96 = 0.344 for a normal distribution, 0.329 for one with 20 degrees of freedom.
     assert 0.329 < (gain.value - gain.lower_quartile) / (gain.value - gain.low) < 0.3442
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import AdaptationContext, AdaptationPolicy, PrevalenceEstimate
+from lifelong_core.deploy.policy import NO_PROBABILITY_GAIN
 from lifelong_core.errors import InvalidInputError
 
 
@@ -30,6 +31,8 @@ from lifelong_core.errors import InvalidInputError
         ({"tolerance": 1.01}, "tolerance"),
         ({"minimum_gain": -0.1}, "minimum_gain"),
         ({"minimum_gain": float("nan")}, "minimum_gain"),
+        ({"minimum_probability_gain": -0.001}, "minimum_probability_gain"),
+        ({"minimum_probability_gain": True}, "minimum_probability_gain"),
         ({"maximum_step": 0}, "maximum_step"),
         ({"maximum_step": 2.1}, "maximum_step"),
         ({"cool_down_seconds": -1}, "cool_down_seconds"),
@@ -54,6 +57,7 @@ def test_an_illegal_policy_is_named(arguments, field):
         {"tolerance": 0},
         {"tolerance": 1},
         {"minimum_gain": 0},
+        {"minimum_probability_gain": 0},
         {"maximum_step": 1e-3},
         {"maximum_step": 2},
         {"cool_down_seconds": 0},
@@ -79,15 +83,22 @@ def test_a_policy_of_the_first_version_is_read_with_todays_defaults_for_the_rest
         "confidence": 0.9,
         "minimum_gain": 0.1,
     }
-    # No change was looked for then, so that a replay does not look for one either.
+    # No change was looked for then, and no probability counted, so that a replay does neither.
     assert AdaptationPolicy.from_document(document) == AdaptationPolicy(
-        minimum_samples=300, level=0.02, confidence=0.9, minimum_gain=0.1, change_level=0
+        minimum_samples=300,
+        level=0.02,
+        confidence=0.9,
+        minimum_gain=0.1,
+        change_level=0,
+        minimum_probability_gain=NO_PROBABILITY_GAIN,
     )
     with pytest.raises(InvalidInputError, match="mode"):
         AdaptationPolicy.from_document({**document, "mode": "auto"})
 
 
-@pytest.mark.parametrize("document", [{}, {"schema_version": 3}, {"schema_version": 2}, None, []])
+@pytest.mark.parametrize(
+    "document", [{}, {"schema_version": 4}, {"schema_version": 3}, {"schema_version": []}, None, []]
+)
 def test_another_document_is_no_policy(document):
     with pytest.raises(InvalidInputError):
         AdaptationPolicy.from_document(document)
@@ -95,18 +106,23 @@ def test_another_document_is_no_policy(document):
 
 def test_a_policy_of_the_second_version_is_read():
     document = {**AdaptationPolicy(mode="shadow").to_document(), "schema_version": 2}
-    del document["unusual_traffic"], document["change_level"]
-    assert AdaptationPolicy.from_document(document) == AdaptationPolicy(mode="shadow", change_level=0)
+    del document["unusual_traffic"], document["change_level"], document["minimum_probability_gain"]
+    expected = AdaptationPolicy(mode="shadow", change_level=0, minimum_probability_gain=NO_PROBABILITY_GAIN)
+    assert AdaptationPolicy.from_document(document) == expected
 
 
 def test_a_policy_of_the_third_version_is_read():
     document = {**AdaptationPolicy(unusual_traffic="propose").to_document(), "schema_version": 3}
-    del document["change_level"]
-    expected = AdaptationPolicy(unusual_traffic="propose", change_level=0)
+    del document["change_level"], document["minimum_probability_gain"]
+    expected = AdaptationPolicy(
+        unusual_traffic="propose", change_level=0, minimum_probability_gain=NO_PROBABILITY_GAIN
+    )
     assert AdaptationPolicy.from_document(document) == expected
 
 
-@pytest.mark.parametrize("values", [{"unusual_traffic": "propose"}, {"change_level": 0.05}])
+@pytest.mark.parametrize(
+    "values", [{"unusual_traffic": "propose"}, {"change_level": 0.05}, {"minimum_probability_gain": 1}]
+)
 def test_what_the_evidence_does_not_depend_on_leaves_it(values):
     """The digest is that of the versions before: their evidence counts on."""
     asking = AdaptationPolicy(**values)
@@ -120,7 +136,7 @@ def test_what_the_evidence_does_not_depend_on_leaves_it(values):
     [
         item.name
         for item in dataclasses.fields(AdaptationPolicy)
-        if item.name not in ("unusual_traffic", "change_level")
+        if item.name not in ("unusual_traffic", "change_level", "minimum_probability_gain")
     ],
 )
 def test_every_other_value_enters_the_digest(name):

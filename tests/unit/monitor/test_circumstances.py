@@ -267,7 +267,7 @@ def test_only_sound_estimates_are_pooled(store: Store, settings: Settings, model
         drawn = draw(prevalence, 600, seed=seed)
         return LabeledLogits(drawn.logits * 0.3, drawn.labels)
 
-    reporting = PolicySettings(assumption_violated="report", minimum_gain=1.0)
+    reporting = PolicySettings(assumption_violated="report", minimum_gain=1.0, minimum_probability_gain=10)
     changed = settings.model_copy(update={"environment_policies": {"reports": reporting}})
     windows = {
         "clinic": draw(BALANCED, 600, seed=1),

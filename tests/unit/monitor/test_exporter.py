@@ -58,6 +58,7 @@ JUDGED = replace(
         evidence=EvidenceFigures(log_e_value=7.5, alarm=12.0, samples=4000),
         assumption=AssumptionFigures(p_value=0.002, level=0.01),
         gain=GainFigures(value=0.05, low=-0.01, high=0.12),
+        probability_gain=GainFigures(value=0.04, low=0.02, high=0.06),
         largest_harm=0.25,
     ),
     affected=AffectedFigures(
@@ -122,6 +123,9 @@ def test_a_judged_population_shows_every_figure(exporter: Exporter) -> None:
     assert value(exporter, "lifelong_expected_gain") == 0.05
     assert value(exporter, "lifelong_expected_gain_low") == -0.01
     assert value(exporter, "lifelong_expected_gain_high") == 0.12
+    assert value(exporter, "lifelong_expected_probability_gain") == 0.04
+    assert value(exporter, "lifelong_expected_probability_gain_low") == 0.02
+    assert value(exporter, "lifelong_expected_probability_gain_high") == 0.06
     assert value(exporter, "lifelong_largest_harm") == 0.25
     assert value(exporter, "lifelong_affected_decisions") == 20
     assert value(exporter, "lifelong_affected_decisions_share") == 0.25
@@ -216,6 +220,7 @@ def test_zero_is_a_value_and_not_missing(exporter: Exporter) -> None:
                 evidence=EvidenceFigures(0.0, 0.0, 0),
                 assumption=AssumptionFigures(0.0, 0.01),
                 gain=GainFigures(0.0, 0.0, 0.0),
+                probability_gain=GainFigures(0.0, 0.0, 0.0),
                 largest_harm=0.0,
             ),
             affected=replace(JUDGED.affected, counts=AffectedCounts()),  # type: ignore[type-var]
@@ -232,6 +237,9 @@ def test_zero_is_a_value_and_not_missing(exporter: Exporter) -> None:
         "assumption_p_value",
         "expected_gain",
         "expected_gain_low",
+        "expected_probability_gain",
+        "expected_probability_gain_low",
+        "expected_probability_gain_high",
         "largest_harm",
         "affected_decisions",
         "affected_decisions_share",
