@@ -50,9 +50,6 @@ DEFAULT_QUANTIFIER = "auto"
 MINIMUM_GROUPS = 20
 """Samples of fewer independent groups (patients) say too little of a population, however many they are."""
 
-CHANGE_DOUBT = 0.25
-"""Weight of the squared difference that the ends of the interval of a change's time make: two standard errors away."""
-
 
 def adapt(
     calibration: LabeledLogits | FittedQuantifier,
@@ -102,7 +99,7 @@ def adapt(
             environments' estimates.
         groups: shape (N,), of the window; samples of one group may depend on each other. A summary has its own.
         times: shape (N,), ascending; seconds since 1970 (UTC) of the rows, or of the begin of each summary's part. They
-            only date the changes.
+            date the changes, and tell a rhythm of days or weeks.
         method: the quantifier that is fitted where labelled logits are given; one of QUANTIFIERS.
         rng: seed, kept for the replay. The present steps draw nothing.
 
@@ -153,6 +150,8 @@ def adapt(
     report = replace(report, prevalence=analysis.estimate, change_points=followed.changes)
     if followed.changes:
         report = _because(report, reasons.prevalence_changed(followed.changes))
+    if followed.pattern is not None:
+        report = _because(report, reasons.prevalence_fluctuates(followed.pattern))
     too_small = _too_small(analysis, policy)
     if too_small is not None:
         return _end(report, "keep", too_small)
@@ -296,13 +295,16 @@ def _worth(refitted: _Refitted, policy: AdaptationPolicy) -> Reason:
 
 
 def _analyse(fitted: FittedQuantifier, followed: Followed, confidence: float) -> Analysis:
-    """The estimate from the last change on; its covariance counts that the change may have been earlier or later."""
+    """The estimate from the last change on; its covariance counts the doubt about whether and when there was one."""
     analysis = fitted.analyse(followed.window, groups=followed.groups, confidence=confidence)
+    if followed.scatter is not None:
+        analysis = analysis.with_doubt(followed.scatter)
     if not followed.alternatives:
         return analysis
-    others = np.array([fitted.prevalence(other) for other in followed.alternatives])
+    others = np.array([fitted.prevalence(window) for window, _ in followed.alternatives])
+    weights = np.array([weight for _, weight in followed.alternatives])
     moves = others - analysis.estimate.prevalence
-    return analysis.with_doubt(moves.T @ moves / len(moves) * CHANGE_DOUBT)
+    return analysis.with_doubt((moves * weights[:, np.newaxis]).T @ moves)
 
 
 def _gather(

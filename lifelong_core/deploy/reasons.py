@@ -14,6 +14,7 @@ from lifelong_core.deploy.pooling import PooledAnalysis
 from lifelong_core.deploy.quantification import PrevalenceEstimate
 from lifelong_core.deploy.shift import ShiftTest
 from lifelong_core.deploy.shift.change_points import ChangePoint
+from lifelong_core.deploy.shift.rhythm import Pattern
 from lifelong_core.deploy.traffic import BURST_FACTOR, Traffic
 from lifelong_core.errors import InvalidInputError
 
@@ -27,6 +28,7 @@ ReasonCode: TypeAlias = Literal[
     "window_invalid",
     "window_too_small",
     "prevalence_changed",
+    "prevalence_fluctuates",
     "prevalence_unchanged",
     "prevalence_shifted",
     "calibration_changed",
@@ -88,6 +90,20 @@ def prevalence_changed(changes: Sequence[ChangePoint]) -> Reason:
         f" distance; the estimate uses the samples since.{before}"
     )
     return Reason("prevalence_changed", text)
+
+
+def prevalence_fluctuates(pattern: Pattern) -> Reason:
+    """Changes that come and go."""
+    if pattern == "jitter":
+        how = "comes and goes, without a change that stays"
+        advice = "If this has a cause, such as a scanner or a ward, send its predictions to environments of their own."
+    else:
+        how = f"follows the {pattern}"
+        example = "day and night" if pattern == "time of day" else "weekdays and weekends"
+        advice = f"Make environments of it, such as {example}, so that each gets a head of its own."
+    return Reason(
+        "prevalence_fluctuates", f"The prevalence {how}; the estimate uses the whole window. {advice}"
+    )
 
 
 def unchanged(test: ShiftTest) -> Reason:

@@ -16,10 +16,12 @@ from lifelong_core.deploy.evidence import BucketScores, bucket_scores
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.summary import WindowSummary
-from lifelong_core.deploy.shift.change_points import ChangePoint, find_change_points
+from lifelong_core.deploy.shift.change_points import ChangePoint, Segmentation, find_change_points
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
+from lifelong_core.deploy.shift.rhythm import Pattern
 from lifelong_core.errors import InvalidInputError
 
+_SMALLEST_WEIGHT = 0.01
 _LARGEST_TIME = 253_402_300_799.0
 """End of the year 9999."""
 
@@ -48,8 +50,13 @@ class Followed:
     """what came after the last change"""
     groups: ArrayLike | None
     """of these rows"""
-    alternatives: tuple[ArrayLike | WindowSummary, ...]
-    """the same from the earliest and the latest time on that the last change may have had"""
+    alternatives: tuple[tuple[ArrayLike | WindowSummary, float], ...]
+    """windows from other times on that the last change may have had, and how much of the squared difference of their
+    estimates belongs to the variance"""
+    pattern: Pattern | None = None
+    """what changes that are none to follow look like"""
+    scatter: Floats | None = None
+    """shape (C, C), covariance of the prevalence because of the pattern"""
 
 
 def follow(
@@ -81,14 +88,16 @@ def follow(
     if level == 0 or len(rows) < 2:
         return Followed((), rows, keys, ())
     ordered = OrderedWindow.of_rows(fitted, rows, keys)
-    found = find_change_points(ordered, level=level)
+    starts = None if moments is None else moments[ordered.ends[:-1].astype(np.int64)]
+    found = find_change_points(ordered, level=level, times=starts)
     first = [int(ordered.ends[piece]) for piece in found.begins]
-    edges = [int(ordered.ends[piece]) for piece in (found.earliest, found.latest)]
     return Followed(
         _dated(found.changes, moments, first[1:]),
         rows[first[-1] :],
         None if keys is None else keys[first[-1] :],
-        tuple(rows[edge:] for edge in edges if edge != first[-1]),
+        tuple((rows[int(ordered.ends[piece]) :], weight) for piece, weight in _worth(found)),
+        found.pattern,
+        found.scatter,
     )
 
 
@@ -105,19 +114,26 @@ def _follow_summaries(
     inhabited = [place for place, summary in enumerate(window) if summary.samples]
     if level == 0 or len(inhabited) < 2:
         return Followed((), WindowSummary.merged(window), None, ())
-    found = find_change_points(OrderedWindow.of_summaries(fitted, window), level=level)
+    starts = None if moments is None else moments[inhabited]
+    found = find_change_points(OrderedWindow.of_summaries(fitted, window), level=level, times=starts)
 
     def since(piece: int) -> WindowSummary:
         return WindowSummary.merged(window[inhabited[piece] :])
 
-    edges = (found.earliest, found.latest)
     first = [inhabited[piece] for piece in found.begins]
     return Followed(
         _dated(found.changes, moments, first[1:]),
         since(found.begins[-1]),
         None,
-        tuple(since(edge) for edge in edges if edge != found.begins[-1]),
+        tuple((since(piece), weight) for piece, weight in _worth(found)),
+        found.pattern,
+        found.scatter,
     )
+
+
+def _worth(found: Segmentation) -> list[tuple[int, float]]:
+    """The alternatives that may be seen in the variance."""
+    return [(piece, weight) for piece, weight in found.alternatives if weight >= _SMALLEST_WEIGHT]
 
 
 def _dated(

@@ -7,9 +7,11 @@ bridge, so that chance makes a change of an unchanged window in less than 1 of 1
 single pieces by the likelihood ratio of the two mixtures before and after, which also gives the interval of its time.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +20,7 @@ from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.scientific import cholesky, lower_solve, normal_quantile
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
+from lifelong_core.deploy.shift.rhythm import Pattern, find_pattern, lasting_change
 from lifelong_core.deploy.shift.segmentation import best_partition, block_bounds, change_threshold
 from lifelong_core.deploy.simplex import mixture_weights, smoothed, tangent_basis
 
@@ -31,6 +34,9 @@ LOCATION_DROP = 3.676
 """The log likelihood of the true time lies so far below its maximum with probability 1 - CONFIDENCE: on either side of
 the change the log likelihood ratio is a random walk that falls, whose maximum exceeds x with probability exp(-x)
 (Siegmund 1988), and 1 - (1 - exp(-x))^2 = 0.05."""
+_END_OF_INTERVAL = 0.125
+"""Weight of the squared difference that either end of the interval of a change's time makes: it is about two standard
+errors away, and one of two ends."""
 _REFINEMENTS = 2
 _FIELDS = ("samples_ago", "low", "high", "size", "size_low", "size_high", "changed_at")
 
@@ -79,16 +85,21 @@ class Segmentation:
     """in order of time"""
     begins: tuple[int, ...]
     """first piece of each segment, ascending, 0 first"""
-    earliest: int
-    """first piece that the last segment may begin with, at CONFIDENCE"""
-    latest: int
+    alternatives: tuple[tuple[int, float], ...]
+    """other first pieces that the last segment may have, and how much of the squared difference between the estimates
+    from there on and from the chosen piece on belongs to the variance of the latter"""
+    pattern: Pattern | None = None
+    """what changes that are none to follow look like; then there is one segment"""
+    scatter: Floats | None = None
+    """shape (C, C), covariance of the mean prevalence of the window because of the pattern"""
 
 
-def find_change_points(window: OrderedWindow, *, level: float) -> Segmentation:
+def find_change_points(window: OrderedWindow, *, level: float, times: Floats | None = None) -> Segmentation:
     """The change points of a window.
 
     Args:
         window: pieces in order of time.
+        times: shape (P,), ascending, seconds since 1970 (UTC) of the begin of each piece, to tell a rhythm.
         level: largest probability of a change point where there is no change, positive.
     """
     scores = _Scores.of(window)
@@ -97,10 +108,37 @@ def find_change_points(window: OrderedWindow, *, level: float) -> Segmentation:
         # Groups scatter less around their own segment than around a window that a change has widened.
         begins, effect = scores.partition(level, begins)
     threshold = scores.threshold(level, effect)
+    pattern, lasting = scores.pattern(begins, effect, times, threshold, level)
+    if pattern is not None and lasting is None:
+        return Segmentation((), (0,), (), pattern, _scatter(window, begins))
+    if lasting is not None:
+        begins = (0, lasting)
     splits = _refine(window, begins, threshold * effect, LOCATION_DROP * effect, SHORTEST_SEGMENT * effect)
     changes = tuple(_change_point(window, split, effect) for split in splits)
-    last = splits[-1] if splits else _Split(0, 0, 0, 0, window.pieces)
-    return Segmentation(changes, (0, *(split.at for split in splits)), last.low, last.high)
+    begins = (0, *(split.at for split in splits))
+    if not splits:
+        at, gain = scores.next_best(effect)
+        return Segmentation(changes, begins, ((at, _probability(gain, threshold)),))
+    last = splits[-1]
+    none = (last.begin, 1 - _probability(2 * last.gain / effect, threshold))
+    ends = tuple((piece, _END_OF_INTERVAL) for piece in (last.low, last.high) if piece != last.at)
+    return Segmentation(changes, begins, (*ends, none))
+
+
+def _scatter(window: OrderedWindow, begins: Sequence[int]) -> Floats:
+    """Covariance of the window's prevalence, (C, C), where the prevalence of each segment is a draw of its own."""
+    ends = (*begins[1:], window.pieces)
+    found = np.array(
+        [_Mixture.of(window, begin, end).prevalence for begin, end in zip(begins, ends, strict=True)]
+    )
+    shares = np.diff(window.ends[[*begins, window.pieces]]) / window.ends[-1]
+    moves = (found - shares @ found) * shares[:, np.newaxis]
+    return moves.T @ moves
+
+
+def _probability(gain: float, threshold: float) -> float:
+    """Of a change that gains so much, where one that gains as much as the threshold is as likely as none."""
+    return 1 / (1 + math.exp(min((threshold - gain) / 2, 700.0)))
 
 
 @dataclass(frozen=True)
@@ -129,28 +167,66 @@ class _Scores:
 
     def partition(self, level: float, segments: Sequence[int]) -> tuple[tuple[int, ...], float]:
         """First pieces of the segments, and the design effect of groups around the segments known so far."""
-        sizes = np.add.reduceat(self.window.sizes, self.bounds[:-1])
-        sums = np.add.reduceat(self.sums, self.bounds[:-1], axis=0)
+        sums, sizes = self.whitened()
+        effect = self._design_effect(segments)
+        found = best_partition(
+            sums,
+            sizes,
+            penalty=self.threshold(level, effect) * effect,
+            shortest=min(SHORTEST_SEGMENT * effect, float(sizes.sum())),
+        )
+        return (0, *(int(self.bounds[block]) for block in found)), effect
+
+    def whitened(self) -> tuple[Floats, Floats]:
+        """Sums of each block, (B, C - 1), in units in which independent samples have unit covariance, and samples."""
+        sums, sizes = self._block_sums()
+        return lower_solve(self._factor, sums.T).T, sizes
+
+    def _block_sums(self) -> tuple[Floats, Floats]:
+        return (
+            np.add.reduceat(self.sums, self.bounds[:-1], axis=0),
+            np.add.reduceat(self.window.sizes, self.bounds[:-1]),
+        )
+
+    @cached_property
+    def _factor(self) -> Floats:
+        """Lower triangular factor of the covariance of the scores within blocks."""
+        sums, sizes = self._block_sums()
         samples = float(sizes.sum())
         within = (self.scores * self.window.counts[:, np.newaxis]).T @ self.scores
         within -= (sums / sizes[:, np.newaxis]).T @ sums
         covariance = within / max(samples - sizes.size, 1.0)
-        factor = cholesky(covariance + RARE_SAMPLES / samples * np.eye(covariance.shape[0]))
-        effect = self._design_effect(factor, segments)
-        found = best_partition(
-            lower_solve(factor, sums.T).T,
-            sizes,
-            penalty=self.threshold(level, effect) * effect,
-            shortest=min(SHORTEST_SEGMENT * effect, samples),
-        )
-        return (0, *(int(self.bounds[block]) for block in found)), effect
+        return cholesky(covariance + RARE_SAMPLES / samples * np.eye(covariance.shape[0]))
+
+    def next_best(self, effect: float) -> tuple[int, float]:
+        """First piece after the best single change, and twice the log likelihood that it gains."""
+        sums, sizes = self.whitened()
+        total, reach = np.cumsum(sums, axis=0)[:-1], np.cumsum(sizes)
+        shorter = np.minimum(reach, reach[-1] - reach)[:-1]
+        gains = (total**2).sum(axis=1) * reach[-1] / (reach * (reach[-1] - reach))[:-1] / effect
+        gains[shorter < SHORTEST_SEGMENT * effect] = 0
+        if gains.size == 0:
+            return 0, 0.0
+        return int(self.bounds[1 + int(gains.argmax())]), float(gains.max())
+
+    def pattern(
+        self, begins: Sequence[int], effect: float, times: Floats | None, price: float, level: float
+    ) -> tuple[Pattern | None, int | None]:
+        """What the changes follow, if they are none to follow, and the first piece after one that stays even so."""
+        sums, sizes = self.whitened()
+        sums, sizes = sums / effect, sizes / effect
+        blocks: list[int] = np.searchsorted(self.bounds, begins).tolist()
+        moments = None if times is None else times[self.bounds[:-1]]
+        found = find_pattern(sums, sizes, moments, blocks, price)
+        segment = lasting_change(sums, sizes, blocks, level) if found == "jitter" else None
+        return found, None if segment is None else begins[segment]
 
     def threshold(self, level: float, effect: float) -> float:
         """Twice the log likelihood that a change must gain, in a window of independent samples."""
         share = min(SHORTEST_SEGMENT * effect / float(self.window.counts.sum()), 0.4)
         return change_threshold(self.window.classes - 1, level=level, shortest_share=share)
 
-    def _design_effect(self, factor: Floats, segments: Sequence[int]) -> float:
+    def _design_effect(self, segments: Sequence[int]) -> float:
         """How much more the sums of groups scatter than those of as many independent samples, at least 1."""
         if self.window.group_piece is None:
             return 1.0
@@ -159,8 +235,8 @@ class _Scores:
         centres = np.repeat(means, np.diff([*segments, self.window.pieces]), axis=0)
         grouped = self.window.group_sums(self.scores, centres)
         entries = self.scores[self.window.group_point] - centres[self.window.group_piece]
-        alone = (lower_solve(factor, entries.T) ** 2).sum(axis=0) @ self.window.group_counts
-        together = (lower_solve(factor, grouped.T) ** 2).sum()
+        alone = (lower_solve(self._factor, entries.T) ** 2).sum(axis=0) @ self.window.group_counts
+        together = (lower_solve(self._factor, grouped.T) ** 2).sum()
         return max(1.0, float(together / alone)) if alone > 0 else 1.0
 
 
@@ -176,6 +252,8 @@ class _Split:
     high: int
     end: int
     """piece after the segment after"""
+    gain: float
+    """log likelihood that the change gains"""
 
 
 def _refine(
@@ -187,8 +265,8 @@ def _refine(
     splits = dict[int, _Split]()
     while position < len(starts):
         end = starts[position + 1] if position + 1 < len(starts) else window.pieces
-        split, gain = _best_split(window, starts[position - 1], starts[position], end, drop, shortest)
-        if 2 * gain < least_gain:
+        split = _best_split(window, starts[position - 1], starts[position], end, drop, shortest)
+        if 2 * split.gain < least_gain:
             del starts[position]
             position = max(1, position - 1)
             continue
@@ -198,10 +276,8 @@ def _refine(
     return [splits[at] for at in starts[1:]]
 
 
-def _best_split(
-    window: OrderedWindow, begin: int, at: int, end: int, drop: float, shortest: float
-) -> tuple[_Split, float]:
-    """The best place of one change among pieces begin..end-1, and the log likelihood that it gains."""
+def _best_split(window: OrderedWindow, begin: int, at: int, end: int, drop: float, shortest: float) -> _Split:
+    """The best place of one change among pieces begin..end-1."""
     whole = _Mixture.of(window, begin, end)
     reach = window.ends[begin : end + 1]
     allowed = (reach - reach[0] >= min(shortest, (reach[-1] - reach[0]) / 2)) & (
@@ -219,7 +295,7 @@ def _best_split(
     before, after = _Mixture.of(window, begin, at), _Mixture.of(window, at, end)
     gain = before.likelihood + after.likelihood - whole.likelihood
     near = np.flatnonzero(curve >= curve[at - begin] - drop)
-    return _Split(begin, begin + int(near[0]), at, begin + int(near[-1]), end), gain
+    return _Split(begin, begin + int(near[0]), at, begin + int(near[-1]), end, gain)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,129 @@
+"""Changes of the prevalence that are none to follow: a mix that jitters, and one that follows the clock."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.scientific import f_tail
+
+Pattern: TypeAlias = Literal["time of day", "day of week", "jitter"]
+
+LEVEL = 0.001
+"""Probability of taking chance for a rhythm."""
+LEAST_EXPLAINED = 0.5
+"""Share of the scatter beyond chance that a rhythm explains."""
+LEAST_CHANGES = 4
+"""With fewer changes, jitter and successive changes look alike."""
+LEAST_RETURN = 0.25
+"""Successive changes of a mix that jitters around a mean undo each other: their correlation is -1/2."""
+_LEAST_SEGMENTS = 2
+"""On either side of a change of a jittering mix."""
+_DAY = 86_400.0
+_PERIODS = 1.9
+_TINY = 1e-300
+
+
+def find_pattern(
+    sums: Floats, sizes: Floats, times: Floats | None, begins: Sequence[int], price: float
+) -> Pattern | None:
+    """The pattern that the prevalence of a window follows; None: its changes are changes.
+
+    Args:
+        sums: shape (B, K), of each block, whitened, centred over the window.
+        sizes: shape (B,), effective samples.
+        times: shape (B,), ascending, seconds since 1970 (UTC) of the begin of each block; None: unknown.
+        begins: first block of each segment between changes, 0 first.
+        price: what twice the log likelihood must gain by a change.
+    """
+    if times is not None:
+        segments = (np.add.reduceat(sums, begins) ** 2).sum(axis=1) / np.add.reduceat(sizes, begins)
+        least = max(float(segments.sum()) - price * (len(begins) - 1), 0.0) + price
+        if _explained(sums, sizes, times, _time_of_day(times), _DAY) > least:
+            return "time of day"
+        if _explained(sums, sizes, times, _day_of_week(times), 7 * _DAY) > least:
+            return "day of week"
+    steps = np.diff(_means(sums, sizes, begins), axis=0)
+    if len(steps) < LEAST_CHANGES:
+        return None
+    correlation = float((steps[1:] * steps[:-1]).sum() / (steps**2).sum())
+    return "jitter" if correlation < -LEAST_RETURN else None
+
+
+def lasting_change(sums: Floats, sizes: Floats, begins: Sequence[int], level: float) -> int | None:
+    """Which segment of a jittering window is the first after a change that stays; None: none is.
+
+    The means of the segments on either side are compared with how much they scatter there, by an F-test whose degrees
+    of freedom count the directions that the jitter has (Box 1954).
+
+    Args:
+        sums: as for `find_pattern`, like the next two.
+        sizes: shape (B,).
+        begins: of the segments.
+        level: largest probability of such a change where there is none.
+    """
+    means = _means(sums, sizes, begins)
+    number = len(means)
+    best, smallest = None, level
+    for first in range(_LEAST_SEGMENTS, number - _LEAST_SEGMENTS + 1):
+        before, after = means[:first], means[first:]
+        residuals = np.vstack([before - before.mean(axis=0), after - after.mean(axis=0)])
+        scatter = float((residuals**2).sum()) / (number - 2)
+        difference = float(((after.mean(axis=0) - before.mean(axis=0)) ** 2).sum())
+        ratio = difference / (1 / first + 1 / (number - first)) / max(scatter, _TINY)
+        products = residuals @ residuals.T
+        directions = float(np.trace(products) ** 2 / max(float((products**2).sum()), _TINY))
+        tests = number - 2 * _LEAST_SEGMENTS + 1
+        probability = f_tail(directions, directions * (number - 2), ratio) * tests
+        if probability < smallest:
+            best, smallest = first, probability
+    return best
+
+
+def _means(sums: Floats, sizes: Floats, begins: Sequence[int]) -> Floats:
+    return np.add.reduceat(sums, begins, axis=0) / np.add.reduceat(sizes, begins)[:, np.newaxis]
+
+
+def _time_of_day(times: Floats) -> Floats:
+    phase = 2 * np.pi * times / _DAY
+    return np.column_stack([np.sin(phase), np.cos(phase), np.sin(2 * phase), np.cos(2 * phase)])
+
+
+def _day_of_week(times: Floats) -> Floats:
+    day = np.floor(times / _DAY).astype(np.int64) % 7
+    return (day[:, np.newaxis] == np.arange(6)).astype(np.float64)
+
+
+def _explained(sums: Floats, sizes: Floats, times: Floats, inputs: Floats, period: float) -> float:
+    """Twice the log likelihood that a linear model of the blocks' means gains; 0 where that may be chance."""
+    blocks, dimensions = sums.shape
+    width = inputs.shape[1]
+    if times[-1] - times[0] < _PERIODS * period or blocks < 2 * width + 2:
+        return 0.0
+    weights = np.sqrt(sizes)[:, np.newaxis]
+    target = sums / weights
+    design = np.hstack([np.ones((blocks, 1)), inputs]) * weights
+    level = weights * (weights * target).sum(axis=0) / sizes.sum()
+    total = float(((target - level) ** 2).sum())
+    fitted = design @ np.linalg.lstsq(design, target, rcond=None)[0]
+    left = float(((target - fitted) ** 2).sum())
+    rest = (blocks - 1 - width) * dimensions
+    ratio = (total - left) / (width * dimensions) / max(left / rest, _TINY)
+    beyond_chance = total - (blocks - 1) * dimensions
+    # A mix that jitters resembles some rhythm in every window, but one period does not foretell the other.
+    missed = _missed(design, target, np.floor((times - times[0]) / period))
+    explains = total - missed >= LEAST_EXPLAINED * beyond_chance
+    if beyond_chance <= 0 or not explains or f_tail(width * dimensions, rest, ratio) >= LEVEL:
+        return 0.0
+    return total - left - width * dimensions
+
+
+def _missed(design: Floats, target: Floats, periods: Floats) -> float:
+    """Squared error of the blocks of each period, told from those of the others."""
+    error = 0.0
+    for one in np.unique(periods):
+        held = periods == one
+        found = np.linalg.lstsq(design[~held], target[~held], rcond=None)[0]
+        error += float(((target[held] - design[held] @ found) ** 2).sum())
+    return error
