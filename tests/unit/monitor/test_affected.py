@@ -16,6 +16,7 @@ from lifelong_monitor.affected import SETTLING
 from lifelong_monitor.exporter import Exporter
 from lifelong_monitor.schedule import due_before
 from lifelong_monitor.tick import Ticker
+from tests import databases
 from tests.unit.monitor.population import SHIFTED, draw, predict
 
 MINUTE = timedelta(minutes=1)
@@ -62,6 +63,7 @@ def expected(store: Store) -> tuple[int, float]:
     return int((old.decisions != new.decisions).sum()), float(costs.sum())
 
 
+@pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
 def test_the_figures_of_a_swap_are_shown_seconds_after_it(
     store: Store, ticker: Ticker, exporter: Exporter, swap: Cycle, caplog: pytest.LogCaptureFixture
 ) -> None:
