@@ -320,7 +320,7 @@ def test_a_tick_keeps_the_newest_entry_of_the_audit_log(
     with store.database.write() as connection:
         connection.execute(sa.delete(tables.audit))
     caplog.clear()
-    for _ in range(2):
-        ticker.tick(NOW, DUE)
+    for step in (1, 2):
+        ticker.tick(NOW + step * MINUTE, DUE + step * MINUTE)
     assert caplog.text.count("the audit log is not what it was") == 1
     assert settings.audit_anchor_file.read_text() == f"{newest}\n"
