@@ -135,7 +135,7 @@ def compare_anchor(anchor: Anchor, newest: int, digest: str | None) -> ChainFaul
     """
     number = anchor.sequence
     if number > newest:
-        text = f"{_named(newest + 1, number)} missing at the end: the anchor {_shortened(anchor)} knows them."
+        text = f"{_named(newest + 1, number)} missing at the end: the log once reached the anchor {_shortened(anchor)}."
         return ChainFault("cut", newest + 1, number, text)
     if digest != anchor.digest:
         text = f"entry {number} is not that of the anchor {_shortened(anchor)}: it or an earlier one was replaced."

@@ -58,7 +58,9 @@ def show_audit_log(
 
 
 def _line_of(entry: AuditEntry) -> Line:
-    details = "; ".join(f"{name}: {_text(value)}" for name, value in entry.details.items())
+    details = "; ".join(
+        f"{name}: {_text(value)}" for name, value in entry.details.items() if value is not None
+    )
     return Line(
         entry.id,
         entry.at,
