@@ -33,7 +33,9 @@ NUMBERED = "audit.numbered"
 """Action of the entry that a migration wrote where older versions had left gaps; its details say up to which number."""
 CHAINED = "audit.chained"
 """Action of the entry that a migration wrote after it had chained older entries; its details say up to which number."""
-REFUSALS = ("access.refuse", "logins.refuse", "uploads.refuse")
+REFUSED_ACCESS, REFUSED_LOGIN, REFUSED_UPLOAD = "access.refuse", "console.refuse", "uploads.refuse"
+REFUSED_GRAPH = "models.refuse"
+REFUSALS = (REFUSED_ACCESS, REFUSED_LOGIN, REFUSED_UPLOAD, REFUSED_GRAPH)
 """Actions of the entries about refused requests, which changed nothing."""
 LOCAL = "local"
 """Source of what a process of the product did by itself, or a person on the command line."""

@@ -9,7 +9,7 @@ from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import tables
 from lifelong_core.store.activations import serving_version
 from lifelong_core.store.artifacts import Artifacts, DamagedArtifactError
-from lifelong_core.store.audit import write_audit
+from lifelong_core.store.audit import REFUSED_GRAPH, write_audit
 from lifelong_core.store.engine import Database
 from lifelong_core.store.records import Model, ModelKind, check_name
 from lifelong_core.store.registry import changing_registry
@@ -89,7 +89,7 @@ class Models:
             actor: who sent it.
         """
         with self._database.write() as connection:
-            write_audit(connection, actor=actor, action="models.refuse", subject=name, details=details)
+            write_audit(connection, actor=actor, action=REFUSED_GRAPH, subject=name, details=details)
 
     def get(self, reference: str) -> Model:
         """The model `name@version`, or the promoted (else the newest) version of `name`.

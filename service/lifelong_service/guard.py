@@ -26,7 +26,7 @@ from lifelong_core.errors import (
     UnsupportedMediaTypeError,
 )
 from lifelong_core.settings import Settings
-from lifelong_core.store.audit import changes_from
+from lifelong_core.store.audit import REFUSED_ACCESS, REFUSED_UPLOAD, changes_from
 from lifelong_core.store.records import Scope as TokenScope
 from lifelong_core.store.records import Token
 from lifelong_service.addresses import address_of
@@ -39,7 +39,6 @@ from lifelong_service.bodies import (
     read_values,
 )
 from lifelong_service.jobs import ANONYMOUS
-from lifelong_service.refusals import ACCESS, UPLOAD
 from lifelong_service.worker import Worker
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -209,11 +208,11 @@ class GuardedRoute(APIRoute):
     def attempt(self, request: Request, error: LifelongError) -> str | None:
         """What was attempted, for the audit log, by a request that this error refuses; None: it has no entry."""
         if isinstance(error, UnauthenticatedError | ForbiddenError):
-            return ACCESS
+            return REFUSED_ACCESS
         is_upload = request.method == "POST" and self.access.body_limit != "maximum_body_bytes"
         is_known = getattr(request.state, "token", None) is not None
         is_refused = isinstance(error, InvalidInputError | NotFoundError | ConflictError)
-        return UPLOAD if is_upload and is_known and is_refused else None
+        return REFUSED_UPLOAD if is_upload and is_known and is_refused else None
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler of the framework, behind our checks."""

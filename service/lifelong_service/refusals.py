@@ -16,16 +16,13 @@ from typing import Any
 from starlette.requests import Request
 
 from lifelong_core.errors import LifelongError
-from lifelong_core.store.audit import AuditLog, Refusals
+from lifelong_core.store.audit import REFUSED_ACCESS, REFUSED_UPLOAD, AuditLog, Refusals
 from lifelong_service.addresses import address_of, network_of
 from lifelong_service.jobs import ANONYMOUS
 from lifelong_service.limits.token_bucket import TokenBucket
 
 logger = logging.getLogger(__name__)
 
-ACCESS = "access.refuse"
-LOGIN = "logins.refuse"
-UPLOAD = "uploads.refuse"
 OTHERS = "other addresses"
 """Source of the entry that sums up what is beyond the limits."""
 NAMED_PER_MINUTE = 20
@@ -85,13 +82,13 @@ class RefusalCounter:
         self._counts: dict[_Kind, _Count] = {}
         self._lock = threading.Lock()
 
-    def note(self, request: Request, error: LifelongError, *, action: str = ACCESS) -> None:
+    def note(self, request: Request, error: LifelongError, *, action: str = REFUSED_ACCESS) -> None:
         """Count a request that is refused, unless the audit log knows of it already.
 
         Args:
             request: whose token, if it was accepted, is in `state.token`.
             error: why it is refused.
-            action: what was attempted: `ACCESS`, `LOGIN` or `UPLOAD`.
+            action: what was attempted, one of `REFUSALS`.
         """
         if error.is_audited:
             return
@@ -103,7 +100,7 @@ class RefusalCounter:
             source=address_of(request),
             reason=error.code,
             request=f"{request.method} {path}"[:_LONGEST_REQUEST],
-            message=error.message[:_LONGEST_MESSAGE] if action == UPLOAD else None,
+            message=error.message[:_LONGEST_MESSAGE] if action == REFUSED_UPLOAD else None,
         )
 
     def count(  # noqa: PLR0913, RUF100 - the parts of an entry

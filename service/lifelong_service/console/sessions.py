@@ -17,13 +17,13 @@ from lifelong_core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+from lifelong_core.store.audit import REFUSED_LOGIN
 from lifelong_core.store.records import Scope
 from lifelong_service.addresses import address_of
 from lifelong_service.console.pages import as_sentence, page, see_other, stylesheet
 from lifelong_service.console.route import COOKIE, FORM, ConsoleRoute, Form, error_page
 from lifelong_service.errors import error_response
 from lifelong_service.guard import access, actor_of, worker_of
-from lifelong_service.refusals import LOGIN as ATTEMPT
 
 START = "/console"
 LOGIN = "/console/login"
@@ -74,7 +74,7 @@ async def log_in(request: Request, form: Form) -> Response:
         token = await worker.authenticator.authorize(f"Bearer {secret}", Scope.READ)
         identifier = await run_in_threadpool(worker.console_sessions.begin, secret, address=address)
     except (UnauthenticatedError, ForbiddenError, TooManyRequestsError) as error:
-        worker.refusals.note(request, error, action=ATTEMPT)
+        worker.refusals.note(request, error, action=REFUSED_LOGIN)
         return await run_in_threadpool(_login_page, request, goal, refused=error, secret=secret)
     except UnavailableError:
         worker.login_limiter.forgive(address)
