@@ -40,12 +40,17 @@ def database_file(settings: "Settings") -> Path | None:
     return sqlite_file(parse_url(settings.resolved_database_url))
 
 
+def absolute(path: Path) -> Path:
+    """The one path of a file, whichever setting names it; a link stays a link."""
+    return path.parent.resolve() / path.name
+
+
 def find_accessible(settings: "Settings") -> list[Path]:
     """Files and folders of the installation that group or others may use, sorted.
 
     Where settings name a folder that holds other things as well, only those that the product writes count.
     """
-    return sorted({path for path in _installed_paths(settings) if is_accessible_to_others(path)})
+    return sorted({absolute(path) for path in _installed_paths(settings) if is_accessible_to_others(path)})
 
 
 def restrict_installation(settings: "Settings") -> tuple[int, list[Path]]:

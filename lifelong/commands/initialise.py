@@ -118,7 +118,8 @@ def _restrict_files(settings: "Settings") -> None:
     changed, foreign = restrict_installation(settings)
     if changed:
         click.echo(
-            f"Other users could use files and folders ({changed}); now only their owner can.", err=True
+            f"Files and folders that were open to other users: {changed}. Now only their owner can use them.",
+            err=True,
         )
     if foreign:
         click.echo(

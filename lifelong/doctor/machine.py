@@ -9,7 +9,7 @@ from pathlib import Path
 from stat import S_IWGRP, S_IWOTH
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
-from lifelong.private_files import database_file, find_accessible, local_artifacts
+from lifelong.private_files import absolute, database_file, find_accessible, local_artifacts
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.file_modes import is_accessible_to_others
 from lifelong_core.graph_check import check_execution_providers
@@ -132,14 +132,14 @@ def file_modes(installation: Installation) -> Iterator[Finding]:
     """Nobody but the user of the product reads what it keeps on this machine."""
     settings = installation.settings
     # The group key has a check of its own, which follows links.
-    found = [path for path in find_accessible(settings) if path != settings.resolved_group_key_file]
+    key_file, directory = absolute(settings.resolved_group_key_file), absolute(settings.data_directory)
+    found = [path for path in find_accessible(settings) if path != key_file]
     if found:
         more = f" and {len(found) - 1} more files and folders" if len(found) > 1 else ""
         yield warning(
             f"other users of this machine may use {found[0]}{more}.",
             "Run `lifelong init` as the user that runs the product: it takes their rights away.",
         )
-    directory = settings.data_directory
     if directory not in found and directory.is_dir() and directory.stat().st_mode & (S_IWGRP | S_IWOTH):
         yield warning(
             f"other users of this machine may replace files in {directory}.", f"chmod go-w {directory}"

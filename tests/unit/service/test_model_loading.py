@@ -92,9 +92,10 @@ def test_a_model_that_was_never_calibrated_says_so_instead_of_try_again(service:
         "skin", "raw", kind="onnx", onnx=graphs.linear(), preprocessing=GREY, actor="test"
     )
     service.store.models.add("skin", "elsewhere", kind="external", actor="test")
-    eventually(lambda: service.client.post("/v1/predict?model=raw", content=png()).status_code != 404)
+    some = {"logits": [[1, 2, 3]], "model": "elsewhere"}  # a worker that knows the last one knows both
+    eventually(lambda: service.client.post("/v1/logits", json=some).status_code != 404)
     image = service.client.post("/v1/predict?model=raw", content=png())
-    logits = service.client.post("/v1/logits", json={"logits": [[1, 2, 3]], "model": "elsewhere"})
+    logits = service.client.post("/v1/logits", json=some)
     for answer, name in ((image, "raw@1"), (logits, "elsewhere@1")):
         assert answer.status_code == 409
         assert f"{name} has no calibration set" in error_of(answer)["message"]
