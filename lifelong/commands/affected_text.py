@@ -19,11 +19,11 @@ def print_figures(figures: "AffectedFigures", names: Sequence[str], version: int
     Args:
         figures: of the period.
         names: of the decisions, by their numbers.
-        version: of the head that was published; None: it is only proposed.
+        version: of the head that was published; None: it was not.
     """
     counts = figures.counts
     end = f"{figures.until:%Y-%m-%d %H:%M:%S}Z" if version is None else "the swap"
-    new_head = "the proposed head" if version is None else f"head {version}"
+    new_head = "the other head" if version is None else f"head {version}"
     click.echo(
         wrap_text(
             f"Of {counts.predictions:,} decisions from {figures.since:%Y-%m-%d %H:%M:%S}Z to {end}, {new_head}"

@@ -126,10 +126,10 @@ def show(cycle: str, *, as_json: bool) -> None:
 def affected(cycle: str, limit: int | None, *, as_csv: bool, as_json: bool) -> None:
     """List the decisions before a swap that the new head would make otherwise, most costly first.
 
-    CYCLE is the id of a cycle that published or proposed a head, or as much of its beginning as is unique. Its
-    predictions count from the last change of the prevalence that its report names (else from the beginning of its
-    window) to the swap; what workers decide with an older head within an hour after it counts, too. Of a head that
-    waits for approval, they count up to now.
+    CYCLE is the id of a cycle that wanted another head, or as much of its beginning as is unique. Predictions count
+    from the last change of the prevalence that its report names (else from the beginning of its window) to the swap;
+    what workers decide with an older head within an hour after it counts, too. Of a head that waits for approval, they
+    count up to now; in mode shadow, up to the cycle.
 
     The cost of a decision is the expected cost of what was decided less that of what the new head decides, both as the
     new head expects it. Groups are hashes, as in `lifelong export`.
@@ -195,6 +195,7 @@ def _consequences(cycle: "Cycle") -> list[str]:
         lines.append(f"What approving it would change: lifelong cycles affected {cycle.id}")
     elif cycle.outcome == "swap":
         lines.append("Nothing was published: the mode was shadow.")
+        lines.append(f"What the swap would have changed: lifelong cycles affected {cycle.id}")
     return lines
 
 

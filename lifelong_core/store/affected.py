@@ -69,7 +69,7 @@ class Affected:
         """The predictions that are compared with the head of a cycle.
 
         Raises:
-            ConflictError: the cycle neither published nor proposed a head, or does not say what its window was.
+            ConflictError: the cycle wanted no other head.
             DamagedHeadError: the head that it published is damaged.
         """
         with self._database.read() as connection:

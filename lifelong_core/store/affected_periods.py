@@ -9,13 +9,14 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import ConflictError, InvalidInputError
-from lifelong_core.store import activations
+from lifelong_core.store import activations, tables
 from lifelong_core.store.heads import head_of_version
 from lifelong_core.store.identifiers import logged_at
 from lifelong_core.store.models import model_with_id
 from lifelong_core.store.records import Cycle
 from lifelong_core.store.rows import now
 
+_log = tables.predictions
 LATE = timedelta(hours=1)
 """So long after an activation, decisions of the heads before it belong to its period. Workers swap within a second; one
 that has lost the database, or whose clock is ahead, goes on with the old head."""
@@ -29,9 +30,9 @@ class AffectedPeriod:
     model_id: int
     environment: str
     head: PostProcessingHead
-    """that the cycle published, or proposed"""
+    """that the cycle published, proposed, or only wanted"""
     head_version: int | None
-    """None: it is only proposed"""
+    """None: it was not published"""
     since: datetime
     """when the prevalence changed, by the cycle's report; where it names no change, when its window began"""
     activated_at: datetime | None
@@ -65,17 +66,16 @@ class AffectedPeriod:
 
 
 def period_of(connection: sa.Connection, cycle: Cycle) -> AffectedPeriod:
-    """The period of a cycle that published a head, or proposed one.
+    """The period of a cycle that wanted another head.
 
-    It ends `LATE` after the activation, or with the next activation if that is sooner; that of a proposal ends now, or
-    when it was rejected.
+    It ends `LATE` after the activation of that head, or with the next activation if that is sooner; for a proposal now,
+    or when it was rejected; in mode shadow with the cycle.
 
     Raises:
-        ConflictError: the cycle neither published nor proposed a head, or does not say what its window was.
+        ConflictError: the cycle wanted no other head.
         DamagedHeadError: the head that it published is damaged.
     """
-    head, version = cycle.proposal, cycle.published_version
-    activated_at, until = None, now()
+    version, activated_at = cycle.published_version, None
     if version is not None:
         model = model_with_id(connection, cycle.model_id)
         head = head_of_version(connection, model, version).head
@@ -83,11 +83,15 @@ def period_of(connection: sa.Connection, cycle: Cycle) -> AffectedPeriod:
         step = next(i for i, one in enumerate(history) if one.head_version == version)
         activated_at = history[step].activated_at
         until = min([activated_at + LATE, *(one.activated_at for one in history[step + 1 : step + 2])])
-    elif cycle.rejection is not None:
-        until = cycle.rejection.rejected_at
-    if head is None:
+    elif cycle.proposal is not None:
+        head = cycle.proposal
+        until = now() if cycle.rejection is None else cycle.rejection.rejected_at
+    elif cycle.report.get("candidate") is not None:
+        head = PostProcessingHead.from_document(cycle.report["candidate"])
+        until = cycle.finished_at
+    else:
         raise ConflictError(
-            f"the cycle ended in {cycle.effect!r}: it neither published nor proposed a head.",
+            f"the cycle ended in {cycle.effect!r}: it wanted no other head.",
             field="cycle",
             mend="List those that did: `lifelong cycles list --outcome swap`.",
         )
@@ -97,28 +101,41 @@ def period_of(connection: sa.Connection, cycle: Cycle) -> AffectedPeriod:
         environment=cycle.environment,
         head=head,
         head_version=version,
-        since=affected_since(cycle, head),
+        since=affected_since(connection, cycle, head),
         activated_at=activated_at,
         until=until,
     )
 
 
-def affected_since(cycle: Cycle, head: PostProcessingHead) -> datetime:
+def affected_since(connection: sa.Connection, cycle: Cycle, head: PostProcessingHead) -> datetime:
     """When the last change came that the report of a cycle names, else when its window began.
 
     Args:
-        cycle: that published or proposed the head.
-        head: whose provenance names the window.
-
-    Raises:
-        ConflictError: neither is known.
+        connection: to the log.
+        cycle: that wanted the head.
+        head: whose provenance names the window, if it was published or proposed.
     """
     changes: list[dict[str, Any]] = cycle.report.get("change_points") or []
     changed_at = changes[-1].get("changed_at") if changes else None
     if changed_at is not None:
         return datetime.fromisoformat(changed_at).astimezone(UTC)
     first = head.provenance.get("window", {}).get("first")
-    if not first:
-        raise ConflictError("its head does not say which window the cycle judged.", field="cycle")
-    # The id of its first prediction, or the hour in which it begins.
-    return datetime.fromisoformat(first).astimezone(UTC) if ":" in first else logged_at(UUID(first))
+    if first:
+        # The id of its first prediction, or the hour in which it begins.
+        return datetime.fromisoformat(first).astimezone(UTC) if ":" in first else logged_at(UUID(first))
+    oldest = _oldest_in_window(connection, cycle)
+    return cycle.started_at if oldest is None else logged_at(oldest)
+
+
+def _oldest_in_window(connection: sa.Connection, cycle: Cycle) -> UUID | None:
+    """The oldest of as many predictions as the window had, counted back from where the cycle read to; None: too few
+    are left."""
+    query = (
+        sa.select(_log.c.id)
+        .where(_log.c.model_id == cycle.model_id, _log.c.environment == cycle.environment)
+        .where(_log.c.commit_order < cycle.horizon)
+        .order_by(_log.c.id.desc())
+        .offset(max(0, cycle.window_samples - 1))
+        .limit(1)
+    )
+    return connection.execute(query).scalar_one_or_none()

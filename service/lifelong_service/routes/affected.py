@@ -38,8 +38,9 @@ def list_affected(
 
     They are those from the last change of the prevalence that the cycle's report names (else from the beginning of its
     window) to the swap; those that older heads made within an hour after it count, too. Of a head that waits for
-    approval, they go up to now. The list is read from the log: what was deleted is not in it. `after` is `next` of the
-    page before; `since` and `until` narrow the period, which may hold 100,000 predictions at most.
+    approval, they go up to now; in mode shadow, up to the cycle. The list is read from the log: what was deleted is not
+    in it. `after` is `next` of the page before; `since` and `until` narrow the period, which may hold 100,000
+    predictions at most.
     """
     store = worker_of(request).store
     found = store.cycles.get(cycle)

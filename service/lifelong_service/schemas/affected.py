@@ -67,7 +67,7 @@ class AffectedAnswer(TypedDict):
     cycle: str
     model: str
     environment: str
-    head_version: Annotated[int | None, Field(description="That the cycle published; null: only proposed.")]
+    head_version: Annotated[int | None, Field(description="That the cycle published; null: none.")]
     activated_at: Annotated[str | None, Field(description="When the head came in force; null: it did not.")]
     figures: AffectedFiguresAnswer
     decisions: Annotated[list[str], Field(description="Names of the decisions, by their numbers.")]

@@ -128,7 +128,7 @@ def test_show_names_the_figures_once_they_are_counted(installed: Run, cycle: str
 def test_a_cycle_without_a_head_has_no_list(installed: Run, cycle: str) -> None:
     (kept,) = json.loads(installed("cycles", "list", "--outcome", "keep", "--json"))
     assert kept["affected"] is None
-    with pytest.raises(ConflictError, match="neither published nor proposed"):
+    with pytest.raises(ConflictError, match="wanted no other head"):
         installed("cycles", "affected", kept["id"])
 
 
@@ -137,7 +137,7 @@ def test_a_proposal_says_what_approving_it_would_change(installed: Run, cycle: s
     assert f"lifelong cycles affected {proposed['id']}" in installed("cycles", "show", proposed["id"])
     # It is the head that made all these decisions.
     shown = installed("cycles", "affected", proposed["id"])
-    assert "Z, the proposed head would make 0 otherwise (0.0 %)." in shown
+    assert "Z, the other head would make 0 otherwise (0.0 %)." in shown
     assert installed("cycles", "affected", proposed["id"], "--csv").count("\n") == 1
 
 

@@ -237,9 +237,33 @@ def test_a_rejected_proposal_is_compared_up_to_its_rejection(store: Store, model
     assert figures_of(store, rejected).counts.affected == len(Expected.of(logged).listed)
 
 
+def test_in_mode_shadow_the_list_says_what_a_swap_would_have_changed(store: Store, model: Model) -> None:
+    append(store, rows(model, 10, ago=timedelta(hours=2)))
+    logged = append(store, rows(model, 20))
+    done = replace(
+        cycle(model, outcome="swap"),
+        finished_at=datetime.now(UTC) + timedelta(milliseconds=1),
+        window_samples=20,
+        horizon=store.predictions.horizon(),
+        report={"candidate": NEW_HEAD.to_document()},
+    )
+    shadowed = store.cycles.finish(done, candidate=NEW_HEAD, expected_sequence=None, mode="shadow")
+    later = append(store, rows(model, 10, ago=timedelta(seconds=-5)))
+    # Without a word on the window, it is found in the log, also where rows came later.
+    assert store.affected.period(shadowed).since == logged_at(logged[0].id)
+    assert figures_of(store, shadowed).counts.affected == len(Expected.of(logged).listed)
+    assert len(later) == 10
+
+
+def test_of_a_window_that_is_gone_nothing_is_listed(store: Store, model: Model) -> None:
+    done = replace(cycle(model, outcome="swap"), report={"candidate": NEW_HEAD.to_document()})
+    shadowed = store.cycles.finish(done, candidate=NEW_HEAD, expected_sequence=None, mode="shadow")
+    assert figures_of(store, shadowed).counts.predictions == 0
+
+
 def test_a_cycle_that_wanted_no_head_has_no_list(store: Store, model: Model) -> None:
     kept = store.cycles.finish(cycle(model), candidate=None, expected_sequence=None)
-    with pytest.raises(ConflictError, match="neither published nor proposed"):
+    with pytest.raises(ConflictError, match="wanted no other head"):
         store.affected.period(kept)
 
 
