@@ -31,6 +31,7 @@ def figures_of(cycle: Cycle, serving_version: int | None) -> CycleFigures:
         shift_l1=(
             None if estimate is None else float(np.abs(estimate.prevalence - report.assumed_prevalence).sum())
         ),
+        changed_at=report.change_points[-1].changed_at if report.change_points else None,
         evidence=_evidence(report) if cycle.head_version == serving_version else None,
         assumption=_assumption(report),
         gain=_gain(report.expected_gain),

@@ -70,6 +70,12 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         (),
         lambda status: _one(status.cycle and status.cycle.shift_l1),
     ),
+    "lifelong_prevalence_changed_timestamp_seconds": (
+        "Unix time of the last change of the prevalence within the window of the last cycle; absent where none was"
+        " found. The estimate uses the predictions since.",
+        (),
+        lambda status: _one(status.cycle and status.cycle.changed_at and status.cycle.changed_at.timestamp()),
+    ),
     "lifelong_window_samples": (
         "Predictions in the window of the last cycle.",
         (),

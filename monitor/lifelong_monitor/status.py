@@ -60,6 +60,8 @@ class CycleFigures:
     high: Floats | None = None
     shift_l1: float | None = None
     """L1 distance in 0..2 between the estimate and what the judged head assumed"""
+    changed_at: datetime | None = None
+    """when the prevalence last changed within the window; None: no change was found there"""
     evidence: EvidenceFigures | None = None
     """None also when another head serves by now than the one that the cycle judged"""
     assumption: AssumptionFigures | None = None

@@ -55,6 +55,7 @@ JUDGED = replace(
         np.array([0.85, 0.05]),
         np.array([0.95, 0.15]),
         shift_l1=0.8,
+        changed_at=datetime(2026, 11, 20, 12, tzinfo=UTC),
         evidence=EvidenceFigures(log_e_value=7.5, alarm=12.0, samples=4000),
         assumption=AssumptionFigures(p_value=0.002, level=0.01),
         gain=GainFigures(value=0.05, low=-0.01, high=0.12),
@@ -107,6 +108,8 @@ def test_a_judged_population_shows_every_figure(exporter: Exporter) -> None:
     assert value(exporter, "lifelong_prevalence_high", **{"class": "malignant"}) == 0.15
     assert value(exporter, "lifelong_prevalence_assumed", **{"class": "malignant"}) == 0.5
     assert value(exporter, "lifelong_prevalence_shift_l1") == 0.8
+    changed = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
+    assert value(exporter, "lifelong_prevalence_changed_timestamp_seconds") == changed
     assert value(exporter, "lifelong_window_samples") == 800
     assert value(exporter, "lifelong_cycle_last_success_timestamp_seconds") == NOON.timestamp()
     assert value(exporter, "lifelong_population_first_seen_timestamp_seconds") == NOON.timestamp()
