@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -147,11 +147,11 @@ class Watching:
         query = sa.select(
             _labels.c.model_id,
             _labels.c.environment,
-            sa.func.count().label("count"),
-            sa.func.max(_labels.c.recorded_at).label("newest"),
+            sa.func.count(),
+            sa.func.max(_labels.c.recorded_at),
         ).group_by(_labels.c.model_id, _labels.c.environment)
         with self._database.read() as connection:
-            return {_population(row): LabelState(row.count, row.newest) for row in connection.execute(query)}
+            return {_population(row): LabelState(row[2], row[3]) for row in connection.execute(query)}
 
     def recommendations(self) -> dict[int, int]:
         """The version of the recommendation in force of each task that has one, by task id."""
@@ -174,7 +174,7 @@ class Watching:
             }
 
 
-def _counts(*conditions: sa.ColumnElement[bool]) -> sa.Select[tuple[int, str, int]]:
+def _counts(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any, Any, int]:
     # Adding 0 keeps SQLite from reading the whole log by the index of the windows to spare itself the grouping.
     model_id = (_log.c.model_id + 0).label("model_id")
     return (
@@ -184,9 +184,7 @@ def _counts(*conditions: sa.ColumnElement[bool]) -> sa.Select[tuple[int, str, in
     )
 
 
-def _by_population(
-    connection: sa.Connection, counts: sa.Select[tuple[int, str, int]]
-) -> dict[Population, int]:
+def _by_population(connection: sa.Connection, counts: sa.Select[Any, Any, int]) -> dict[Population, int]:
     return {_population(row): row[2] for row in connection.execute(counts)}
 
 
