@@ -1,6 +1,9 @@
 """The console in a real browser: a screening problem from the login to its metrics, with the keyboard alone."""
 
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ from tests.integration.browser import Browser, running_browser
 from tests.integration.installation import install
 from tests.integration.processes import Service, running_service
 
+OTHER_HOST = "wiki.test"
 HOST = "console.test"
 """A name without HTTPS, as in a clinic's network: browsers then do not say Sec-Fetch-Site."""
 ANSWERS: dict[str, int | str | list[str]] = {
@@ -94,7 +98,8 @@ def service(installed: tuple[Path, str]) -> Iterator[Service]:
 
 @pytest.fixture
 def browser() -> Iterator[Browser]:
-    with running_browser(f"--host-resolver-rules=MAP {HOST} 127.0.0.1") as started:
+    rules = f"MAP {HOST} 127.0.0.1, MAP {OTHER_HOST} 127.0.0.1"
+    with running_browser(f"--host-resolver-rules={rules}") as started:
         yield started
 
 
@@ -217,6 +222,86 @@ def test_on_a_telephone_the_names_of_the_rows_hide_no_input(
         browser.press("Tab", shift=True)
         assert browser.evaluate(f"{name}.left") >= 0
         assert browser.evaluate(left) >= browser.evaluate(f"{name}.right") - 1
+
+
+@contextmanager
+def other_site(goal: str) -> Iterator[int]:
+    """The port of a site with one page, on which there is a link."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(f'<title>Wiki</title><a href="{goal}">to the console</a>'.encode())
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        server.daemon_threads = True  # a browser keeps connections open that it may need later
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+
+
+@pytest.mark.parametrize("host", [HOST, "localhost"], ids=["says Referer", "says Sec-Fetch-Site"])
+def test_a_link_of_another_site_leads_to_its_page(
+    service: Service, installed: tuple[Path, str], browser: Browser, host: str
+) -> None:
+    """Although the browser keeps the cookie back with such a request."""
+    keyboard = Keyboard(browser)
+    goal = f"http://{host}:{service.port}/console/interviews"
+    with other_site(goal) as port:
+        for is_logged_in in (False, True):
+            browser.open(f"http://{OTHER_HOST}:{port}/")
+            browser.evaluate("document.querySelector('a').click()")
+            expected = "Interviews" if is_logged_in else "Log in"
+            browser.wait_until(f"document.querySelector('h1')?.innerText === '{expected}'")
+            if not is_logged_in:
+                browser.type(installed[1])
+                keyboard.submit()
+                assert browser.evaluate("location.href") == goal
+    assert browser.complaints() == []
+
+
+def test_a_copy_of_the_cookie_is_worth_nothing_after_the_logout(
+    service: Service, installed: tuple[Path, str], browser: Browser
+) -> None:
+    log_in(service, installed, browser)
+    address = f"http://{HOST}:{service.port}/console"
+    (cookie,) = browser.call("Network.getCookies", urls=[address])["cookies"]
+    assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Strict", "/console")
+    assert installed[1] not in cookie["value"]
+
+    def heading_with_the_copy() -> str:
+        browser.call(
+            "Network.setCookie", name=cookie["name"], value=cookie["value"], url=address, path="/console"
+        )
+        browser.open(f"{address}/interviews")
+        return browser.text("h1")
+
+    assert heading_with_the_copy() == "Interviews"
+    with browser.navigation():
+        browser.evaluate("document.querySelector('form.who button').click()")
+    assert browser.text("h1") == "Log in"
+    assert browser.call("Network.getCookies", urls=[address])["cookies"] == []
+    assert heading_with_the_copy() == "Log in"
+    assert "Your session is over" in browser.text("main")
+
+
+def test_whoever_logs_out_everywhere_sees_the_login(
+    service: Service, installed: tuple[Path, str], browser: Browser
+) -> None:
+    log_in(service, installed, browser)
+    browser.open(f"http://{HOST}:{service.port}/console/sessions")
+    assert browser.text("h1") == "Where reader is logged in"
+    fits_a_telephone(browser)
+    with browser.navigation():
+        browser.evaluate("document.querySelector('main form button').click()")
+    assert browser.text("h1") == "Log in"
 
 
 def log_in(

@@ -144,6 +144,20 @@ def _to_login(request: Request) -> Response:
     path, ended = request.url.path, "&ended=true" if COOKIE in request.cookies else ""
     if request.method == "GET":
         path += f"?item={item}" if (item := request.query_params.get("item")) else ""
+        if _comes_from_elsewhere(request):
+            ended += "&linked=true"
     else:
         path, ended = path.rpartition("/")[0], f"{ended}&unsaved=true"
     return see_other(f"/console/login?next={quote(path)}{ended}")
+
+
+def _comes_from_elsewhere(request: Request) -> bool:
+    """Whether a link of another site led here, as far as the browser says.
+
+    Without HTTPS it does so in Referer only.
+    """
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("cross-site", "same-site")
+    referer = request.headers.get("referer", "")
+    return bool(referer) and referer.partition("://")[2].partition("/")[0] != request.headers.get("host")

@@ -42,12 +42,12 @@ async def login_form(
     *,
     ended: bool = False,
     unsaved: bool = False,
-    checked: bool = False,
+    linked: bool = False,
 ) -> Response:
     """The form that asks for a token; whoever is logged in already goes on.
 
-    After a link of another site, browsers keep a SameSite=Strict cookie back. So the first answer to one is a page that
-    leads here again: then the cookie comes along.
+    After a link of another site (`linked`), browsers keep a SameSite=Strict cookie back. So the answer to one is a page
+    that leads here again: then the cookie comes along.
     """
     goal = _inside(next)
     if COOKIE in request.cookies:
@@ -57,9 +57,8 @@ async def login_form(
             pass
         else:
             return see_other(goal)
-    elif not checked and _comes_from_elsewhere(request):
-        again = f"{LOGIN}?next={quote(goal)}&checked=true"
-        return await run_in_threadpool(page, request, "opening", again=again)
+    elif linked:
+        return await run_in_threadpool(page, request, "opening", again=f"{LOGIN}?next={quote(goal)}")
     return await run_in_threadpool(_login_page, request, goal, ended=ended, unsaved=unsaved)
 
 
@@ -178,18 +177,6 @@ def _login_page(  # noqa: PLR0913, RUF100
 def _inside(path: str) -> str:
     """A page of the console: a link must not lead from our login to somebody else's pages."""
     return path if re.fullmatch(r"/console(/[A-Za-z0-9-]+)*(\?item=[A-Za-z0-9._]+)?", path) else START
-
-
-def _comes_from_elsewhere(request: Request) -> bool:
-    """Whether a link of another site led here, as far as the browser says.
-
-    Without HTTPS it does so in Referer only.
-    """
-    site = request.headers.get("sec-fetch-site")
-    if site is not None:
-        return site in ("cross-site", "same-site")
-    referer = request.headers.get("referer", "")
-    return bool(referer) and referer.partition("://")[2].partition("/")[0] != request.headers.get("host")
 
 
 def _refusal(error: LifelongError, secret: str) -> str:
