@@ -21,8 +21,7 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
-from lifelong_core.deploy.shift.change_points import find_change_points
-from lifelong_core.deploy.shift.ordered_window import OrderedWindow
+from lifelong_core.deploy.windows import Followed, follow
 
 POLICY = AdaptationPolicy()
 LARGEST_CALIBRATION = 2000
@@ -83,6 +82,8 @@ class Answer:
     changes: tuple[Located, ...] | None = None
     """oldest first; None: it looks for none"""
     seconds: float = float("nan")
+    fluctuates: bool | None = None
+    """changes that come and go are none to follow, it says; None: it does not look"""
     head: PostProcessingHead | None = None
     """that serves from now on; None: the method has no say in it"""
 
@@ -92,9 +93,10 @@ def answers(
 ) -> Iterator[Answer]:
     """Every method on one window."""
     rows, summaries = OURS
-    yield adapted(place, rows, window.logits, window.groups, head)
-    yield adapted(place, summaries, bucketed(place, window), None, head)
-    whole = adapted(place, WHOLE, window.logits, window.groups, head, AdaptationPolicy(change_level=0))
+    yield adapted(place, rows, window.logits, head, groups=window.groups, times=stream.times)
+    yield adapted(place, summaries, bucketed(place, window), head, times=stream.times[::BUCKET])
+    follows_none = AdaptationPolicy(change_level=0)
+    whole = adapted(place, WHOLE, window.logits, head, policy=follows_none, groups=window.groups)
     yield replace(whole, changes=None)
     shares = class_shares(window.logits)
     for method, segmentation in place.segmentations.items():
@@ -118,30 +120,30 @@ def adapted(
     place: Place,
     method: str,
     window: np.ndarray | list[WindowSummary],
-    groups: np.ndarray | None,
     head: PostProcessingHead,
+    *,
     policy: AdaptationPolicy = POLICY,
+    groups: np.ndarray | None = None,
+    times: np.ndarray | None = None,
 ) -> Answer:
     """One cycle."""
     begin = time.perf_counter()
-    report = adapt(place.fitted, window, head, policy, groups=groups)
+    report = adapt(place.fitted, window, head, policy, groups=groups, times=times)
     seconds = time.perf_counter() - begin
     found = tuple(Located(one.samples_ago, one.low, one.high) for one in report.change_points)
+    fluctuates = any(reason.code == "prevalence_fluctuates" for reason in report.reasons)
     assert report.prevalence is not None
     swap = report.candidate if report.outcome == "swap" else None
-    return Answer(method, report.prevalence, found, seconds, head=swap or head)
+    return Answer(method, report.prevalence, found, seconds, fluctuates, head=swap or head)
 
 
-def changes_found(place: Place, window: LabeledLogits) -> dict[str, int]:
-    """How many changes ours finds, by method; all else that a cycle does is left out."""
+def followed(place: Place, stream: Stream, window: LabeledLogits) -> dict[str, Followed]:
+    """What ours follows, by method; all else that a cycle does is left out."""
     rows, summaries = OURS
-    ordered = {
-        rows: OrderedWindow.of_rows(place.fitted, window.logits, window.groups),
-        summaries: OrderedWindow.of_summaries(place.fitted, bucketed(place, window)),
-    }
+    level, times = POLICY.change_level, stream.times
     return {
-        method: len(find_change_points(content, level=POLICY.change_level).changes)
-        for method, content in ordered.items()
+        rows: follow(place.fitted, window.logits, window.groups, times, level),
+        summaries: follow(place.fitted, bucketed(place, window), None, times[::BUCKET], level),
     }
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.change_methods import POLICY, Answer, Located, Place, answers, changes_found
+from benchmarks.change_methods import POLICY, Answer, Located, Place, answers, followed
 from benchmarks.change_peers import DETECTORS, KERNELS, Segmentation, alarms, class_shares
 from benchmarks.change_tables import (
     show,
@@ -71,6 +71,8 @@ def judged(place: Place, stream: Stream, head: PostProcessingHead, answer: Answe
     row["error"] = float(np.abs(estimate - stream.now).sum())
     if found is not None:
         row["found"] = len(found)
+        if found:
+            row["covered_after_split"] = row["covered"]
         row["all_found"] = all(
             any(abs(one.samples_ago - ago) <= FOUND for one in found) for ago in stream.changes
         )
@@ -82,11 +84,14 @@ def judged(place: Place, stream: Stream, head: PostProcessingHead, answer: Answe
         row["extra"] = (
             sum(all(abs(one.samples_ago - ago) > FOUND for ago in stream.changes) for one in found) > 0
         )
+    if answer.fluctuates is not None:
+        row["fluctuates"] = answer.fluctuates
     if answer.head is not None:
         row["swap"] = answer.head is not head
         if stream.is_steady and np.allclose(head.assumed_prevalence, stream.now, atol=TOLERANCE):
             row["needless_swap"] = row["swap"]
-        won = place.accuracy(answer.head, stream.now) - place.accuracy(head, stream.now)
+        row["error_ahead"] = float(np.abs(estimate - stream.ahead).sum())
+        won = place.accuracy(answer.head, stream.ahead) - place.accuracy(head, stream.ahead)
         row["harmful"] = won < -HARMFUL
         row["gain"] = won
     return row
@@ -115,12 +120,10 @@ def measure(task: Task, number: int, *, calm: int, searched: int, windows: int) 
         rows += [judged(place, stream, head, one) for one in answers(place, stream, window, head)]
     for drawing in [draw for draw in UNCHANGED for _ in range(searched)]:
         stream = drawing(task.classes, rng)
-        found = changes_found(place, stream.draw(place.population, rng))
         common = {"task": task.name, "stream": stream.name}
-        rows += [
-            {**common, "method": method, "found": count, "extra": count > 0}
-            for method, count in found.items()
-        ]
+        for method, seen in followed(place, stream, stream.draw(place.population, rng)).items():
+            found = {"found": len(seen.changes), "extra": bool(seen.changes)}
+            rows.append({**common, "method": method, **found, "fluctuates": seen.pattern is not None})
     return rows
 
 

@@ -1,7 +1,7 @@
 """Windows in order of time whose prevalence changes at known moments, and the samples that are drawn for them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,9 @@ SIZES = (0.2, 0.5, 1.0)
 """L1 distances of an abrupt change"""
 JITTER = 40.0
 """concentration of the Dirichlet distribution of a bucket's mix: an L1 distance of about 0.24 from the mean"""
+WEEK = 7 * 86_400
+SOME_WEEK = 2900 * WEEK
+"""seconds since 1970"""
 LARGEST_GROUP = 20
 SHARED = 0.5
 """share of a patient's samples that are of the patient's own class; the others are drawn independently"""
@@ -36,11 +39,27 @@ class Stream:
     """L1 distance of the last abrupt change"""
     groups: np.ndarray | None = None
     """shape (WINDOW,), patients; None: all samples are independent"""
+    comes_back: bool = False
+    """the mixes of the window come again"""
+    begin: float = 0.0
+    """seconds from the beginning of a week to the first sample"""
+    interval: float = 100.0
+    """seconds between two samples"""
+
+    @property
+    def times(self) -> np.ndarray:
+        """Seconds since 1970 of each sample, shape (WINDOW,)."""
+        return SOME_WEEK + self.begin + self.interval * np.arange(WINDOW)
 
     @property
     def now(self) -> np.ndarray:
         """The prevalence at the end of the window."""
         return self.prevalences[-1]
+
+    @property
+    def ahead(self) -> np.ndarray:
+        """The mean prevalence that a head meets from now on."""
+        return self.prevalences.mean(axis=0) if self.comes_back else self.now
 
     @property
     def before(self) -> np.ndarray:
@@ -150,17 +169,17 @@ def jittering(classes: int, rng: np.random.Generator) -> Stream:
     """Each bucket has a mix of its own around one mean."""
     mean = rng.dirichlet(np.ones(classes))
     mixes = rng.dirichlet(JITTER * mean + 1e-3, size=WINDOW // BUCKET)
-    return Stream("jittering", np.repeat(mixes, BUCKET, axis=0))
+    return Stream("jittering", np.repeat(mixes, BUCKET, axis=0), comes_back=True)
 
 
 def day_and_night(classes: int, rng: np.random.Generator) -> Stream:
-    """Five days of 1,000 samples, the later half of each with another mix; the window begins at any time of a day."""
-    return _rhythm("day and night", classes, period=1000, share=0.5, rng=rng)
+    """Five days of 1,000 samples, the first half of each with another mix; the window begins at any time of a day."""
+    return _rhythm("day and night", classes, period=1000, share=0.5, seconds=WEEK / 7, rng=rng)
 
 
 def weekends(classes: int, rng: np.random.Generator) -> Stream:
-    """Three weeks, weekends with another mix; the window begins at any time of a week."""
-    return _rhythm("weekends", classes, period=1667, share=2 / 7, rng=rng)
+    """Three weeks, two days of each with another mix; the window begins at any time of a week."""
+    return _rhythm("weekends", classes, period=1667, share=2 / 7, seconds=WEEK, rng=rng)
 
 
 Draw = Callable[[int, np.random.Generator], Stream]
@@ -189,14 +208,19 @@ def _piecewise(name: str, mixes: list[np.ndarray], changes: tuple[int, ...]) -> 
     return Stream(name, np.repeat(mixes, lengths, axis=0), changes, size)
 
 
-def _rhythm(name: str, classes: int, *, period: int, share: float, rng: np.random.Generator) -> Stream:
+def _rhythm(
+    name: str, classes: int, *, period: int, share: float, seconds: float, rng: np.random.Generator
+) -> Stream:
     usual, other = pair_at(classes, 0.7, rng)
-    clock = (np.arange(WINDOW) + rng.integers(period)) % period
-    return Stream(name, np.where((clock < share * period)[:, np.newaxis], other, usual))
+    first = int(rng.integers(period))
+    is_other = (first + np.arange(WINDOW)) % period < share * period
+    prevalences = np.where(is_other[:, np.newaxis], other, usual)
+    interval = seconds / period
+    return Stream(name, prevalences, comes_back=True, begin=first * interval, interval=interval)
 
 
 def _grouped(stream: Stream, rng: np.random.Generator) -> Stream:
     """The same stream with patients of 1 to LARGEST_GROUP samples, one after the other."""
     sizes = rng.integers(1, LARGEST_GROUP + 1, size=WINDOW)
     groups = np.repeat(np.arange(WINDOW), sizes)[:WINDOW]
-    return Stream(stream.name, stream.prevalences, stream.changes, stream.size, groups)
+    return replace(stream, groups=groups)
