@@ -15,6 +15,7 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from lifelong_core.errors import ConfigurationError, LifelongError
+from lifelong_core.memory import give_back_free_memory
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_monitor.exporter import Exporter
@@ -123,6 +124,8 @@ class Daemon:
         finally:
             if self._heartbeat is not None and self._ticker is not None:
                 self._heartbeat.tick_finished(self._ticker.visits, problem)
+            # Windows and summaries take the more, the more is in them; between two ticks, nobody needs it.
+            give_back_free_memory()
             if problem is None:
                 self._after_tick(time.monotonic() - started, again_in)
             else:

@@ -14,6 +14,7 @@ from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLar
 from lifelong_core.validation_errors import read_json
 from lifelong_service.json_structure import check_structure
 from lifelong_service.limits.body_budget import BodyShare
+from lifelong_service.tidying import Tidier
 
 Document = TypeVar("Document", bound=BaseModel)
 Parsed = TypeVar("Parsed")
@@ -24,6 +25,8 @@ SMALL_BODY = 16_384
 _PARSER = ThreadPoolExecutor(1, "parser")
 """One large body at a time, because parsers hold the interpreter's lock, and always in the same thread: each thread
 keeps the memory that it once needed."""
+TIDIER = Tidier(_PARSER)
+"""Told of the end of every body."""
 
 NUL = "a text holds the character U+0000, which no database keeps"
 SEE_OPENAPI = "See /openapi.json for what is expected."
@@ -48,6 +51,11 @@ class LimitedReceive:
         self.error: LifelongError | None = None
         self.share: BodyShare | None = None
         """What it holds of a budget that other bodies share; None: it is not counted."""
+
+    @property
+    def received(self) -> int:
+        """Bytes of the body so far."""
+        return self._received
 
     def check_declared(self) -> int:
         """Look at Content-Length before a byte is read.

@@ -32,6 +32,7 @@ from lifelong_core.store.records import Token
 from lifelong_service.addresses import address_of
 from lifelong_service.bodies import (
     NUL,
+    TIDIER,
     LimitedReceive,
     field_with_nul,
     media_type,
@@ -79,11 +80,15 @@ class Access:
             for accepted in self.media_types
         )
 
+    def parses(self, headers: Headers) -> bool:
+        """Whether a body with these headers becomes Python objects."""
+        return (media_type(headers) or self.media_types[0]) in _PARSED
+
     def limited(self, receive: Receive, headers: Headers, settings: Settings) -> LimitedReceive:
         """The body of a request with these headers, behind its limit."""
         setting, mend = self.body_limit, "Send less"
         maximum: int = getattr(settings, setting)
-        if (media_type(headers) or self.media_types[0]) in _PARSED and settings.maximum_json_bytes < maximum:
+        if self.parses(headers) and settings.maximum_json_bytes < maximum:
             setting, maximum = "maximum_json_bytes", settings.maximum_json_bytes
             mend = next((f"Send {kind}, send less" for kind in _ARRAYS if self.accepts(kind)), mend)
         return LimitedReceive(receive, headers, maximum_bytes=maximum, setting=setting, mend=mend)
@@ -249,6 +254,8 @@ class GuardedRoute(APIRoute):
                     if error := body.error or strict.error:  # the framework turned it into another one
                         raise error from None
                     raise
+                finally:
+                    TIDIER.note(body.received, is_parsed=wanted.parses(request.headers))
 
         return guarded
 
