@@ -1,22 +1,24 @@
 """Refused requests, for the audit log: counted in memory, and written as one entry for each address, reason and minute.
 
 A flood cannot fill the database. At most 20 entries of a minute, and 100 of an hour, name an address and a token; what
-is beyond that is summed up in one entry for each reason. No secret is kept, only the name of a token that is known.
+is beyond that is summed up in one entry for each reason. What goes on for more than five minutes has one entry for the
+rest of the hour. No secret is kept, only the name of a token that is known.
 """
 
 import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from starlette.requests import Request
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.store.audit import REFUSED_ACCESS, REFUSED_UPLOAD, AuditLog, Refusals
+from lifelong_core.store.statements import portions
 from lifelong_service.addresses import address_of, network_of
 from lifelong_service.jobs import ANONYMOUS
 from lifelong_service.limits.token_bucket import TokenBucket
@@ -27,8 +29,12 @@ OTHERS = "other addresses"
 """Source of the entry that sums up what is beyond the limits."""
 NAMED_PER_MINUTE = 20
 NAMED_PER_HOUR = 100
+MINUTES_PER_HOUR = 5
+"""Refusals of one kind have so many entries of a minute; then one for the rest of the hour."""
 MOST_WAITING = 1000
 """Entries that wait for a database that is away; from then on, what is beyond the limits is summed up by the hour."""
+_AT_ONCE = 20
+"""Entries that are written in one transaction."""
 _MOST_REQUESTS = 3
 """Different requests that an entry names."""
 _LONGEST_REQUEST = 80
@@ -40,11 +46,14 @@ _MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
 class _Kind:
     """What the refusals of an entry have in common."""
 
-    begin: datetime
     action: str
     actor: str
     source: str
     reason: str
+
+
+_Key: TypeAlias = tuple[_Kind, datetime]
+"""Of an entry: its kind, and when it is written."""
 
 
 @dataclass
@@ -78,8 +87,10 @@ class RefusalCounter:
         self._hourly = TokenBucket(
             rate=NAMED_PER_HOUR / _HOUR.total_seconds(), burst=NAMED_PER_HOUR, now=monotonic()
         )
-        self._named: Counter[datetime] = Counter()
-        self._counts: dict[_Kind, _Count] = {}
+        self._counts: dict[_Key, _Count] = {}
+        self._hour = self._minute = datetime.min.replace(tzinfo=UTC)
+        self._entries_of_hour: Counter[_Kind] = Counter()
+        self._named_in_minute = 0
         self._lock = threading.Lock()
 
     def note(self, request: Request, error: LifelongError, *, action: str = REFUSED_ACCESS) -> None:
@@ -117,62 +128,66 @@ class RefusalCounter:
             message: of the error; that of the first refusal is kept.
         """
         moment = self._now()
+        kind = _Kind(action, actor, network_of(source), reason)
         with self._lock:
-            begin = moment.replace(second=0, microsecond=0)
-            kind = _Kind(begin, action, actor, network_of(source), reason)
-            if kind not in self._counts and not self._may_name(begin):
-                if len(self._counts) >= MOST_WAITING:
-                    begin = begin.replace(minute=0)
-                kind, message = _Kind(begin, action, ANONYMOUS, OTHERS, reason), None
-            count = self._counts.setdefault(kind, _Count(moment, moment, message))
+            self._begin(moment)
+            key = self._key_of(kind)
+            if key not in self._counts and not self._may_name():
+                key, message = self._key_of(replace(kind, actor=ANONYMOUS, source=OTHERS)), None
+            if key not in self._counts:
+                self._entries_of_hour[key[0]] += 1
+            count = self._counts.setdefault(key, _Count(moment, moment, message))
             count.last_at = moment
             named = len(count.requests) < _MOST_REQUESTS or request in count.requests
             count.requests[request if named else "others"] += 1
 
     def write(self, audit: AuditLog, *, unfinished: bool = False) -> None:
-        """Write the entries of the minutes that are over, and with `unfinished` that of the present one.
+        """Write the entries whose minute or hour is over; with `unfinished` all.
 
         Raises:
             UnavailableError: the database does not answer; the entries are kept for the next time.
         """
-        limit = self._now() + (_MINUTE if unfinished else timedelta())
+        moment = self._now()
         with self._lock:
-            over = [kind for kind in self._counts if kind.begin + _MINUTE <= limit]
-            taken = {kind: self._counts.pop(kind) for kind in over}
-            self._named = Counter(
-                {begin: named for begin, named in self._named.items() if begin + _MINUTE > limit}
-            )
-        if not taken:
-            return
-        entries = [_refusals(kind, count) for kind, count in taken.items()]
-        try:
-            audit.note_refusals(entries)
-        except LifelongError:
-            with self._lock:
-                for kind, count in taken.items():
-                    self._counts[kind] = count.plus(self._counts.get(kind))
-            raise
-        for entry in entries:
-            logger.warning(
-                "requests were refused",
-                extra={
-                    "details": {
-                        "action": entry.action,
-                        "token": entry.actor,
-                        "address": entry.source,
-                        "requests": entry.subject,
-                        **entry.details,
-                    }
-                },
-            )
+            over = [key for key in self._counts if unfinished or key[1] <= moment]
+            taken = {key: self._counts.pop(key) for key in over}
+        # A few in each transaction: on SQLite, predictions wait for it.
+        for keys in portions(list(taken), _AT_ONCE):
+            entries = [_refusals(key[0], taken[key]) for key in keys]
+            try:
+                audit.note_refusals(entries)
+            except LifelongError:
+                self._put_back(taken)
+                raise
+            for key, entry in zip(keys, entries, strict=True):
+                del taken[key]
+                _log(entry)
 
-    def _may_name(self, begin: datetime) -> bool:
+    def _put_back(self, taken: Mapping[_Key, _Count]) -> None:
+        with self._lock:
+            for key, count in taken.items():
+                self._counts[key] = count.plus(self._counts.get(key))
+
+    def _begin(self, moment: datetime) -> None:
+        """Count anew where a minute or an hour begins."""
+        minute = moment.replace(second=0, microsecond=0)
+        if minute != self._minute:
+            self._minute, self._named_in_minute = minute, 0
+        if (hour := minute.replace(minute=0)) != self._hour:
+            self._hour, self._entries_of_hour = hour, Counter()
+
+    def _key_of(self, kind: _Kind) -> _Key:
+        """The entry of this kind now: that of the minute, or of the hour where there have been several."""
+        is_frequent = self._entries_of_hour[kind] >= MINUTES_PER_HOUR or len(self._counts) >= MOST_WAITING
+        return kind, self._hour + _HOUR if is_frequent else self._minute + _MINUTE
+
+    def _may_name(self) -> bool:
         """Whether there may be another entry of this minute that names an address."""
-        if len(self._counts) >= MOST_WAITING or self._named[begin] >= NAMED_PER_MINUTE:
+        if len(self._counts) >= MOST_WAITING or self._named_in_minute >= NAMED_PER_MINUTE:
             return False
         if self._hourly.take(1, now=self._monotonic()) > 0:
             return False
-        self._named[begin] += 1
+        self._named_in_minute += 1
         return True
 
 
@@ -186,3 +201,13 @@ def _refusals(kind: _Kind, count: _Count) -> Refusals:
     if count.message is not None:
         details["message"] = count.message
     return Refusals(kind.action, kind.actor, kind.source, ", ".join(sorted(count.requests)), details)
+
+
+def _log(entry: Refusals) -> None:
+    details = {
+        "action": entry.action,
+        "token": entry.actor,
+        "address": entry.source,
+        "requests": entry.subject,
+    }
+    logger.warning("requests were refused", extra={"details": details | entry.details})

@@ -16,6 +16,7 @@ from lifelong_core.store.audit import REFUSED_ACCESS, REFUSED_LOGIN, AuditLog, R
 from lifelong_core.store.audit_anchor import AnchorFile
 from lifelong_service.addresses import address_of
 from lifelong_service.refusals import (
+    MINUTES_PER_HOUR,
     NAMED_PER_HOUR,
     NAMED_PER_MINUTE,
     OTHERS,
@@ -125,7 +126,22 @@ def test_a_flood_from_many_addresses_is_few_entries(
     entries += written(counter, store.audit, unfinished=True)
     assert sum(entry.details["count"] for entry in entries) == 20_000 + 180 * 30
     assert len([one for one in entries if one.source != OTHERS]) <= 4 * NAMED_PER_HOUR
-    assert len([one for one in entries if one.source == OTHERS]) <= 181
+    assert len([one for one in entries if one.source == OTHERS]) <= 4 * (MINUTES_PER_HOUR + 1)
+
+
+def test_what_goes_on_has_one_entry_for_the_rest_of_the_hour(
+    counter: RefusalCounter, clock: Clock, store: Store
+) -> None:
+    entries: list[AuditEntry] = []
+    for _ in range(120):
+        refuse(counter)
+        refuse(counter, source="192.0.2.2")
+        clock.advance(minutes=1)
+        entries += written(counter, store.audit)
+    entries += written(counter, store.audit, unfinished=True)
+    of_one = [entry.details["count"] for entry in entries if entry.source == "192.0.2.1"]
+    assert of_one == [1] * MINUTES_PER_HOUR + [55] + [1] * MINUTES_PER_HOUR + [55]
+    assert len(entries) == 2 * len(of_one)
 
 
 def test_an_ipv6_network_counts_as_one_address(counter: RefusalCounter, store: Store) -> None:
@@ -160,6 +176,31 @@ def test_refusals_wait_for_the_database_and_take_little_memory(
     entries = written(counter, store.audit)
     assert sum(entry.details["count"] for entry in entries) == 9000
     assert len(entries) < 1200
+
+
+def test_what_was_written_before_the_database_failed_is_not_written_again(
+    counter: RefusalCounter, clock: Clock, store: Store
+) -> None:
+    class Failing:
+        calls = 0
+
+        def note_refusals(self, refusals: list[Refusals]) -> None:
+            self.calls += 1
+            if self.calls == 3:
+                raise UnavailableError("the database is away.")
+            store.audit.note_refusals(refusals)
+
+    for _ in range(3):
+        for index in range(15):
+            refuse(counter, source=f"10.0.0.{index}")
+        clock.advance(minutes=1)
+    failing: Any = Failing()
+    with pytest.raises(UnavailableError):
+        counter.write(failing)
+    assert len(store.audit.list(kind="refusals")) == 40
+    counter.write(store.audit)
+    entries = store.audit.list(kind="refusals")
+    assert [entry.details["count"] for entry in entries] == [1] * 45
 
 
 def test_requests_that_come_while_the_database_fails_are_not_lost(

@@ -261,7 +261,6 @@ with Store.open(url, "memory://artifacts") as store:
 """
 
 
-@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)  # on SQLite one writes at a time anyway
 def test_processes_number_their_entries_without_gaps_in_the_order_of_their_commits(store: Store):
     url = store.database.url.render_as_string(hide_password=False)
     with started_together(WRITER, *[(url, name) for name in ("one", "other")]) as processes:
