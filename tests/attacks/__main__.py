@@ -17,6 +17,7 @@ from tests.attacks.half_open import half_open
 from tests.attacks.hostile_graph import hostile_graph
 from tests.attacks.image_stall import image_stall
 from tests.attacks.json_bombs import json_bombs
+from tests.attacks.login_flood import login_flood
 from tests.attacks.overload import overload
 from tests.attacks.refused_flood import refused_flood
 from tests.attacks.target import running_target
@@ -30,6 +31,7 @@ ATTACKS = {
         half_open,
         hostile_graph,
         refused_flood,
+        login_flood,
     )
 }
 

@@ -1,0 +1,69 @@
+"""Wrong logins to the console, as fast as they go: few are looked at, and whoever has the token still gets in."""
+
+import http.client
+import threading
+import time
+from collections import Counter
+from urllib.parse import urlencode
+
+from tests.attacks.attack import Outcome, Scale
+from tests.attacks.target import Target
+
+ATTACKER = "127.0.0.2"
+WORKERS = 2
+ALLOWED_PER_MINUTE = 10
+"""Failed logins of one address in each worker."""
+_HEADERS = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
+
+
+def login_flood(target: Target, scale: Scale) -> Outcome:
+    """Wrong tokens from one address; meanwhile another address logs in, and a copy of its cookie is tried later."""
+    outcome, statuses = Outcome(), Counter[int]()
+    end = time.monotonic() + scale.seconds
+    port, token = target.service.port, target.service.token or ""
+
+    def flood() -> None:
+        while time.monotonic() < end:
+            try:
+                statuses[_send(port, "/console/login", {"token": "ll_wrong"}, address=ATTACKER).status] += 1
+            except (OSError, http.client.HTTPException):
+                statuses[0] += 1
+
+    with target.watched() as seen:
+        threads = [threading.Thread(target=flood) for _ in range(2 * scale.clients)]
+        for thread in threads:
+            thread.start()
+        time.sleep(scale.seconds / 2)
+        answer = _send(port, "/console/login", {"token": token})
+        for thread in threads:
+            thread.join()
+    cookie = (answer.headers["Set-Cookie"] or "").partition(";")[0]
+    outcome.expect("honest logins refused", answer.status != 303, below=1)
+    looked_at = statuses.total() - statuses[429]
+    allowed = WORKERS * ALLOWED_PER_MINUTE * (1 + scale.seconds / 60)
+    outcome.expect("wrong logins looked at", looked_at, below=allowed + WORKERS)
+    outcome.figures["wrong logins"] = statuses.total()
+    outcome.expect("the cookie is the token", token in cookie, below=1)
+    _send(port, "/console/logout", {}, Cookie=cookie)
+    copied = _send(port, "/console/sessions/end", {}, Cookie=cookie)
+    outcome.expect(
+        "a copy works after the logout", "/console/login?" not in (copied.headers["Location"] or ""), below=1
+    )
+    outcome.expect("innocent p99, s", seen.predictions.percentile(99), below=1)
+    outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
+    outcome.expect("/livez p99, s", seen.livez.percentile(99), below=1)
+    outcome.expect("memory growth, MB", seen.growth_megabytes, below=100)
+    return outcome
+
+
+def _send(
+    port: int, path: str, form: dict[str, str], *, address: str = "127.0.0.1", **headers: str
+) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30, source_address=(address, 0))
+    try:
+        connection.request("POST", path, urlencode(form), _HEADERS | headers)
+        response = connection.getresponse()
+        response.read()
+        return response
+    finally:
+        connection.close()
