@@ -173,12 +173,13 @@ def show_swaps(found: list[swaps.Summary]) -> None:
     print(
         f"\nswap safety, one window judged by itself, policy {AdaptationPolicy()}\n"
         f"{'scenario':18s}{'n':>6s}{'windows':>9s}{'swaps':>7s}{'refused':>9s}{'harmful':>9s}{'untested':>10s}"
+        f"{'by prob.':>9s}{'worse':>7s}"
         f"{'kept':>7s}{'gain':>8s}{'untested':>10s}{'worst':>8s}{'ms':>7s}"
     )
     for one in found:
         print(
             f"{one.scenario:18s}{one.size:6d}{one.windows:9d}{one.swaps:7d}{one.refusals:9d}{one.harmful:9d}"
-            f"{one.harmful_without_test:10d}{one.kept:7.3f}{one.mean_gain:8.4f}{one.mean_gain_without_test:10.4f}"
+            f"{one.harmful_without_test:10d}{one.by_probability:9d}{one.worse_probabilities:7d}{one.kept:7.3f}{one.mean_gain:8.4f}{one.mean_gain_without_test:10.4f}"
             f"{one.worst:8.4f}{one.milliseconds:7.0f}"
         )
 

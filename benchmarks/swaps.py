@@ -22,9 +22,13 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
+from lifelong_core.deploy.gain import LOWEST_PROBABILITY
+from lifelong_core.deploy.labeled import class_means
 
 HARMFUL = 0.005
 """A swap that loses more than half a point of accuracy is harmful."""
+WORSE = 0.002
+"""A swap that raises the log loss by more nats makes the probabilities worse."""
 CALIBRATION_SHARE = 0.2
 """of the pool of a task; at most LARGEST_CALIBRATION samples"""
 LARGEST_CALIBRATION = 2000
@@ -43,6 +47,10 @@ class Case:
     outcome: str
     gain: float
     """accuracy that a swap wins in the population, negative: loses; 0 without a swap"""
+    log_loss_gain: float
+    """nats per prediction that a swap wins in the population, negative: loses; 0 without a swap"""
+    by_probability: bool
+    """Did it swap for the probabilities alone?"""
     possible: float
     """accuracy that the head for the true prevalence would win, at least 0"""
     overruled: float
@@ -80,6 +88,13 @@ class Installation:
         by_class = np.bincount(self.population.labels, right, minlength=prevalence.size)
         return float(prevalence @ (by_class / self.population.counts))
 
+    def log_loss(self, head: PostProcessingHead, prevalence: np.ndarray, logits: np.ndarray) -> float:
+        """Of the head in a population with this prevalence, whose images give these logits."""
+        labels = self.population.labels
+        own = head.apply(logits).probabilities[np.arange(labels.size), labels]
+        losses = -np.log(np.maximum(own, LOWEST_PROBABILITY))
+        return float(prevalence @ class_means(losses, self.population))
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -93,6 +108,10 @@ class Summary:
     harmful: int
     """swaps that lose more than HARMFUL"""
     harmful_without_test: int
+    by_probability: int
+    """swaps for the probabilities alone"""
+    worse_probabilities: int
+    """swaps that raise the log loss by more than WORSE"""
     kept: float
     """share of the possible gain; nan where there is next to none"""
     mean_gain: float
@@ -115,6 +134,8 @@ class Summary:
             refusals=sum(case.outcome == "refuse" for case in found),
             harmful=int((gains < -HARMFUL).sum()),
             harmful_without_test=int((overruled < -HARMFUL).sum()),
+            by_probability=sum(case.by_probability for case in found),
+            worse_probabilities=sum(case.log_loss_gain < -WORSE for case in found),
             kept=float(gains.sum() / possible.sum()) if possible.mean() > HARMFUL else float("nan"),
             mean_gain=float(gains.mean()),
             mean_gain_without_test=float(overruled.mean()),
@@ -182,6 +203,9 @@ def cycle(
     def gain(head: PostProcessingHead | None) -> float:
         return 0.0 if head is None else place.accuracy(head, prevalence, met) - before
 
+    def log_loss_gain(head: PostProcessingHead) -> float:
+        return place.log_loss(place.head, prevalence, met) - place.log_loss(head, prevalence, met)
+
     known = np.maximum(prevalence, 1e-6)
     oracle = fit_head(place.calibration, place.head.costs, target_prevalence=known / known.sum())
     return Case(
@@ -190,9 +214,12 @@ def cycle(
         size=size,
         calibration=place.calibration.samples,
         outcome=report.outcome,
-        gain=gain(report.candidate if report.outcome == "swap" else None),
+        gain=gain(report.candidate),
+        log_loss_gain=0.0 if report.candidate is None else log_loss_gain(report.candidate),
+        by_probability=any(reason.code == "probability_gain_sufficient" for reason in report.reasons)
+        and report.outcome == "swap",
         possible=max(0.0, gain(oracle)),
-        overruled=gain(overruled.candidate if overruled.outcome == "swap" else None),
+        overruled=gain(overruled.candidate),
         seconds=seconds,
     )
 

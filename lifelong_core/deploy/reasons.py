@@ -253,10 +253,10 @@ def _cost_gain(gain: ExpectedGain, threshold: float) -> str:
 
 def _log_loss_gain(gain: ExpectedProbabilityGain, threshold: float) -> str:
     change = (
-        f"{_verb(gain.value)} the expected log loss (from {gain.current_log_loss:.4f} to"
+        f"{_verb(gain.value)} the expected log loss of the probabilities (from {gain.current_log_loss:.4f} to"
         f" {gain.candidate_log_loss:.4f})"
     )
-    return f"Its probabilities: it {change}; {_sure('9/10', gain.lower_decile, threshold)}"
+    return f"It {change}; {_sure('9/10', gain.lower_decile, threshold)}"
 
 
 def _verb(gain: float) -> str:
