@@ -10,9 +10,10 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from lifelong_core.redaction import redacted
 
@@ -114,9 +115,10 @@ def _redacted_values(details: Any) -> Any:
     if isinstance(details, str):
         return redacted(details)
     if isinstance(details, dict):
-        return {name: _redacted_values(value) for name, value in details.items()}
+        values = cast("dict[Any, Any]", details)
+        return {name: _redacted_values(value) for name, value in values.items()}
     if isinstance(details, list | tuple):
-        return [_redacted_values(value) for value in details]
+        return [_redacted_values(value) for value in cast("Sequence[Any]", details)]
     return details
 
 

@@ -68,7 +68,7 @@ class ConsoleSessions:
             }
             _make_room(connection, token.id)
             connection.execute(sa.insert(_sessions), row)
-            details = {"address": address[:64], "ends_at": ends_at.isoformat()}
+            details = {"ends_at": ends_at.isoformat()}
             write_audit(
                 connection, actor=token.name, action="console.login", subject=token.name, details=details
             )
