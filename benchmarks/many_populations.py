@@ -24,6 +24,8 @@ from lifelong_core.store import (
     register_calibration,
     tables,
 )
+from lifelong_core.store.rows import cycle_row
+from lifelong_core.store.statements import portions
 from lifelong_monitor.cycle import run_cycle
 from lifelong_monitor.exporter import Exporter
 from lifelong_monitor.schedule import due_before
@@ -57,8 +59,6 @@ def measure_ticks(kind: str, server: PostgreSQL, *, populations: int, busy: int)
     with installation(kind, server) as (settings, store, model):
         rng = np.random.default_rng(SEED)
         names = [f"site-{number:05}" for number in range(populations)]
-        for name in names:
-            store.environments.ensure(name, limit=populations + 1)
         _watch_all(store, settings, model, names, rng)
         ticker = Ticker(store, settings, Exporter(cycle_interval_seconds=settings.cycle_interval_seconds))
         due_at = due_before(datetime.now(UTC), _HOUR) + _HOUR
@@ -67,11 +67,12 @@ def measure_ticks(kind: str, server: PostgreSQL, *, populations: int, busy: int)
         due_at += 3 * _HOUR
         polls = [_timed(ticker, due_at, due_at) for _ in range(_POLLS)]
         rounds: list[float] = []
+        chosen = names[:: max(1, populations // busy)][:busy]
         for _ in range(3):
             due_at += _HOUR
-            _log_new(store, model, names[:: max(1, populations // busy)][:busy], rng)
+            _log_new(store, model, chosen, rng)
             rounds.append(_timed(ticker, due_at, due_at))
-        _log_new(store, model, names[:: max(1, populations // busy)][:busy], rng)
+        _log_new(store, model, chosen, rng)
         early = _timed(ticker, due_at + _HOUR / 2, due_at)
     return {
         "populations": populations,
@@ -116,53 +117,52 @@ def installation(
 def draw(prevalence: Sequence[float], samples: int, rng: np.random.Generator) -> LabeledLogits:
     """Logits of a classifier that is right in about four of five cases when all classes are alike."""
     labels = rng.choice(CLASSES, size=samples, p=prevalence)
-    labels[:CLASSES] = np.arange(CLASSES) if samples > CLASSES * 100 else labels[:CLASSES]
     logits = 2.5 * np.eye(CLASSES)[labels] + rng.normal(scale=1.25, size=(samples, CLASSES))
     return LabeledLogits(logits, labels)
 
 
-def log(store: Store, model: Model, environment: str, logits: np.ndarray) -> None:
-    """Predictions of the first head, in one transaction."""
+def log(store: Store, model: Model, environments: Sequence[str], logits: np.ndarray) -> None:
+    """The same predictions of the first head in each environment, in one transaction."""
     rows = logits.astype(np.float32)
     store.predictions.append(
         [
-            LogEntry((Prediction(new_prediction_id(), model.id, environment, 1, int(row.argmax()), row),))
+            LogEntry((Prediction(new_prediction_id(), model.id, name, 1, int(row.argmax()), row),))
+            for name in environments
             for row in rows
         ]
     )
 
 
+def _log_new(store: Store, model: Model, names: Sequence[str], rng: np.random.Generator) -> None:
+    for name in names:
+        log(store, model, [name], draw(EVEN, _NEW_SAMPLES, rng).logits)
+
+
 def _watch_all(
     store: Store, settings: Settings, model: Model, names: Sequence[str], rng: np.random.Generator
 ) -> None:
-    """Judge the first population, and copy what that left to the others: 5,000 cycles take minutes."""
-    logits = draw(EVEN, _SAMPLES, rng).logits
-    for name in names:
-        log(store, model, name, logits)
-    first, *others = names
+    """Judge the first population, and copy what that left to the others: 5,000 cycles would take minutes."""
     now = datetime.now(UTC)
+    with store.database.write() as connection:
+        rows = [{"name": name, "created_at": now} for name in names]
+        connection.execute(sa.insert(tables.environments), rows)
+    logits = draw(EVEN, _SAMPLES, rng).logits
+    for some in portions(names, 100):
+        log(store, model, some, logits)
+    first, *others = names
     cycle = run_cycle(store, settings, model, first, due_before(now, _HOUR)).last
     if cycle is None:
         raise RuntimeError("the cycle judged nothing.")
-    for name in others:
-        copy = replace(cycle, id=new_prediction_id(), environment=name)
-        store.cycles.finish(copy, candidate=None, expected_sequence=None)
-    for table in (tables.summary_cursors, tables.window_summaries):
-        rest = [column for column in table.c if column.name != "environment"]
-        with store.database.write() as connection:
-            for name in others:
-                copied = sa.select(sa.literal(name), *rest).where(table.c.environment == first)
-                columns = ["environment", *(column.name for column in rest)]
-                connection.execute(sa.insert(table).from_select(columns, copied))
-
-
-def _log_new(store: Store, model: Model, names: Sequence[str], rng: np.random.Generator) -> None:
-    for name in names:
-        log(store, model, name, draw(EVEN, _NEW_SAMPLES, rng).logits)
+    with store.database.write() as connection:
+        copies = (replace(cycle, id=new_prediction_id(), environment=name) for name in others)
+        connection.execute(sa.insert(tables.cycles), [cycle_row(copy) for copy in copies])
+        for table in (tables.summary_cursors, tables.window_summaries):
+            rows = [row._asdict() for row in connection.execute(sa.select(table))]
+            copied = [{**row, "environment": name} for name in others for row in rows]
+            connection.execute(sa.insert(table), copied)
 
 
 def _timed(ticker: Ticker, now: datetime, due_at: datetime) -> float:
     began = time.perf_counter()
-    while ticker.tick(now, due_at) is not None:
-        pass
+    ticker.tick(now, due_at)
     return time.perf_counter() - began

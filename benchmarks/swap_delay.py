@@ -170,7 +170,7 @@ class Stream:
         return look
 
     def _send(self, drawn: LabeledLogits) -> None:
-        log(self._store, self._model, ENVIRONMENT, drawn.logits)
+        log(self._store, self._model, [ENVIRONMENT], drawn.logits)
         self._now += timedelta(seconds=LOOK)
         self._ticker.tick(self._now, due_before(self._now, self._interval))
 

@@ -106,7 +106,8 @@ def test_a_clock_that_is_set_does_not_keep_the_next_tick_away(
     monkeypatch.setattr(daemon, "due_before", next_by)
     monkeypatch.setattr(daemon, "CLOCK_SECONDS", 0.05)
     monkeypatch.setattr(daemon, "_clock_offset", lambda: -3600.0 if was_set.is_set() else 0.0)
-    with running(settings.model_copy(update={"cycle_interval_seconds": 3600}), exporter):
+    by_the_clock = {"cycle_interval_seconds": 3600, "cycle_new_samples": 0}
+    with running(settings.model_copy(update=by_the_clock), exporter):
         until(lambda: len(ticks) == 1)
         was_set.set()
         until(lambda: len(ticks) > 1)
