@@ -112,8 +112,9 @@ class Display:
             self._renew(judged, registry)
         self._judged.clear()
         self._revision = registry.revision
-        self._exporter.show(*(self._statuses[one] for one in self._changed))
-        self._changed.clear()
+        if self._changed:
+            self._exporter.show(*(self._statuses[one] for one in self._changed))
+            self._changed.clear()
 
     def stale_realised(self, registry: Registry) -> Iterator[tuple[Model, str, object]]:
         """The populations whose realised performance may have changed, and what it rests on by now."""
