@@ -10,6 +10,9 @@ import psutil
 MEGABYTE = 1e6
 PARTS = 4
 """The growth is that from the first to the last of so many parts of the time after the warm-up."""
+KEPT_SHARE = 10
+"""Percentile of the samples that tells what a process keeps: a cycle needs more for a moment, the more the larger its
+windows and the summaries of the present hour are, and gives it back."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +40,19 @@ def weigh(processes: Sequence[psutil.Process], seconds: float) -> Sample | None:
     return None
 
 
-def between(samples: Sequence[Sample], begin: float, end: float) -> Sample:
-    """Medians of the samples of a stretch of time."""
+def between(samples: Sequence[Sample], begin: float, end: float, *, share: float = 50) -> Sample:
+    """Percentiles, as a rule medians, of the samples of a stretch of time."""
     found = [one for one in samples if begin <= one.seconds < end]
     if not found:
         raise ValueError(f"no process was weighed between {begin:g} and {end:g} s")
     resident, unique = (
-        float(np.median([getattr(one, name) for one in found])) for name in ("resident", "unique")
+        float(np.percentile([getattr(one, name) for one in found], share)) for name in ("resident", "unique")
     )
     return Sample(begin, resident, unique)
 
 
 def growth(samples: Sequence[Sample], *, after: float, until: float) -> float:
-    """Share by which the unique memory has grown between the first and the last part of a stretch of time.
+    """Share by which the unique memory that is kept has grown between the first and the last part of a stretch of time.
 
     Args:
         samples: of one process.
@@ -57,5 +60,6 @@ def growth(samples: Sequence[Sample], *, after: float, until: float) -> float:
         until: seconds.
     """
     part = (until - after) / PARTS
-    first, last = between(samples, after, after + part), between(samples, until - part, until)
+    first = between(samples, after, after + part, share=KEPT_SHARE)
+    last = between(samples, until - part, until, share=KEPT_SHARE)
     return last.unique / first.unique - 1
