@@ -70,5 +70,7 @@ def test_the_worker_goes_on(
     with caplog.at_level(logging.ERROR, logger="lifelong_service.decisions"):
         assert predict(255) == 503
         assert predict(60) == 200
-    assert [record.message for record in caplog.records] == ["inference was ended"]
+    # A busy machine lets other parts of the worker warn, too.
+    said = [record.message for record in caplog.records if record.name == "lifelong_service.decisions"]
+    assert said == ["inference was ended"]
     assert service.client.get("/readyz").status_code == 200
