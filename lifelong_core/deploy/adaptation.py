@@ -151,7 +151,9 @@ def adapt(
     if followed.changes:
         report = _because(report, reasons.prevalence_changed(followed.changes))
     if followed.pattern is not None:
-        report = _because(report, reasons.prevalence_fluctuates(followed.pattern))
+        report = _because(
+            report, reasons.prevalence_fluctuates(followed.pattern, is_followed=bool(followed.changes))
+        )
     too_small = _too_small(analysis, policy)
     if too_small is not None:
         return _end(report, "keep", too_small)
@@ -298,13 +300,13 @@ def _analyse(fitted: FittedQuantifier, followed: Followed, confidence: float) ->
     """The estimate from the last change on; its covariance counts the doubt about whether and when there was one."""
     analysis = fitted.analyse(followed.window, groups=followed.groups, confidence=confidence)
     if followed.scatter is not None:
-        analysis = analysis.with_doubt(followed.scatter)
+        analysis = analysis.with_change_doubt(followed.scatter)
     if not followed.alternatives:
         return analysis
     others = np.array([fitted.prevalence(window) for window, _ in followed.alternatives])
     weights = np.array([weight for _, weight in followed.alternatives])
     moves = others - analysis.estimate.prevalence
-    return analysis.with_doubt((moves * weights[:, np.newaxis]).T @ moves)
+    return analysis.with_change_doubt((moves * weights[:, np.newaxis]).T @ moves)
 
 
 def _gather(

@@ -228,7 +228,9 @@ class _Estimate:
             calibration=_column(analysis.influence.calibration @ by_class + prevalence[labels] * savings),
         )
         spread = analysis.spread(influence)
-        variance = float(spread.covariance[0, 0] + by_class @ analysis.doubt @ by_class)
+        variance = float(
+            spread.covariance[0, 0] + by_class @ (analysis.doubt + analysis.change_doubt) @ by_class
+        )
         if further_covariance is not None:
             variance += float(by_class @ further_covariance @ by_class)
         # The t distribution with one degree of freedom where nothing is known of the spread.

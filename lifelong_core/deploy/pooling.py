@@ -65,7 +65,7 @@ def pool_analysis(analysis: Analysis, others: Sequence[PrevalenceEstimate]) -> P
     )
     found = pool(
         own.prevalence,
-        analysis.spread(sampling).covariance,
+        analysis.spread(sampling).covariance + analysis.change_doubt,
         others,
         shared_covariance=analysis.spread(shared).covariance + analysis.doubt,
     )
@@ -74,8 +74,9 @@ def pool_analysis(analysis: Analysis, others: Sequence[PrevalenceEstimate]) -> P
     kept = np.eye(own.prevalence.size) - found.gain.T
     # What the calibration set adds stays whole: it moves the others' estimates as it moves this one.
     remaining = replace(influence, window=influence.window @ kept, pseudo=influence.pseudo @ kept)
+    change_doubt = kept.T @ analysis.change_doubt @ kept
     spread = analysis.spread(remaining)
-    covariance = spread.covariance + analysis.doubt + found.spread
+    covariance = spread.covariance + analysis.doubt + change_doubt + found.spread
     low, high = t_interval(found.prevalence, covariance, spread.degrees_of_freedom, own.confidence)
     estimate = replace(
         own,
@@ -87,7 +88,9 @@ def pool_analysis(analysis: Analysis, others: Sequence[PrevalenceEstimate]) -> P
         degrees_of_freedom=spread.degrees_of_freedom,
     )
     return PooledAnalysis(
-        replace(analysis, estimate=estimate, influence=remaining), found.spread, found.environments
+        replace(analysis, estimate=estimate, influence=remaining, change_doubt=change_doubt),
+        found.spread,
+        found.environments,
     )
 
 

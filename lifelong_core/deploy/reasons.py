@@ -84,7 +84,9 @@ def prevalence_changed(changes: Sequence[ChangePoint]) -> Reason:
     when = f"{last.samples_ago} samples ago (95 % interval {last.low} to {last.high})"
     if last.changed_at is not None:
         when += f", at {last.changed_at:%Y-%m-%d %H:%M} UTC"
-    before = "" if len(changes) == 1 else f" It had changed {len(changes) - 1} times before in this window."
+    earlier = len(changes) - 1
+    times = "once" if earlier == 1 else f"{earlier} times"
+    before = f" It had changed {times} before in this window." if earlier else ""
     text = (
         f"The prevalence changed {when}, by {last.size:.2f} ({last.size_low:.2f} to {last.size_high:.2f}) of 2 in L1"
         f" distance; the estimate uses the samples since.{before}"
@@ -92,18 +94,18 @@ def prevalence_changed(changes: Sequence[ChangePoint]) -> Reason:
     return Reason("prevalence_changed", text)
 
 
-def prevalence_fluctuates(pattern: Pattern) -> Reason:
-    """Changes that come and go."""
+def prevalence_fluctuates(pattern: Pattern, *, is_followed: bool) -> Reason:
+    """Changes that come and go; with a change that stays besides, where one is followed."""
     if pattern == "jitter":
-        how = "comes and goes, without a change that stays"
+        how = "comes and goes besides" if is_followed else "comes and goes, without a change that stays"
         advice = "If this has a cause, such as a scanner or a ward, send its predictions to environments of their own."
     else:
         how = f"follows the {pattern}"
         example = "day and night" if pattern == "time of day" else "weekdays and weekends"
         advice = f"Make environments of it, such as {example}, so that each gets a head of its own."
-    return Reason(
-        "prevalence_fluctuates", f"The prevalence {how}; the estimate uses the whole window. {advice}"
-    )
+    window = "what came after the change" if is_followed else "the whole window"
+    text = f"The prevalence {how}; the estimate is the mean of {window}. {advice}"
+    return Reason("prevalence_fluctuates", text)
 
 
 def unchanged(test: ShiftTest) -> Reason:

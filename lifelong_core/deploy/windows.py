@@ -37,7 +37,7 @@ def are_summaries(window: Window) -> TypeGuard[Sequence[WindowSummary]]:
     if not isinstance(window, list | tuple):
         return False
     parts = cast("Sequence[object]", window)
-    return bool(parts) and isinstance(parts[0], WindowSummary)
+    return bool(parts) and all(isinstance(part, WindowSummary) for part in parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +79,7 @@ def follow(
         InvalidInputError: a shape or a value does not fit.
     """
     if isinstance(window, WindowSummary):
+        _as_times(times, 1)
         return Followed((), window, groups, ())
     if are_summaries(window):
         return _follow_summaries(fitted, window, groups, times, level)

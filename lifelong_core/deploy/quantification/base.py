@@ -52,22 +52,24 @@ class Analysis:
     influence: Influence
     doubt: Floats
     """shape (C, C), covariance that no sample explains: the squared difference to the method's second solution, and
-    changes of the prevalence that may not show in its features"""
+    changes of the prevalence that may not show in its features; common to all windows"""
     calibration: LabeledLogits
     counts: Floats
     """shape (U,), samples at each distinct row of the window, one row of `influence.window` each"""
     clusters: Clusters | None
     """groups of the window's samples"""
+    change_doubt: Floats
+    """shape (C, C), covariance because of changes of the prevalence in this window, which no sample explains either"""
 
-    def with_doubt(self, doubt: Floats) -> Self:
-        """The same with more covariance, shape (C, C), that no sample explains."""
+    def with_change_doubt(self, doubt: Floats) -> Self:
+        """The same with more covariance, shape (C, C), because of changes of the prevalence in this window."""
         estimate = self.estimate
         covariance = estimate.covariance + doubt
         low, high = t_interval(
             estimate.prevalence, covariance, estimate.degrees_of_freedom, estimate.confidence
         )
         wider = replace(estimate, low=low, high=high, covariance=covariance)
-        return replace(self, estimate=wider, doubt=self.doubt + doubt)
+        return replace(self, estimate=wider, change_doubt=self.change_doubt + doubt)
 
     def spread(self, influence: Influence) -> Spread:
         """Covariance of a figure that each sample of this window and of the calibration set moves so."""
@@ -240,7 +242,7 @@ class FittedQuantifier(ABC):
             degrees_of_freedom=spread.degrees_of_freedom,
             cautions=self.cautions,
         )
-        return Analysis(estimate, influence, doubt, self.calibration, counts, clusters)
+        return Analysis(estimate, influence, doubt, self.calibration, counts, clusters, np.zeros_like(doubt))
 
     def densities(self, window: ArrayLike | WindowSummary) -> Floats:
         """Densities of the classes at the window's distinct points, shape (U, C), up to a factor per point.
@@ -250,7 +252,11 @@ class FittedQuantifier(ABC):
         Raises:
             InvalidInputError: a shape or a value does not fit, or another quantifier made the summary.
         """
-        logits = window.points()[0] if isinstance(window, WindowSummary) else as_logits(window)
+        self._check_maker(window)
+        classes = self.calibration.classes
+        logits = (
+            window.points()[0] if isinstance(window, WindowSummary) else as_logits(window, classes=classes)
+        )
         scaling = self._affine
         return softmax(affine_scores(logits, scaling.temperature, scaling.bias)) / self.calibration.prevalence
 
@@ -287,19 +293,21 @@ class FittedQuantifier(ABC):
                 raise InvalidInputError("expected at least one sample.", field="logits")
             counts: Floats = np.ones(len(rows))
             return self._features(rows), counts
-        if window.quantifier_digest != self.digest:
+        self._check_maker(window)
+        if window.samples == 0:
+            raise InvalidInputError("expected at least one sample.", field="logits")
+        return window.mean_features(), window.counts.astype(np.float64)
+
+    def _check_maker(self, summary: ArrayLike | WindowSummary) -> None:
+        """Another quantifier may have made a summary; a file of this one may have been damaged or cut."""
+        if not isinstance(summary, WindowSummary):
+            return
+        if summary.quantifier_digest != self.digest:
             raise InvalidInputError(
                 "another quantifier made this summary.",
                 field="summary",
                 mend="Summarize the logits again with this one.",
             )
-        if window.samples == 0:
-            raise InvalidInputError("expected at least one sample.", field="logits")
-        self._check_widths(window)
-        return window.mean_features(), window.counts.astype(np.float64)
-
-    def _check_widths(self, summary: WindowSummary) -> None:
-        """A file may carry this quantifier's digest and yet have been damaged or cut."""
         expected = (self._width, self.calibration.classes, self.assumption_reference.size)
         if summary.widths != expected:
             raise InvalidInputError(

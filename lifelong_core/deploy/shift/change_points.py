@@ -12,23 +12,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
+from lifelong_core.arrays import LARGEST_NUMBER, Floats, Integers
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.scientific import cholesky, lower_solve, normal_quantile
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
 from lifelong_core.deploy.shift.rhythm import Pattern, find_pattern, lasting_change
 from lifelong_core.deploy.shift.segmentation import best_partition, block_bounds, change_threshold
 from lifelong_core.deploy.simplex import mixture_weights, smoothed, tangent_basis
+from lifelong_core.errors import InvalidInputError
 
 MOST_BLOCKS = 200
 SHORTEST_SEGMENT = 60.0
 """Effective samples: with fewer, a mean of posteriors is not about normal."""
 RARE_SAMPLES = 5.0
 """A class with fewer samples in the window hardly counts: their scatter is not normal either."""
+LEAST_GROUPS = 10.0
+"""Groups of equal size that a segment comes from at least."""
 CONFIDENCE = 0.95
 LOCATION_DROP = 3.676
 """The log likelihood of the true time lies so far below its maximum with probability 1 - CONFIDENCE: on either side of
@@ -49,7 +53,8 @@ class ChangePoint:
     """samples of the window after the change, 1 or more"""
     low: int
     high: int
-    """interval of `samples_ago`, at CONFIDENCE"""
+    """interval of `samples_ago`, at CONFIDENCE; where the window is known by buckets, with those that the change may
+    have come within"""
     size: float
     """L1 distance, 0 to 2, of the prevalences before and after, each from and to the neighbouring changes"""
     size_low: float
@@ -69,11 +74,22 @@ class ChangePoint:
         """Read what `to_document` wrote.
 
         Raises:
-            InvalidInputError: a field is missing or unknown.
+            InvalidInputError: a field is missing, unknown or has an illegal value.
         """
         found = take_fields(document, 1, required=_FIELDS)
+        for name, kind in (*((name, int) for name in _FIELDS[:3]), *((name, float) for name in _FIELDS[3:6])):
+            value = found[name]
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, kind))
+                or not 0 <= value <= LARGEST_NUMBER
+            ):
+                raise InvalidInputError("expected a number that is not negative.", field=name)
         if found["changed_at"] is not None:
-            found["changed_at"] = datetime.fromisoformat(found["changed_at"])
+            try:
+                found["changed_at"] = datetime.fromisoformat(found["changed_at"])
+            except (TypeError, ValueError) as error:
+                raise InvalidInputError("expected a time in ISO 8601.", field="changed_at") from error
         return cls(**found)
 
 
@@ -108,32 +124,50 @@ def find_change_points(window: OrderedWindow, *, level: float, times: Floats | N
         # Groups scatter less around their own segment than around a window that a change has widened.
         begins, effect = scores.partition(level, begins)
     threshold = scores.threshold(level, effect)
-    pattern, lasting = scores.pattern(begins, effect, times, threshold, level)
-    if pattern is not None and lasting is None:
-        return Segmentation((), (0,), (), pattern, _scatter(window, begins))
-    if lasting is not None:
-        begins = (0, lasting)
-    splits = _refine(window, begins, threshold * effect, LOCATION_DROP * effect, SHORTEST_SEGMENT * effect)
+    search = _Search(window, threshold * effect, LOCATION_DROP * effect, SHORTEST_SEGMENT * effect)
+    splits = search.refined(begins)
+    pattern, lasting = scores.pattern([0, *(split.at for split in splits)], effect, times, threshold, level)
+    scatter = None
+    if pattern is not None:
+        scatter = _scatter(window, [split.at for split in splits], since=lasting or 0)
+        splits = [] if lasting is None else search.refined((0, lasting))
     changes = tuple(_change_point(window, split, effect) for split in splits)
-    begins = (0, *(split.at for split in splits))
+    alternatives = _alternatives(splits, scores, effect, threshold) if pattern is None or splits else ()
+    return Segmentation(changes, (0, *(split.at for split in splits)), alternatives, pattern, scatter)
+
+
+def _alternatives(
+    splits: Sequence["_Split"], scores: "_Scores", effect: float, threshold: float
+) -> tuple[tuple[int, float], ...]:
+    """Where else the last segment may begin, and with which weight."""
     if not splits:
         at, gain = scores.next_best(effect)
-        return Segmentation(changes, begins, ((at, _probability(gain, threshold)),))
+        return ((at, _probability(gain, threshold)),)
     last = splits[-1]
     none = (last.begin, 1 - _probability(2 * last.gain / effect, threshold))
     ends = tuple((piece, _END_OF_INTERVAL) for piece in (last.low, last.high) if piece != last.at)
-    return Segmentation(changes, begins, (*ends, none))
+    return (*ends, none)
 
 
-def _scatter(window: OrderedWindow, begins: Sequence[int]) -> Floats:
-    """Covariance of the window's prevalence, (C, C), where the prevalence of each segment is a draw of its own."""
-    ends = (*begins[1:], window.pieces)
-    found = np.array(
-        [_Mixture.of(window, begin, end).prevalence for begin, end in zip(begins, ends, strict=True)]
-    )
-    shares = np.diff(window.ends[[*begins, window.pieces]]) / window.ends[-1]
+def _scatter(window: OrderedWindow, changes: Sequence[int], *, since: int) -> Floats:
+    """Covariance of the prevalence from a piece on, (C, C), where that of each segment is a draw of its own."""
+    later = [since, *(piece for piece in changes if piece > since)]
+    if since == 0 or len(later) > 1:
+        return _scatter_of_mean(window, [*later, window.pieces])
+    # One segment shows no scatter: the mix jitters as it did before, and longer segments even it out.
+    before, after = window.ends[since], window.ends[-1] - window.ends[since]
+    earlier = [piece for piece in changes if piece < since]
+    return _scatter_of_mean(window, [0, *earlier, since]) * (float(before) / float(after))
+
+
+def _scatter_of_mean(window: OrderedWindow, bounds: Sequence[int]) -> Floats:
+    """Covariance of the mean prevalence, (C, C), of segments between these pieces, whose prevalences are draws."""
+    pairs = list(pairwise(bounds))
+    found = np.array([_Mixture.of(window, begin, end).prevalence for begin, end in pairs])
+    shares = np.diff(window.ends[[*bounds]])
+    shares /= shares.sum()
     moves = (found - shares @ found) * shares[:, np.newaxis]
-    return moves.T @ moves
+    return moves.T @ moves * (len(pairs) / max(len(pairs) - 1, 1))
 
 
 def _probability(gain: float, threshold: float) -> float:
@@ -230,6 +264,10 @@ class _Scores:
         """How much more the sums of groups scatter than those of as many independent samples, at least 1."""
         if self.window.group_piece is None:
             return 1.0
+        number = self.window.groups_in(0, self.window.pieces)
+        if number < LEAST_GROUPS:
+            # Their scatter cannot be told from the change that is looked for: each says as much as one sample.
+            return max(1.0, float(self.window.sizes.sum()) / number)
         sizes = np.add.reduceat(self.window.sizes, segments)
         means = np.add.reduceat(self.sums, segments, axis=0) / sizes[:, np.newaxis]
         centres = np.repeat(means, np.diff([*segments, self.window.pieces]), axis=0)
@@ -256,46 +294,85 @@ class _Split:
     """log likelihood that the change gains"""
 
 
-def _refine(
-    window: OrderedWindow, begins: Sequence[int], least_gain: float, drop: float, shortest: float
-) -> list[_Split]:
-    """Each change at the piece where the likelihood of both mixtures is largest; without those that gain too little."""
-    starts = list(begins)
-    position = 1
-    splits = dict[int, _Split]()
-    while position < len(starts):
-        end = starts[position + 1] if position + 1 < len(starts) else window.pieces
-        split = _best_split(window, starts[position - 1], starts[position], end, drop, shortest)
-        if 2 * split.gain < least_gain:
-            del starts[position]
-            position = max(1, position - 1)
-            continue
-        starts[position] = split.at
-        splits[split.at] = split
-        position += 1
-    return [splits[at] for at in starts[1:]]
+@dataclass(frozen=True)
+class _Search:
+    """The places of changes by the likelihood of the mixtures before and after."""
 
+    window: OrderedWindow
+    least_gain: float
+    """twice the log likelihood that a change must gain"""
+    drop: float
+    """log likelihood that a place within the interval may lack"""
+    shortest: float
+    """samples of a segment"""
 
-def _best_split(window: OrderedWindow, begin: int, at: int, end: int, drop: float, shortest: float) -> _Split:
-    """The best place of one change among pieces begin..end-1."""
-    whole = _Mixture.of(window, begin, end)
-    reach = window.ends[begin : end + 1]
-    allowed = (reach - reach[0] >= min(shortest, (reach[-1] - reach[0]) / 2)) & (
-        reach[-1] - reach >= min(shortest, (reach[-1] - reach[0]) / 2)
-    )
-    curve: Floats = np.zeros(reach.size)
-    for _ in range(_REFINEMENTS):
-        before, after = _Mixture.of(window, begin, at), _Mixture.of(window, at, end)
-        ratio = np.log(window.densities @ before.prevalence) - np.log(window.densities @ after.prevalence)
-        curve = np.concatenate([[0.0], np.cumsum(window.piece_sums(ratio)[begin:end])])
-        curve[~allowed] = -np.inf
-        if not allowed.any():
-            break
-        at = begin + int(curve.argmax())
-    before, after = _Mixture.of(window, begin, at), _Mixture.of(window, at, end)
-    gain = before.likelihood + after.likelihood - whole.likelihood
-    near = np.flatnonzero(curve >= curve[at - begin] - drop)
-    return _Split(begin, begin + int(near[0]), at, begin + int(near[-1]), end, gain)
+    def refined(self, begins: Sequence[int]) -> list["_Split"]:
+        """Each change at its most likely piece; without those that gain too little, one by one or two for one."""
+        starts = list(begins)
+        position = 1
+        splits = dict[int, _Split]()
+        while position < len(starts):
+            ends = [*starts[position + 1 :], self.window.pieces]
+            split = self.split(starts[position - 1], starts[position], ends[0])
+            if 2 * split.gain < self.least_gain or not self._comes_of_many(split):
+                del starts[position]
+                position = max(1, position - 1)
+                continue
+            both = self._instead(starts, position, split, ends[0])
+            if both is not None:
+                starts[position - 1 : position + 1] = [both]
+                position -= 1
+                continue
+            starts[position] = split.at
+            splits[split.at] = split
+            position += 1
+        # The neighbours of a change may have moved since.
+        return [
+            self.split(starts[place - 1], starts[place], ([*starts, self.window.pieces])[place + 1])
+            for place in range(1, len(starts))
+        ]
+
+    def split(self, begin: int, at: int, end: int) -> "_Split":
+        """The best place of one change among pieces begin..end-1, searched from `at` on."""
+        window = self.window
+        reach = window.ends[begin : end + 1]
+        shortest = min(self.shortest, (reach[-1] - reach[0]) / 2)
+        allowed = (reach - reach[0] >= shortest) & (reach[-1] - reach >= shortest)
+        curve: Floats = np.zeros(reach.size)
+        for _ in range(_REFINEMENTS if allowed.any() else 0):
+            before, after = _Mixture.of(window, begin, at), _Mixture.of(window, at, end)
+            ratio = np.log(window.densities @ before.prevalence) - np.log(window.densities @ after.prevalence)
+            curve = np.concatenate([[0.0], np.cumsum(window.piece_sums(ratio)[begin:end])])
+            at = begin + int(np.where(allowed, curve, -np.inf).argmax())
+        whole = _Mixture.of(window, begin, end).likelihood
+        gain = _Mixture.of(window, begin, at).likelihood + _Mixture.of(window, at, end).likelihood - whole
+        near = np.flatnonzero(curve[1:-1] >= curve[at - begin] - self.drop) + begin + 1
+        low, high = (at, at) if near.size == 0 else (min(at, int(near[0])), max(at, int(near[-1])))
+        return _Split(begin, low, at, high, end, gain)
+
+    def _comes_of_many(self, split: "_Split") -> bool:
+        """Are there groups enough on either side that none of them makes the change by itself?"""
+        return all(
+            self.window.groups_in(*part) >= LEAST_GROUPS
+            for part in ((split.begin, split.at), (split.at, split.end))
+        )
+
+    def _instead(self, starts: Sequence[int], position: int, split: "_Split", end: int) -> int | None:
+        """Where one change does as well as the one before `position` and this split: a block that a change cuts in two
+        may have become a segment of its own. None: nowhere."""
+        if position < 2:
+            return None
+        begin, middle = starts[position - 2], starts[position - 1]
+        earlier = self.split(begin, middle, split.at)
+        for start in (middle, split.at):
+            one = self.split(begin, start, end)
+            later = _Mixture.of(self.window, split.at, end).likelihood
+            whole = _Mixture.of(self.window, begin, end).likelihood
+            first = _Mixture.of(self.window, begin, split.at).likelihood
+            pair = first + later - whole + earlier.gain
+            if 2 * (pair - one.gain) < self.least_gain:
+                return one.at
+        return None
 
 
 @dataclass(frozen=True)
@@ -334,10 +411,13 @@ def _change_point(window: OrderedWindow, split: _Split, effect: float) -> Change
     error = np.sqrt(effect * (before.variance(direction) + after.variance(direction)))
     reach = normal_quantile((1 - CONFIDENCE) / 2) * float(error)
     ago = window.ends[-1] - window.ends
+    # A change within a piece shows at its begin or its end.
+    earliest = split.low - (window.sizes[split.low - 1] > 1)
+    latest = split.high + (window.sizes[split.high] > 1)
     return ChangePoint(
         samples_ago=round(float(ago[split.at])),
-        low=round(float(ago[split.high])),
-        high=round(float(ago[split.low])),
+        low=round(float(ago[latest])),
+        high=round(float(ago[earliest])),
         size=size,
         size_low=max(0.0, size - reach),
         size_high=min(2.0, size + reach),

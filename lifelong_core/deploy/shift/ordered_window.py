@@ -3,6 +3,7 @@
 A piece is what is never cut in two: a row, successive rows of one group, or a bucket that is known by its summary.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -108,6 +109,16 @@ class OrderedWindow:
         counts = np.asarray(self.content[begin:end].sum(axis=0), dtype=np.float64).ravel()
         present = counts > 0
         return self.densities[present], counts[present]
+
+    def groups_in(self, begin: int, end: int) -> float:
+        """Groups of equal size that would say as much as those of pieces begin..end-1 (Kish 1965); without groups,
+        infinitely many."""
+        if self.group_piece is None:
+            return math.inf
+        entries = slice(*np.searchsorted(self.group_piece, [begin, end]).tolist())
+        sizes = np.bincount(self.group_member[entries], self.group_counts[entries])
+        squares = float((sizes**2).sum())
+        return float(sizes.sum()) ** 2 / squares if squares > 0 else 0.0
 
     def group_sums(self, values: Floats, centres: Floats) -> Floats:
         """Sum over each group's samples of the values at their points minus the centre of their piece.

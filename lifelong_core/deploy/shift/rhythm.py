@@ -19,7 +19,11 @@ LEAST_CHANGES = 4
 LEAST_RETURN = 0.25
 """Successive changes of a mix that jitters around a mean undo each other: their correlation is -1/2."""
 _LEAST_SEGMENTS = 2
-"""On either side of a change of a jittering mix."""
+"""Before a change of a jittering mix."""
+OUTSTANDING = 2.0
+"""A change that is larger than so many times every other one stays."""
+LONGEST_AFTER = 3.0
+"""A last segment that is longer than so many times the longest one before does not jitter any more."""
 _DAY = 86_400.0
 _PERIODS = 1.9
 _TINY = 1e-300
@@ -47,26 +51,40 @@ def find_pattern(
     steps = np.diff(_means(sums, sizes, begins), axis=0)
     if len(steps) < LEAST_CHANGES:
         return None
-    correlation = float((steps[1:] * steps[:-1]).sum() / (steps**2).sum())
-    return "jitter" if correlation < -LEAST_RETURN else None
+    lengths = np.add.reduceat(sizes, begins)
+    if lengths[-1] > LONGEST_AFTER * lengths[:-1].max():
+        return None
+    # One change that stays may be larger than all that the mix jitters.
+    largest = int((steps**2).sum(axis=1).argmax())
+    return "jitter" if _undo_each_other(steps) or _undo_each_other(steps, without=largest) else None
+
+
+def _undo_each_other(steps: Floats, without: int | None = None) -> bool:
+    kept = np.arange(len(steps)) != without
+    products = (steps[1:] * steps[:-1]).sum(axis=1)[kept[1:] & kept[:-1]]
+    return len(products) + 1 >= LEAST_CHANGES and products.sum() < -LEAST_RETURN * (steps[kept] ** 2).sum()
 
 
 def lasting_change(sums: Floats, sizes: Floats, begins: Sequence[int], level: float) -> int | None:
     """Which segment of a jittering window is the first after a change that stays; None: none is.
 
-    The means of the segments on either side are compared with how much they scatter there, by an F-test whose degrees
-    of freedom count the directions that the jitter has (Box 1954).
+    It exceeds all other changes by far, or the segments on either side of it differ more than they scatter there, by an
+    F-test whose degrees of freedom count the directions that the jitter has (Box 1954).
 
     Args:
         sums: as for `find_pattern`, like the next two.
         sizes: shape (B,).
         begins: of the segments.
-        level: largest probability of such a change where there is none.
+        level: largest probability that the F-test finds one where there is none.
     """
     means = _means(sums, sizes, begins)
     number = len(means)
+    lengths = np.sqrt((np.diff(means, axis=0) ** 2).sum(axis=1))
+    largest = int(lengths.argmax())
+    if lengths[largest] > OUTSTANDING * np.delete(lengths, largest).max():
+        return largest + 1
     best, smallest = None, level
-    for first in range(_LEAST_SEGMENTS, number - _LEAST_SEGMENTS + 1):
+    for first in range(_LEAST_SEGMENTS, number):
         before, after = means[:first], means[first:]
         residuals = np.vstack([before - before.mean(axis=0), after - after.mean(axis=0)])
         scatter = float((residuals**2).sum()) / (number - 2)
@@ -74,7 +92,7 @@ def lasting_change(sums: Floats, sizes: Floats, begins: Sequence[int], level: fl
         ratio = difference / (1 / first + 1 / (number - first)) / max(scatter, _TINY)
         products = residuals @ residuals.T
         directions = float(np.trace(products) ** 2 / max(float((products**2).sum()), _TINY))
-        tests = number - 2 * _LEAST_SEGMENTS + 1
+        tests = number - _LEAST_SEGMENTS
         probability = f_tail(directions, directions * (number - 2), ratio) * tests
         if probability < smallest:
             best, smallest = first, probability

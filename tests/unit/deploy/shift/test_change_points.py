@@ -6,6 +6,7 @@ import pytest
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.deploy.shift.change_points import ChangePoint, find_change_points
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
+from lifelong_core.errors import InvalidInputError
 
 LEVEL = 0.005
 BEFORE, AFTER = np.array([0.6, 0.3, 0.1]), np.array([0.35, 0.3, 0.35])
@@ -86,12 +87,13 @@ def test_summaries_show_the_same_change(three, fitted):
     rows = stream(three, [(BEFORE, 2000), (AFTER, 1000)], np.random.default_rng(6))
     keys = np.arange(3000) // 2
     buckets = [slice(begin, begin + 250) for begin in range(0, 3000, 250)]
+    # Up to the ends of the buckets, and to those beside them: a change may have come within one.
     for groups in (None, keys):
         parts = [fitted.summarize(rows[b], None if groups is None else groups[b]) for b in buckets]
         window = OrderedWindow.of_summaries(fitted, [parts[0], fitted.summarize(rows[:0]), *parts[1:]])
         (change,) = find_change_points(window, level=LEVEL).changes
         (exact,) = found_in(fitted, rows, groups)
-        assert change.samples_ago == 1000
+        assert (change.low, change.samples_ago, change.high) == (750, 1000, 1250)
         assert change.size == pytest.approx(exact.size, abs=0.05)
 
 
@@ -119,6 +121,71 @@ def test_windows_too_small_to_split_have_no_change(three, fitted):
         assert found_in(fitted, three.window(BEFORE, samples, np.random.default_rng(samples))) == ()
 
 
+def test_an_outbreak_is_one_change(three, fitted):
+    """The samples after it scatter more than those before, which made chance look like changes that undo each other."""
+    rng = np.random.default_rng(11)
+    for _ in range(30):
+        rows = stream(three, [([0.98, 0.01, 0.01], 4200), ([0.3, 0.3, 0.4], 800)], rng)
+        found = segmentation(fitted, rows)
+        assert found.pattern is None
+        assert [change.samples_ago for change in found.changes] == [pytest.approx(800, abs=60)]
+
+
+def test_one_abrupt_change_of_separable_classes_is_one(population):
+    clear = population(2, 8.0)
+    fitted = quantifier("MLLS").fit(clear.draw([300, 300], np.random.default_rng(12)))
+    rng = np.random.default_rng(13)
+    held = 0
+    for ago in rng.integers(1000, 2000, size=20).tolist():
+        rows = stream(clear, [([0.99, 0.01], 5000 - ago), ([0.01, 0.99], ago)], rng)
+        (change,) = found_in(fitted, rows)
+        held += change.low <= ago <= change.high
+    assert held >= 17  # 19 expected
+
+
+def test_the_interval_of_a_change_near_the_end_reaches_to_its_time(three, fitted):
+    rng = np.random.default_rng(14)
+    for ago in (40, 55):
+        rows = stream(three, [([0.9, 0.05, 0.05], 4000), ([0.02, 0.03, 0.95], ago)], rng)
+        assert found_in(fitted, rows)[-1].low <= ago
+
+
+def test_a_change_within_a_bucket_lies_in_its_interval(three, fitted):
+    rng = np.random.default_rng(15)
+    for ago in (1050, 1120, 950):
+        rows = stream(three, [(BEFORE, 3000 - ago), (AFTER, ago)], rng)
+        parts = [fitted.summarize(rows[begin : begin + 200]) for begin in range(0, 3000, 200)]
+        (change,) = find_change_points(OrderedWindow.of_summaries(fitted, parts), level=LEVEL).changes
+        assert change.low <= ago <= change.high
+
+
+def test_one_patient_is_no_change(three, fitted):
+    """Two hundred images of one patient at the end of the window say nothing of the population."""
+    rng = np.random.default_rng(16)
+    keys = np.concatenate([np.arange(4000), np.full(200, 4000)])
+    for _ in range(10):
+        rows = stream(three, [(BEFORE, 4000), ([0.02, 0.03, 0.95], 200)], rng)
+        assert found_in(fitted, rows, keys) == ()
+        assert len(found_in(fitted, rows)) == 1
+
+
 def test_a_change_survives_its_document():
     change = ChangePoint(100, 90, 120, 0.5, 0.4, 0.6)
     assert ChangePoint.from_document(change.to_document()) == change
+
+
+@pytest.mark.parametrize(
+    "values", [{"samples_ago": "x"}, {"low": None}, {"size": {}}, {"changed_at": 5}, {"changed_at": "noon"}]
+)
+def test_a_document_with_other_values_is_refused(values):
+    document = ChangePoint(100, 90, 120, 0.5, 0.4, 0.6).to_document()
+    with pytest.raises(InvalidInputError, match=next(iter(values))):
+        ChangePoint.from_document({**document, **values})
+
+
+@pytest.mark.parametrize("method", ["ACC", "MLLS"])
+def test_summaries_of_another_quantifier_are_refused(population, three, fitted, method):
+    other = quantifier(method).fit(population(2).draw([100, 100], np.random.default_rng(17)))
+    parts = [fitted.summarize(three.window(BEFORE, 200, np.random.default_rng(18)))] * 2
+    with pytest.raises(InvalidInputError, match="another quantifier"):
+        OrderedWindow.of_summaries(other, parts)

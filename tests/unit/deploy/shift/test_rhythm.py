@@ -59,14 +59,29 @@ def test_a_mix_that_jitters_has_no_change_but_a_wider_interval(three, fitted):
     found = segmentation(three, fitted, prevalences, rng)
     assert (found.pattern, found.changes) == ("jitter", ())
     means = prevalences[:: SAMPLES // 20]
-    assert np.trace(found.scatter) == pytest.approx(np.trace(np.cov(means.T)) / 20, rel=0.5)
+    # Buckets that are alike count as one segment.
+    assert 1 < np.trace(found.scatter) / (np.trace(np.cov(means.T)) / 20) < 2
 
 
 def test_a_change_that_stays_is_found_in_spite_of_jitter(three, fitted):
-    rng = np.random.default_rng(4)
-    drawn = [rng.dirichlet(60 * ONE) for _ in range(15)] + [rng.dirichlet(60 * OTHER) for _ in range(5)]
-    found = segmentation(three, fitted, np.repeat(drawn, SAMPLES // 20, axis=0), rng)
-    assert found.changes[-1].samples_ago == pytest.approx(1250, abs=150)
+    """Four in five were found of twenty; the interval counts the jitter besides."""
+    found = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        before = [rng.dirichlet(15 * ONE) for _ in range(12)]
+        after = [rng.dirichlet([1.5, 3, 10.5]) for _ in range(8)]
+        one = segmentation(three, fitted, np.repeat(before + after, SAMPLES // 20, axis=0), rng)
+        if one.pattern == "jitter" and one.changes:
+            found += abs(one.changes[-1].samples_ago - 2000) < 150
+            assert np.trace(one.scatter) > 0
+    assert found >= 6
+
+
+def test_a_long_last_segment_jitters_no_more(three, fitted):
+    share = np.concatenate([np.repeat([0.0, 1, 0, 1], 300), np.zeros(SAMPLES - 1200)])
+    found = segmentation(three, fitted, mixed(share), np.random.default_rng(6))
+    assert found.pattern is None
+    assert found.changes[-1].samples_ago == pytest.approx(SAMPLES - 1200, abs=100)
 
 
 @pytest.mark.parametrize("share", [np.arange(SAMPLES) >= 4000, np.arange(SAMPLES) / SAMPLES])
