@@ -23,7 +23,7 @@ class Tidier:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self._is_due = False
+        self._due_in: asyncio.AbstractEventLoop | None = None
 
     def note(self, received: int, *, is_parsed: bool) -> None:
         """Tell of the end of a request.
@@ -32,11 +32,13 @@ class Tidier:
             received: bytes of its body.
             is_parsed: whether they became Python objects.
         """
-        if self._is_due or received <= (LARGE_PARSED_BODY if is_parsed else LARGE_BODY):
+        loop = asyncio.get_running_loop()
+        # A loop that was closed meanwhile calls nothing any more.
+        if self._due_in is loop or received <= (LARGE_PARSED_BODY if is_parsed else LARGE_BODY):
             return
-        self._is_due = True
-        asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._tidy)
+        self._due_in = loop
+        loop.call_later(PAUSE_SECONDS, self._tidy)
 
     def _tidy(self) -> None:
-        self._is_due = False
+        self._due_in = None
         self._executor.submit(give_back_free_memory)

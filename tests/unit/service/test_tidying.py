@@ -52,6 +52,20 @@ def test_after_several_large_bodies_once(
     assert executor.submitted == expected
 
 
+def test_a_loop_that_ends_before_its_time_keeps_no_other_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    executor = Counting()
+    tidier = Tidier(executor)
+
+    async def once(pause: float) -> None:
+        monkeypatch.setattr(tidying, "PAUSE_SECONDS", pause)
+        tidier.note(LARGE_BODY + 1, is_parsed=False)
+        await asyncio.sleep(0.05)
+
+    asyncio.run(once(60.0))
+    asyncio.run(once(0.0))
+    assert executor.submitted == 1
+
+
 def test_a_request_with_a_large_body_is_noted(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     given_back = threading.Event()
     monkeypatch.setattr(tidying, "give_back_free_memory", given_back.set)

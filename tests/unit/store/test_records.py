@@ -30,6 +30,7 @@ GRANTS = {
     Scope.PREDICT: {Scope.PREDICT},
     Scope.FEEDBACK: {Scope.FEEDBACK},
     Scope.READ: {Scope.READ},
+    Scope.METRICS: {Scope.METRICS},
     Scope.OPERATE: {Scope.OPERATE, Scope.READ},
     Scope.ADMIN: set(Scope),
 }
