@@ -21,7 +21,7 @@ def change_threshold(dimensions: float, *, level: float, shortest_share: float) 
 
     Examples:
         >>> round(change_threshold(1, level=0.05, shortest_share=0.15), 1)  # Andrews (1993): 8.85
-        8.8
+        8.7
     """
     spread = 2 * math.log((1 - shortest_share) / shortest_share)
     constant = -dimensions / 2 * math.log(2) - log_gamma(dimensions / 2)
