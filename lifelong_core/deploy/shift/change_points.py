@@ -21,7 +21,12 @@ from lifelong_core.arrays import LARGEST_NUMBER, Floats, Integers
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.scientific import cholesky, lower_solve, normal_quantile
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
-from lifelong_core.deploy.shift.rhythm import Pattern, find_pattern, lasting_change
+from lifelong_core.deploy.shift.rhythm import (
+    Pattern,
+    find_pattern,
+    lasting_change,
+    without_rhythm,
+)
 from lifelong_core.deploy.shift.segmentation import best_partition, block_bounds, change_threshold
 from lifelong_core.deploy.simplex import mixture_weights, smoothed, tangent_basis
 from lifelong_core.errors import InvalidInputError
@@ -126,11 +131,16 @@ def find_change_points(window: OrderedWindow, *, level: float, times: Floats | N
     threshold = scores.threshold(level, effect)
     search = _Search(window, threshold * effect, LOCATION_DROP * effect, SHORTEST_SEGMENT * effect)
     splits = search.refined(begins)
-    pattern, lasting = scores.pattern([0, *(split.at for split in splits)], effect, times, threshold, level)
-    scatter = None
+    fluctuation = _Fluctuation.of(scores, splits, effect, times, threshold)
+    pattern, scatter = fluctuation.pattern, None
     if pattern is not None:
-        scatter = _scatter(window, [split.at for split in splits], since=lasting or 0)
-        splits = [] if lasting is None else search.refined((0, lasting))
+        places = [split.at for split in splits]
+        if pattern == "jitter":
+            lasting = fluctuation.lasting_change(level)
+            splits = [] if lasting is None else search.refined((0, lasting))
+        else:
+            splits = fluctuation.change_beside_rhythm(threshold)
+        scatter = _scatter(window, places, since=splits[-1].at if splits else 0)
     changes = tuple(_change_point(window, split, effect) for split in splits)
     alternatives = _alternatives(splits, scores, effect, threshold) if pattern is None or splits else ()
     return Segmentation(changes, (0, *(split.at for split in splits)), alternatives, pattern, scatter)
@@ -243,18 +253,6 @@ class _Scores:
             return 0, 0.0
         return int(self.bounds[1 + int(gains.argmax())]), float(gains.max())
 
-    def pattern(
-        self, begins: Sequence[int], effect: float, times: Floats | None, price: float, level: float
-    ) -> tuple[Pattern | None, int | None]:
-        """What the changes follow, if they are none to follow, and the first piece after one that stays even so."""
-        sums, sizes = self.whitened()
-        sums, sizes = sums / effect, sizes / effect
-        blocks: list[int] = np.searchsorted(self.bounds, begins).tolist()
-        moments = None if times is None else times[self.bounds[:-1]]
-        found = find_pattern(sums, sizes, moments, blocks, price)
-        segment = lasting_change(sums, sizes, blocks, level) if found == "jitter" else None
-        return found, None if segment is None else begins[segment]
-
     def threshold(self, level: float, effect: float) -> float:
         """Twice the log likelihood that a change must gain, in a window of independent samples."""
         share = min(SHORTEST_SEGMENT * effect / float(self.window.counts.sum()), 0.4)
@@ -276,6 +274,67 @@ class _Scores:
         alone = (lower_solve(self._factor, entries.T) ** 2).sum(axis=0) @ self.window.group_counts
         together = (lower_solve(self._factor, grouped.T) ** 2).sum()
         return max(1.0, float(together / alone)) if alone > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class _Fluctuation:
+    """Blocks of a window, and whether its changes come and go."""
+
+    pieces: Integers
+    """shape (B + 1,), where the blocks begin and end"""
+    sums: Floats
+    sizes: Floats
+    times: Floats | None
+    begins: Sequence[int]
+    """first blocks of the segments"""
+    pattern: Pattern | None
+
+    @classmethod
+    def of(
+        cls, scores: _Scores, splits: Sequence["_Split"], effect: float, times: Floats | None, price: float
+    ) -> Self:
+        sums, sizes = scores.whitened()
+        sums, sizes = sums / effect, sizes / effect
+        # Two changes within one block count as one.
+        first = np.minimum(
+            np.searchsorted(scores.bounds, [0, *(split.at for split in splits)]), sizes.size - 1
+        )
+        begins: list[int] = np.unique(first).tolist()
+        moments = None if times is None else times[scores.bounds[:-1]]
+        found = find_pattern(sums, sizes, moments, begins, price)
+        return cls(scores.bounds, sums, sizes, moments, begins, found)
+
+    def lasting_change(self, level: float) -> int | None:
+        """The first piece after a change that stays in spite of jitter."""
+        segment = lasting_change(self.sums, self.sizes, self.begins, level)
+        return None if segment is None else int(self.pieces[self.begins[segment]])
+
+    def change_beside_rhythm(self, price: float) -> list["_Split"]:
+        """The last change of what the rhythm leaves, to whole blocks."""
+        if self.times is None or self.pattern is None:
+            return []
+        rest = without_rhythm(self.sums, self.sizes, self.times, self.pattern)
+        found = best_partition(rest, self.sizes, penalty=price, shortest=SHORTEST_SEGMENT)
+        if not found:
+            return []
+        begin = found[-2] if len(found) > 1 else 0
+        sums, sizes = np.cumsum(rest[begin:], axis=0), np.cumsum(self.sizes[begin:])
+        level = sums[-1] / sizes[-1]
+        left = (sums - sizes[:, np.newaxis] * level)[:-1]
+        gains = (left**2).sum(axis=1) * sizes[-1] / (sizes * (sizes[-1] - sizes))[:-1] / 2
+        near = np.flatnonzero(gains >= gains.max() - LOCATION_DROP) + begin + 1
+        at, low, high = found[-1], min(found[-1], int(near[0])), max(found[-1], int(near[-1]))
+        piece = self.pieces
+        return [
+            _Split(
+                int(piece[begin]),
+                int(piece[low]),
+                int(piece[at]),
+                int(piece[high]),
+                int(piece[-1]),
+                float(gains.max()),
+            )
+        ]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ LEAST_CHANGES = 4
 """With fewer changes, jitter and successive changes look alike."""
 LEAST_RETURN = 0.25
 """Successive changes of a mix that jitters around a mean undo each other: their correlation is -1/2."""
+HARMONICS = 4
+"""Of a day, so that a shift that begins and ends at some hour leaves next to nothing."""
 _LEAST_SEGMENTS = 2
 """Before a change of a jittering mix."""
 OUTSTANDING = 2.0
@@ -99,13 +101,21 @@ def lasting_change(sums: Floats, sizes: Floats, begins: Sequence[int], level: fl
     return best
 
 
+def without_rhythm(sums: Floats, sizes: Floats, times: Floats, pattern: Pattern) -> Floats:
+    """What the rhythm leaves of the sums of each block, shape (B, K); arguments as for `find_pattern`."""
+    inputs = _time_of_day(times) if pattern == "time of day" else _day_of_week(times)
+    design, target = _weighted(sums, sizes, inputs)
+    weights = np.sqrt(sizes)[:, np.newaxis]
+    return sums - weights * (design @ np.linalg.lstsq(design, target, rcond=None)[0])
+
+
 def _means(sums: Floats, sizes: Floats, begins: Sequence[int]) -> Floats:
     return np.add.reduceat(sums, begins, axis=0) / np.add.reduceat(sizes, begins)[:, np.newaxis]
 
 
 def _time_of_day(times: Floats) -> Floats:
-    phase = 2 * np.pi * times / _DAY
-    return np.column_stack([np.sin(phase), np.cos(phase), np.sin(2 * phase), np.cos(2 * phase)])
+    phase = 2 * np.pi * times[:, np.newaxis] / _DAY * np.arange(1, HARMONICS + 1)
+    return np.hstack([np.sin(phase), np.cos(phase)])
 
 
 def _day_of_week(times: Floats) -> Floats:
@@ -120,8 +130,7 @@ def _explained(sums: Floats, sizes: Floats, times: Floats, inputs: Floats, perio
     if times[-1] - times[0] < _PERIODS * period or blocks < 2 * width + 2:
         return 0.0
     weights = np.sqrt(sizes)[:, np.newaxis]
-    target = sums / weights
-    design = np.hstack([np.ones((blocks, 1)), inputs]) * weights
+    design, target = _weighted(sums, sizes, inputs)
     level = weights * (weights * target).sum(axis=0) / sizes.sum()
     total = float(((target - level) ** 2).sum())
     fitted = design @ np.linalg.lstsq(design, target, rcond=None)[0]
@@ -135,6 +144,12 @@ def _explained(sums: Floats, sizes: Floats, times: Floats, inputs: Floats, perio
     if beyond_chance <= 0 or not explains or f_tail(width * dimensions, rest, ratio) >= LEVEL:
         return 0.0
     return total - left - width * dimensions
+
+
+def _weighted(sums: Floats, sizes: Floats, inputs: Floats) -> tuple[Floats, Floats]:
+    """Design with an intercept, (B, W + 1), and target, (B, K), of the regression of the blocks' means."""
+    weights = np.sqrt(sizes)[:, np.newaxis]
+    return np.hstack([np.ones((sizes.size, 1)), inputs]) * weights, sums / weights
 
 
 def _missed(design: Floats, target: Floats, periods: Floats) -> float:

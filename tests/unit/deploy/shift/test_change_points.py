@@ -159,6 +159,12 @@ def test_a_change_within_a_bucket_lies_in_its_interval(three, fitted):
         assert change.low <= ago <= change.high
 
 
+def test_a_change_within_the_last_block_of_a_large_window(three, fitted):
+    rng = np.random.default_rng(19)
+    rows = stream(three, [([0.98, 0.01, 0.01], 29_920), ([0.01, 0.01, 0.98], 80)], rng)
+    assert found_in(fitted, rows)[-1].samples_ago == pytest.approx(80, abs=10)
+
+
 def test_one_patient_is_no_change(three, fitted):
     """Two hundred images of one patient at the end of the window say nothing of the population."""
     rng = np.random.default_rng(16)
