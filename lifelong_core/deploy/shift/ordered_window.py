@@ -18,6 +18,9 @@ from lifelong_core.deploy.quantification.group_sketch import Hashes
 from lifelong_core.deploy.quantification.summary import WindowSummary
 from lifelong_core.deploy.scientific import SparseMatrix, sparse_rows
 
+LEAST_GROUPS = 10.0
+"""Groups of equal size that a segment comes from at least."""
+
 
 @dataclass(frozen=True, eq=False)
 class OrderedWindow:

@@ -7,6 +7,9 @@ import numpy as np
 from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.scientific import log_gamma
 
+SHORTEST_SEGMENT = 60.0
+"""Effective samples: with fewer, a mean of posteriors is not about normal."""
+
 
 def change_threshold(dimensions: float, *, level: float, shortest_share: float) -> float:
     """What twice the log likelihood must gain by one change, so that chance makes it do so with this probability.

@@ -1,0 +1,115 @@
+"""Efficient scores of the mixture of classes: their mean moves when the prevalence changes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Integers
+from lifelong_core.deploy.scientific import cholesky, lower_solve
+from lifelong_core.deploy.shift.ordered_window import LEAST_GROUPS, OrderedWindow
+from lifelong_core.deploy.shift.segmentation import (
+    SHORTEST_SEGMENT,
+    best_partition,
+    block_bounds,
+    change_threshold,
+)
+from lifelong_core.deploy.simplex import mixture_weights, smoothed, tangent_basis
+
+MOST_BLOCKS = 200
+RARE_SAMPLES = 5.0
+"""A class with fewer samples in the window hardly counts: their scatter is not normal either."""
+
+
+@dataclass(frozen=True)
+class EfficientScores:
+    """Efficient scores of the mixture weights at the prevalence of the whole window."""
+
+    window: OrderedWindow
+    scores: Floats
+    """shape (U, C - 1), posteriors under that prevalence, in coordinates of the tangent space"""
+    sums: Floats
+    """shape (P, C - 1)"""
+    bounds: Integers
+    """shape (B + 1,), pieces where blocks begin and end"""
+
+    @classmethod
+    def of(cls, window: OrderedWindow) -> Self:
+        """The scores of a window."""
+        uniform: Floats = np.full(window.classes, 1 / window.classes)
+        prevalence = smoothed(
+            mixture_weights(window.densities, window.counts, uniform), float(window.counts.sum())
+        )
+        posteriors = window.densities * prevalence
+        posteriors /= posteriors.sum(axis=1, keepdims=True)
+        scores = posteriors @ tangent_basis(window.classes)
+        scores -= window.counts @ scores / window.counts.sum()
+        return cls(window, scores, window.piece_sums(scores), block_bounds(window.ends, MOST_BLOCKS))
+
+    def partition(self, level: float, segments: Sequence[int]) -> tuple[tuple[int, ...], float]:
+        """First pieces of the segments, and the design effect of groups around the segments known so far."""
+        sums, sizes = self.whitened()
+        effect = self._design_effect(segments)
+        found = best_partition(
+            sums,
+            sizes,
+            penalty=self.threshold(level, effect) * effect,
+            shortest=min(SHORTEST_SEGMENT * effect, float(sizes.sum())),
+        )
+        return (0, *(int(self.bounds[block]) for block in found)), effect
+
+    def whitened(self) -> tuple[Floats, Floats]:
+        """Sums of each block, (B, C - 1), in units in which independent samples have unit covariance, and samples."""
+        sums, sizes = self._block_sums()
+        return lower_solve(self._factor, sums.T).T, sizes
+
+    def _block_sums(self) -> tuple[Floats, Floats]:
+        return (
+            np.add.reduceat(self.sums, self.bounds[:-1], axis=0),
+            np.add.reduceat(self.window.sizes, self.bounds[:-1]),
+        )
+
+    @cached_property
+    def _factor(self) -> Floats:
+        """Lower triangular factor of the covariance of the scores within blocks."""
+        sums, sizes = self._block_sums()
+        samples = float(sizes.sum())
+        within = (self.scores * self.window.counts[:, np.newaxis]).T @ self.scores
+        within -= (sums / sizes[:, np.newaxis]).T @ sums
+        covariance = within / max(samples - sizes.size, 1.0)
+        return cholesky(covariance + RARE_SAMPLES / samples * np.eye(covariance.shape[0]))
+
+    def next_best(self, effect: float) -> tuple[int, float]:
+        """First piece after the best single change, and twice the log likelihood that it gains."""
+        sums, sizes = self.whitened()
+        total, reach = np.cumsum(sums, axis=0)[:-1], np.cumsum(sizes)
+        shorter = np.minimum(reach, reach[-1] - reach)[:-1]
+        gains = (total**2).sum(axis=1) * reach[-1] / (reach * (reach[-1] - reach))[:-1] / effect
+        gains[shorter < SHORTEST_SEGMENT * effect] = 0
+        if gains.size == 0:
+            return 0, 0.0
+        return int(self.bounds[1 + int(gains.argmax())]), float(gains.max())
+
+    def threshold(self, level: float, effect: float) -> float:
+        """Twice the log likelihood that a change must gain, in a window of independent samples."""
+        share = min(SHORTEST_SEGMENT * effect / float(self.window.counts.sum()), 0.4)
+        return change_threshold(self.window.classes - 1, level=level, shortest_share=share)
+
+    def _design_effect(self, segments: Sequence[int]) -> float:
+        """How much more the sums of groups scatter than those of as many independent samples, at least 1."""
+        if self.window.group_piece is None:
+            return 1.0
+        number = self.window.groups_in(0, self.window.pieces)
+        if number < LEAST_GROUPS:
+            # Their scatter cannot be told from the change that is looked for: each says as much as one sample.
+            return max(1.0, float(self.window.sizes.sum()) / number)
+        sizes = np.add.reduceat(self.window.sizes, segments)
+        means = np.add.reduceat(self.sums, segments, axis=0) / sizes[:, np.newaxis]
+        centres = np.repeat(means, np.diff([*segments, self.window.pieces]), axis=0)
+        grouped = self.window.group_sums(self.scores, centres)
+        entries = self.scores[self.window.group_point] - centres[self.window.group_piece]
+        alone = (lower_solve(self._factor, entries.T) ** 2).sum(axis=0) @ self.window.group_counts
+        together = (lower_solve(self._factor, grouped.T) ** 2).sum()
+        return max(1.0, float(together / alone)) if alone > 0 else 1.0

@@ -1,0 +1,143 @@
+"""Where a change is: the likelihood of the mixtures before and after it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.shift.ordered_window import LEAST_GROUPS, OrderedWindow
+from lifelong_core.deploy.simplex import mixture_weights, smoothed, tangent_basis
+
+LOCATION_DROP = 3.676
+"""The log likelihood of the true time lies so far below its maximum with probability 0.05: on either side of the change
+the log likelihood ratio is a random walk that falls, whose maximum exceeds x with probability exp(-x) (Siegmund 1988),
+and 1 - (1 - exp(-x))^2 = 0.05."""
+_REFINEMENTS = 2
+
+
+@dataclass(frozen=True)
+class Split:
+    """A change between two segments."""
+
+    begin: int
+    """first piece of the segment before"""
+    low: int
+    at: int
+    """first piece of the segment after"""
+    high: int
+    end: int
+    """piece after the segment after"""
+    gain: float
+    """log likelihood that the change gains"""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The most likely prevalence of some pieces."""
+
+    prevalence: Floats
+    likelihood: float
+    densities: Floats
+    counts: Floats
+
+    @classmethod
+    def of(cls, window: OrderedWindow, begin: int, end: int) -> Self:
+        """Of pieces begin..end-1."""
+        densities, counts = window.part(begin, end)
+        uniform: Floats = np.full(window.classes, 1 / window.classes)
+        weights = mixture_weights(densities, counts, uniform)
+        # A prevalence of exactly 0 would make one sample decide where the change is.
+        prevalence = smoothed(weights, float(counts.sum()))
+        likelihood = float(counts @ np.log(densities @ weights))
+        return cls(prevalence, likelihood, densities, counts)
+
+    def variance(self, direction: Floats) -> float:
+        """Of direction . prevalence, from the information of independent samples."""
+        basis = tangent_basis(self.prevalence.size)
+        scores = self.densities / (self.densities @ self.prevalence)[:, np.newaxis] @ basis
+        information = (scores * self.counts[:, np.newaxis]).T @ scores
+        reduced = basis.T @ direction
+        return float(reduced @ np.linalg.pinv(information, hermitian=True) @ reduced)
+
+
+@dataclass(frozen=True)
+class ChangeSearch:
+    """The places of changes by the likelihood of the mixtures before and after."""
+
+    window: OrderedWindow
+    least_gain: float
+    """twice the log likelihood that a change must gain"""
+    drop: float
+    """log likelihood that a place within the interval may lack"""
+    shortest: float
+    """samples of a segment"""
+
+    def refined(self, begins: Sequence[int]) -> list[Split]:
+        """Each change at its most likely piece; without those that gain too little, one by one or two for one."""
+        starts = list(begins)
+        position = 1
+        splits = dict[int, Split]()
+        while position < len(starts):
+            ends = [*starts[position + 1 :], self.window.pieces]
+            split = self.split(starts[position - 1], starts[position], ends[0])
+            if 2 * split.gain < self.least_gain or not self._comes_of_many(split):
+                del starts[position]
+                position = max(1, position - 1)
+                continue
+            both = self._instead(starts, position, split, ends[0])
+            if both is not None:
+                starts[position - 1 : position + 1] = [both]
+                position -= 1
+                continue
+            starts[position] = split.at
+            splits[split.at] = split
+            position += 1
+        # The neighbours of a change may have moved since.
+        return [
+            self.split(starts[place - 1], starts[place], ([*starts, self.window.pieces])[place + 1])
+            for place in range(1, len(starts))
+        ]
+
+    def split(self, begin: int, at: int, end: int) -> Split:
+        """The best place of one change among pieces begin..end-1, searched from `at` on."""
+        window = self.window
+        reach = window.ends[begin : end + 1]
+        shortest = min(self.shortest, (reach[-1] - reach[0]) / 2)
+        allowed = (reach - reach[0] >= shortest) & (reach[-1] - reach >= shortest)
+        curve: Floats = np.zeros(reach.size)
+        for _ in range(_REFINEMENTS if allowed.any() else 0):
+            before, after = Mixture.of(window, begin, at), Mixture.of(window, at, end)
+            ratio = np.log(window.densities @ before.prevalence) - np.log(window.densities @ after.prevalence)
+            curve = np.concatenate([[0.0], np.cumsum(window.piece_sums(ratio)[begin:end])])
+            at = begin + int(np.where(allowed, curve, -np.inf).argmax())
+        whole = Mixture.of(window, begin, end).likelihood
+        gain = Mixture.of(window, begin, at).likelihood + Mixture.of(window, at, end).likelihood - whole
+        near = np.flatnonzero(curve[1:-1] >= curve[at - begin] - self.drop) + begin + 1
+        low, high = (at, at) if near.size == 0 else (min(at, int(near[0])), max(at, int(near[-1])))
+        return Split(begin, low, at, high, end, gain)
+
+    def _comes_of_many(self, split: Split) -> bool:
+        """Are there groups enough on either side that none of them makes the change by itself?"""
+        return all(
+            self.window.groups_in(*part) >= LEAST_GROUPS
+            for part in ((split.begin, split.at), (split.at, split.end))
+        )
+
+    def _instead(self, starts: Sequence[int], position: int, split: Split, end: int) -> int | None:
+        """Where one change does as well as the one before `position` and this split: a block that a change cuts in two
+        may have become a segment of its own. None: nowhere."""
+        if position < 2:
+            return None
+        begin, middle = starts[position - 2], starts[position - 1]
+        earlier = self.split(begin, middle, split.at)
+        for start in (middle, split.at):
+            one = self.split(begin, start, end)
+            later = Mixture.of(self.window, split.at, end).likelihood
+            whole = Mixture.of(self.window, begin, end).likelihood
+            first = Mixture.of(self.window, begin, split.at).likelihood
+            pair = first + later - whole + earlier.gain
+            if 2 * (pair - one.gain) < self.least_gain:
+                return one.at
+        return None
