@@ -14,6 +14,8 @@ LOCATION_DROP = 3.676
 """The log likelihood of the true time lies so far below its maximum with probability 0.05: on either side of the change
 the log likelihood ratio is a random walk that falls, whose maximum exceeds x with probability exp(-x) (Siegmund 1988),
 and 1 - (1 - exp(-x))^2 = 0.05."""
+SHORT_SEGMENTS = 3.0
+"""A segment of so many times the shortest may be a block that a change cuts in two."""
 _REFINEMENTS = 2
 
 
@@ -94,10 +96,11 @@ class ChangeSearch:
             starts[position] = split.at
             splits[split.at] = split
             position += 1
-        # The neighbours of a change may have moved since.
+        bounds = [*starts, self.window.pieces]
         return [
-            self.split(starts[place - 1], starts[place], ([*starts, self.window.pieces])[place + 1])
-            for place in range(1, len(starts))
+            # The neighbours of a change may have moved since.
+            splits[at] if (splits[at].begin, splits[at].end) == (begin, end) else self.split(begin, at, end)
+            for begin, at, end in zip(bounds, bounds[1:], bounds[2:], strict=False)
         ]
 
     def split(self, begin: int, at: int, end: int) -> Split:
@@ -109,8 +112,9 @@ class ChangeSearch:
         curve: Floats = np.zeros(reach.size)
         for _ in range(_REFINEMENTS if allowed.any() else 0):
             before, after = Mixture.of(window, begin, at), Mixture.of(window, at, end)
-            ratio = np.log(window.densities @ before.prevalence) - np.log(window.densities @ after.prevalence)
-            curve = np.concatenate([[0.0], np.cumsum(window.piece_sums(ratio)[begin:end])])
+            densities = window.densities[window.points_of(begin, end)]
+            ratio = np.log(densities @ before.prevalence) - np.log(densities @ after.prevalence)
+            curve = np.concatenate([[0.0], np.cumsum(window.part_sums(ratio, begin, end))])
             at = begin + int(np.where(allowed, curve, -np.inf).argmax())
         whole = Mixture.of(window, begin, end).likelihood
         gain = Mixture.of(window, begin, at).likelihood + Mixture.of(window, at, end).likelihood - whole
@@ -131,6 +135,8 @@ class ChangeSearch:
         if position < 2:
             return None
         begin, middle = starts[position - 2], starts[position - 1]
+        if self.window.ends[split.at] - self.window.ends[middle] > SHORT_SEGMENTS * self.shortest:
+            return None
         earlier = self.split(begin, middle, split.at)
         for start in (middle, split.at):
             one = self.split(begin, start, end)

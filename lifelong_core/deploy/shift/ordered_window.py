@@ -6,6 +6,7 @@ A piece is what is never cut in two: a row, successive rows of one group, or a b
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -89,25 +90,34 @@ class OrderedWindow:
         """Number of pieces."""
         return self.sizes.size
 
-    @property
+    @cached_property
     def ends(self) -> Floats:
         """Samples up to the end of each piece, with 0 before the first; shape (P + 1,)."""
         return np.concatenate([[0.0], np.cumsum(self.sizes)])
 
     def piece_sums(self, values: Floats) -> Floats:
         """Sum over the samples of each piece, shape (P, ...), of values at the points, (U, ...)."""
+        return self.part_sums(values, 0, self.pieces)
+
+    def points_of(self, begin: int, end: int) -> slice:
+        """Points that hold all samples of pieces begin..end-1."""
         if self.content is not None:
-            return np.asarray(self.content @ values, dtype=np.float64)
-        if self.pieces == len(values):
+            return slice(None)
+        return slice(*self.ends[[begin, end]].astype(np.int64).tolist())
+
+    def part_sums(self, values: Floats, begin: int, end: int) -> Floats:
+        """Sum over the samples of each of pieces begin..end-1, of values at `points_of` them."""
+        if self.content is not None:
+            return np.asarray(self.content[begin:end] @ values, dtype=np.float64)
+        if end - begin == len(values):
             return values
-        starts = self.ends[:-1].astype(np.int64)
+        starts = (self.ends[begin:end] - self.ends[begin]).astype(np.int64)
         return np.add.reduceat(values, starts, axis=0)
 
     def part(self, begin: int, end: int) -> tuple[Floats, Floats]:
         """Densities of the points of pieces begin..end-1, (V, C), and their counts there, (V,)."""
         if self.content is None:
-            bounds = self.ends[[begin, end]].astype(np.int64)
-            rows = slice(*bounds.tolist())
+            rows = self.points_of(begin, end)
             return self.densities[rows], self.counts[rows]
         counts = np.asarray(self.content[begin:end].sum(axis=0), dtype=np.float64).ravel()
         present = counts > 0
