@@ -29,9 +29,9 @@ def image_stall(target: Target, scale: Scale) -> Outcome:
     outcome.expect("innocent p99, s", seen.predictions.percentile(99), below=0.25)
     outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
     outcome.expect("/livez p99, s", seen.livez.percentile(99), below=0.1)
-    # The goal is 200; it was 230 to 245 beside much other work, when more bodies of 18 MB wait. A decoding process
-    # takes 33 MB, and some 80 MB more for 16 megapixels, of which one is decoded at a time.
-    outcome.expect("memory growth, MB", seen.growth_megabytes, below=300)
+    # The goal is 200; it was 200 to 272, the more the more bodies of 18 MB wait. A decoding process takes 33 MB, and
+    # some 80 MB more for 16 megapixels, of which one is decoded at a time.
+    outcome.expect("memory growth, MB", seen.growth_megabytes, below=350)
     outcome.figures["innocent requests"] = len(seen.predictions.seconds)
     return outcome
 
