@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lifelong_core.store import Scope
-from tests.integration.browser import Browser, running_browser
+from tests.integration.browser import ARRIVED, Browser, running_browser
 from tests.integration.installation import install
 from tests.integration.processes import Service, running_service
 
@@ -247,7 +247,7 @@ def other_site(goal: str) -> Iterator[int]:
             server.shutdown()
 
 
-@pytest.mark.parametrize("host", ["localhost"], ids=["says Sec-Fetch-Site"])
+@pytest.mark.parametrize("host", [HOST, "localhost"], ids=["says Referer", "says Sec-Fetch-Site"])
 def test_a_link_of_another_site_leads_to_its_page(
     service: Service, installed: tuple[Path, str], browser: Browser, host: str
 ) -> None:
@@ -260,6 +260,7 @@ def test_a_link_of_another_site_leads_to_its_page(
             browser.evaluate("document.querySelector('a').click()")
             expected = "Interviews" if is_logged_in else "Log in"
             browser.wait_until(f"document.querySelector('h1')?.innerText === '{expected}'")
+            browser.wait_until(ARRIVED)
             if not is_logged_in:
                 browser.type(installed[1])
                 keyboard.submit()
