@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,13 +43,29 @@ class Observation:
 
     predictions: Witness
     livez: Witness
-    memory_before: float
-    memory_peak: float = 0.0
+    memory_before: dict[int, float]
+    memory_peak: dict[int, float] = field(default_factory=dict[int, float])
+    total_peak: float = 0.0
 
     @property
     def growth_megabytes(self) -> float:
-        """Of the proportional set size of all processes of the service together."""
-        return self.memory_peak - self.memory_before
+        """Growth of the proportional set size of all processes of the service together."""
+        return self.total_peak - sum(self.memory_before.values())
+
+    @property
+    def worker_growth_megabytes(self) -> float:
+        """The same of the worker that grew most, with its decoding process."""
+        return max(self.memory_peak[worker] - before for worker, before in self.memory_before.items())
+
+    def weigh(self, memory: dict[int, float]) -> None:
+        """Keep the highest values.
+
+        Args:
+            memory: as `Target.memory` returns it.
+        """
+        self.total_peak = max(self.total_peak, sum(memory.values()))
+        for process, megabytes in memory.items():
+            self.memory_peak[process] = max(self.memory_peak.get(process, 0.0), megabytes)
 
 
 @dataclass(frozen=True)
@@ -59,13 +75,13 @@ class Target:
     service: Service
     installation: Installation
 
-    def memory(self) -> float:
-        """Megabytes that all processes of the service take together; what they share counts once."""
-        total = 0
-        for process in self.service.processes():
-            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                total += process.memory_full_info().pss
-        return total / MEGABYTE
+    def memory(self) -> dict[int, float]:
+        """Megabytes of each worker with its children, and of their parent, by process id; shared pages count once."""
+        workers = {worker.pid: [worker, *_children(worker)] for worker in self.service.workers()}
+        inside = {process.pid for processes in workers.values() for process in processes}
+        others = [process for process in self.service.processes() if process.pid not in inside]
+        groups = workers | {self.service.process.pid: others}
+        return {pid: sum(map(_megabytes, processes)) for pid, processes in groups.items()}
 
     @contextmanager
     def watched(self) -> Iterator[Observation]:
@@ -109,8 +125,22 @@ class Target:
 
     def _weigh(self, stop: threading.Event, observation: Observation) -> None:
         while not stop.is_set():
-            observation.memory_peak = max(observation.memory_peak, self.memory())
+            observation.weigh(self.memory())
             stop.wait(0.1)
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.NoSuchProcess:  # it has ended by now
+        return []
+
+
+def _megabytes(process: psutil.Process) -> float:
+    try:
+        return process.memory_full_info().pss / MEGABYTE
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return 0.0
 
 
 @contextmanager
