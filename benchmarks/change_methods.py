@@ -21,7 +21,7 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
-from lifelong_core.deploy.windows import Followed, follow
+from lifelong_core.deploy.adaptation.windows import Followed, follow
 
 POLICY = AdaptationPolicy()
 LARGEST_CALIBRATION = 2000

@@ -10,7 +10,7 @@ from river import drift
 
 from benchmarks.streams import WINDOW
 from lifelong_core.deploy import FittedQuantifier
-from lifelong_core.deploy.simplex import mixture_weights
+from lifelong_core.deploy.numerics.simplex import mixture_weights
 
 FORGETTING = "forgetting"
 RATES = (250, 500, 1000, 2000, 4000, 8000)

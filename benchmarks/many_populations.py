@@ -15,21 +15,14 @@ import sqlalchemy as sa
 from benchmarks.store_writers import SEED
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.settings import Settings
-from lifelong_core.store import (
-    LogEntry,
-    Model,
-    Prediction,
-    Store,
-    new_prediction_id,
-    register_calibration,
-    tables,
-)
+from lifelong_core.store import LogEntry, Model, Prediction, Store, new_prediction_id, register_calibration
+from lifelong_core.store.engine.statements import portions
 from lifelong_core.store.rows import cycle_row
-from lifelong_core.store.statements import portions
-from lifelong_monitor.cycle import run_cycle
-from lifelong_monitor.exporter import Exporter
-from lifelong_monitor.schedule import due_before
-from lifelong_monitor.tick import Ticker
+from lifelong_core.store.schema import tables
+from lifelong_monitor.cycle.cycle import run_cycle
+from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.schedule.tick import Ticker
+from lifelong_monitor.schedule.trigger import due_before
 from tests.databases import PostgreSQL, database
 
 NAMES = ("benign", "unclear", "malignant")

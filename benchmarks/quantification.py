@@ -36,7 +36,7 @@ from benchmarks.datasets import (
 from benchmarks.machine import describe
 from benchmarks.peers import PEERS, SLOW, fit_peer
 from lifelong_core.deploy import QUANTIFIERS, quantifier
-from lifelong_core.deploy.planning import plan_samples
+from lifelong_core.deploy.adaptation.planning import plan_samples
 
 SEED = 0
 CONFIDENCE = 0.95

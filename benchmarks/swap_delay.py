@@ -19,14 +19,15 @@ import numpy as np
 from benchmarks.machine import describe
 from benchmarks.many_populations import CLASSES, EVEN, draw, installation, log
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits
-from lifelong_core.deploy.evidence import bucket_scores, gather_evidence
+from lifelong_core.deploy.shift.sequential.evidence import gather_evidence
+from lifelong_core.deploy.shift.sequential.scores import bucket_scores
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
-from lifelong_monitor.exporter import Exporter
-from lifelong_monitor.quantifiers import FittedQuantifiers
-from lifelong_monitor.reports import report_of
-from lifelong_monitor.schedule import due_before, interval_of
-from lifelong_monitor.tick import Ticker
+from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
+from lifelong_monitor.cycle.reports import report_of
+from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.schedule.tick import Ticker
+from lifelong_monitor.schedule.trigger import due_before, interval_of
 
 SEED = 0
 LOOK = 25

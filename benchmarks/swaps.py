@@ -22,7 +22,7 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
-from lifelong_core.deploy.gain import LOWEST_PROBABILITY
+from lifelong_core.deploy.adaptation.gain import LOWEST_PROBABILITY
 from lifelong_core.deploy.labeled import class_means
 
 HARMFUL = 0.005

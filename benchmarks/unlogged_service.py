@@ -9,8 +9,8 @@ from typing import Any
 
 from lifelong_core.settings import Settings
 from lifelong_core.store.records import LogEntry
-from lifelong_service.launch import serve
-from lifelong_service.prediction_log import PredictionLog
+from lifelong_service.prediction.prediction_log import PredictionLog
+from lifelong_service.process.launch import serve
 
 
 def _append(_: PredictionLog, entries: Sequence[LogEntry]) -> tuple[bool, ...]:

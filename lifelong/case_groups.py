@@ -9,7 +9,7 @@ import numpy as np
 
 from lifelong_core.arrays import Integers
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store.privacy import numbered_groups
+from lifelong_core.store.lifecycle.privacy import numbered_groups
 
 
 def groups_from_csv(table: Path, names: Sequence[str]) -> Integers:

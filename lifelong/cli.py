@@ -6,29 +6,24 @@ import traceback
 import click
 
 from lifelong import __version__
-from lifelong.commands import (
-    adapt,
+from lifelong.commands.cycles import adapt, cycles
+from lifelong.commands.interview import recommend
+from lifelong.commands.models import calibrate, calibration_sets, heads, models, tasks
+from lifelong.commands.operation import (
     audit,
-    calibrate,
-    calibration_sets,
-    cycles,
     demo,
     doctor,
     environments,
     export,
     grafana,
     groups,
-    heads,
     initialise,
-    models,
     monitors,
     processes,
-    recommend,
     settings,
-    tasks,
     tokens,
-    validate,
 )
+from lifelong.commands.validation import validate
 from lifelong_core.errors import LifelongError
 from lifelong_core.redaction import redacted
 

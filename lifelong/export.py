@@ -22,7 +22,7 @@ from lifelong_core.store.files import replacing
 
 if TYPE_CHECKING:
     from lifelong_core.store import Model, Store, Task
-    from lifelong_core.store.exports import LoggedPage
+    from lifelong_core.store.lifecycle.exports import LoggedPage
 
 SCHEMA_VERSION = 1
 CSV_SUFFIXES = (".csv", ".csv.gz")

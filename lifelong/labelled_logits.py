@@ -8,7 +8,7 @@ import numpy as np
 from lifelong.case_groups import read_csv
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store.privacy import without_group_keys
+from lifelong_core.store.lifecycle.privacy import without_group_keys
 
 SUFFIXES = (".npz", ".csv")
 

@@ -34,8 +34,8 @@ def local_artifacts(settings: "Settings") -> Path | None:
 
 def database_file(settings: "Settings") -> Path | None:
     """The file of a SQLite database; None for PostgreSQL."""
-    from lifelong_core.store.database_errors import sqlite_file
-    from lifelong_core.store.engine import parse_url
+    from lifelong_core.store.engine.database import parse_url
+    from lifelong_core.store.engine.errors import sqlite_file
 
     return sqlite_file(parse_url(settings.resolved_database_url))
 

@@ -1,8 +1,8 @@
 """Checks an ONNX graph in a process of its own, before it is stored and before it is promoted.
 
-The process (`python -m lifelong_service.check_graph`) reads what a client sent. It alone imports `onnx`. It has limits
-on time and memory, no network, no secrets in its environment and an empty working folder. It returns the very bytes
-that it has run: those are stored.
+The process (`python -m lifelong_service.graphs.check_graph`) reads what a client sent. It alone imports `onnx`. It has
+limits on time and memory, no network, no secrets in its environment and an empty working folder. It returns the very
+bytes that it has run: those are stored.
 """
 
 import contextlib
@@ -217,7 +217,7 @@ def check_execution_providers(settings: Settings) -> list[str]:
     """
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "lifelong_service.check_providers"],
+            [sys.executable, "-P", "-m", "lifelong_service.graphs.check_providers"],
             input=json.dumps({"execution_providers": list(settings.execution_providers)}),
             capture_output=True,
             text=True,
@@ -262,7 +262,7 @@ def _run(
     # A file, unlike a pipe, has the limit that the process sets itself.
     with (folder / "answer").open("w+b") as answer:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "lifelong_service.check_graph"],
+            [sys.executable, "-P", "-m", "lifelong_service.graphs.check_graph"],
             stdin=subprocess.PIPE,
             stdout=answer,
             # Libraries write there what is in the graph.
@@ -317,7 +317,7 @@ def _died(status: int, option: str | None) -> LifelongError:
         return ConfigurationError(
             f"the check of the graph ended with status {status}.",
             field=option or "onnx",
-            mend="Is the extra cpu or gpu installed? Run `python -m lifelong_service.check_graph` to see.",
+            mend="Is the extra cpu or gpu installed? Run `python -m lifelong_service.graphs.check_graph` to see.",
         )
     name = signal.Signals(-status).name if status else "no answer"
     return InvalidInputError(

@@ -1,6 +1,6 @@
 """What happens to an image before it becomes the model's input, as one typed document stored with the model.
 
-The service executes it (`lifelong_service.images`), once; nothing else does.
+The service executes it (`lifelong_service.prediction.images`), once; nothing else does.
 """
 
 from typing import Literal, Self, cast

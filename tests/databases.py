@@ -17,8 +17,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from lifelong_core.store import DEFAULT_ENVIRONMENT, Store, tables
-from lifelong_core.store.engine import Database
+from lifelong_core.store import DEFAULT_ENVIRONMENT, Store
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.schema import tables
 
 KINDS = ("sqlite", "postgresql")
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from lifelong.doctor.findings import Finding, Installation, ok, warning
 from lifelong_core.store import Scope, Token
-from lifelong_core.store.identifiers import EPOCH
+from lifelong_core.store.log.identifiers import EPOCH
 from lifelong_core.store.records import BOUND_SCOPES
 
 EXPIRY_NOTICE = timedelta(days=14)

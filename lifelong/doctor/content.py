@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.errors import LifelongError
-from lifelong_core.store.group_keys import check_complete, hashing_key, load_key_file, short_digest
-from lifelong_core.store.privacy import holds_group_keys
+from lifelong_core.store.lifecycle.group_keys import check_complete, hashing_key, load_key_file, short_digest
+from lifelong_core.store.lifecycle.privacy import holds_group_keys
 
 
 def artifacts(installation: Installation) -> Iterator[Finding]:

@@ -14,8 +14,8 @@ from lifelong_core.errors import InvalidInputError
 from lifelong_core.file_modes import is_accessible_to_others
 from lifelong_core.graph_check import check_execution_providers
 from lifelong_core.settings import settings_file
-from lifelong_core.store.engine import parse_url
-from lifelong_core.store.spool import Spool
+from lifelong_core.store.engine.database import parse_url
+from lifelong_core.store.spool.spool import Spool
 
 _WAITS_TOO_LONG = timedelta(minutes=5)
 """A spool is empty within seconds when the database answers, as it does while this is being looked at."""

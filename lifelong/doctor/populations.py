@@ -8,7 +8,7 @@ from lifelong_core.deploy import FittedQuantifier, quantifier
 from lifelong_core.errors import UnidentifiableError
 from lifelong_core.store import Model
 from lifelong_core.store.health import SummaryState
-from lifelong_core.store.identifiers import EPOCH
+from lifelong_core.store.log.identifiers import EPOCH
 
 _MISSED_CYCLES = 2
 _MOST = 5

@@ -31,6 +31,17 @@ def as_parameter(values: ArrayLike, *, field: str) -> Floats:
     return array
 
 
+def as_whole_number(value: float, smallest: int, largest: int, *, field: str) -> int:
+    """A whole number within bounds.
+
+    Raises:
+        InvalidInputError: it is not.
+    """
+    if not smallest <= value <= largest or value != int(value):
+        raise InvalidInputError(f"expected a whole number in {smallest}..{largest}.", field=field)
+    return int(value)
+
+
 def as_temperature(values: float | ArrayLike, *, classes: int) -> float | Floats:
     """A positive temperature: one number, or shape (C,), read-only.
 

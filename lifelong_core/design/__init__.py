@@ -1,21 +1,21 @@
 """Reward-learning loop: from a clinical problem to the metrics that fit it (thesis chapter 4)."""
 
-from lifelong_core.design.answer_texts import format_answer, parse_answer
-from lifelong_core.design.contradictions import Contradiction, contradictions
-from lifelong_core.design.fingerprint import ProblemFingerprint
-from lifelong_core.design.interview import Interview, Stage, start_interview
-from lifelong_core.design.method_error import MethodError
-from lifelong_core.design.method_schema import Question
-from lifelong_core.design.progress import Progress
-from lifelong_core.design.proposals import Proposal, propose_answers
-from lifelong_core.design.recommendation import Recommendation, RecommendedMetric, Step
-from lifelong_core.design.recommending import next_questions, recommend
+from lifelong_core.design.interview.answer_texts import format_answer, parse_answer
+from lifelong_core.design.interview.contradictions import Contradiction, contradictions
+from lifelong_core.design.interview.interview import Interview, Stage, start_interview
+from lifelong_core.design.interview.progress import Progress
+from lifelong_core.design.interview.proposals import Proposal, propose_answers
+from lifelong_core.design.method.errors import MethodError
+from lifelong_core.design.method.schema import Question
+from lifelong_core.design.problem_fingerprint import ProblemFingerprint
+from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric, Step
+from lifelong_core.design.recommendation.engine import next_questions, recommend
 from lifelong_core.design.validation.acceptance import (
     AcceptanceOutcome,
     AcceptanceThreshold,
     check_thresholds,
 )
-from lifelong_core.design.validation.comparing import compare
+from lifelong_core.design.validation.compare import compare
 from lifelong_core.design.validation.comparison import (
     MetricRanking,
     ModelComparison,
@@ -23,10 +23,10 @@ from lifelong_core.design.validation.comparison import (
     OverallRanking,
 )
 from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
-from lifelong_core.design.validation.metric_value import CutOff, MetricValue
 from lifelong_core.design.validation.outputs import ModelOutputs
 from lifelong_core.design.validation.result import ValidationResult
-from lifelong_core.design.validation.validating import validate
+from lifelong_core.design.validation.validate import validate
+from lifelong_core.design.validation.values.metric_value import CutOff, MetricValue
 
 __all__ = [
     "AcceptanceOutcome",

@@ -3,9 +3,7 @@
 METRICS holds a card for every metric, `compute_metrics` computes any of them in one call; each is also a function.
 """
 
-from lifelong_core.metrics.aggregation import HierarchicalMean, Subgroup, hierarchical_mean, subgroup_values
-from lifelong_core.metrics.at_target import choose_threshold, metric_at_target, value_at_threshold
-from lifelong_core.metrics.calibration_binned import (
+from lifelong_core.metrics.calibration.binned import (
     Reliability,
     canonical_calibration_error,
     class_wise_calibration_error,
@@ -14,16 +12,17 @@ from lifelong_core.metrics.calibration_binned import (
     reliability_diagram,
     top_label_calibration_error,
 )
-from lifelong_core.metrics.calibration_kernel import (
+from lifelong_core.metrics.calibration.kernel import (
     Estimate,
     ece_kde,
     kernel_calibration_error,
     median_pairwise_distance,
 )
-from lifelong_core.metrics.card import Metric, Relation
-from lifelong_core.metrics.catalogue import METRICS
-from lifelong_core.metrics.confusion import OneVersusRest, confusion_matrix, one_versus_rest
-from lifelong_core.metrics.cost import (
+from lifelong_core.metrics.catalogue.metric_info import Metric, Relation
+from lifelong_core.metrics.catalogue.metrics import METRICS
+from lifelong_core.metrics.computation.compute_metrics import MetricResults, compute_metrics
+from lifelong_core.metrics.counting.confusion import OneVersusRest, confusion_matrix, one_versus_rest
+from lifelong_core.metrics.counting.cost import (
     expected_cost,
     linear_costs,
     naive_decision,
@@ -31,7 +30,7 @@ from lifelong_core.metrics.cost import (
     quadratic_costs,
     zero_one_costs,
 )
-from lifelong_core.metrics.counting import (
+from lifelong_core.metrics.counting.multiclass import (
     accuracy,
     balanced_accuracy,
     cohen_kappa,
@@ -39,14 +38,13 @@ from lifelong_core.metrics.counting import (
     matthews_correlation,
     weighted_cohen_kappa,
 )
-from lifelong_core.metrics.intervals import Bootstrap, Interval
-from lifelong_core.metrics.net_benefit import (
+from lifelong_core.metrics.counting.net_benefit import (
     DecisionCurve,
     decision_curve,
     net_benefit,
     net_benefit_from_probabilities,
 )
-from lifelong_core.metrics.one_versus_rest import (
+from lifelong_core.metrics.counting.one_versus_rest import (
     f_beta,
     fall_out,
     false_discovery_rate,
@@ -62,26 +60,7 @@ from lifelong_core.metrics.one_versus_rest import (
     specificity,
     youden_index,
 )
-from lifelong_core.metrics.pool import MetricResults, compute_metrics
-from lifelong_core.metrics.ranking import (
-    PrecisionRecallCurve,
-    RocCurve,
-    auroc,
-    average_precision,
-    precision_recall_curve,
-    roc_curve,
-)
-from lifelong_core.metrics.resampled import counting_metric
-from lifelong_core.metrics.resampling import ConfusionBootstrap, bootstrap, bootstrap_confusions
-from lifelong_core.metrics.scoring_rules import (
-    BrierDecomposition,
-    brier_decomposition,
-    brier_score,
-    brier_skill_score,
-    negative_log_likelihood,
-    root_brier_score,
-)
-from lifelong_core.metrics.stability import (
+from lifelong_core.metrics.counting.stability import (
     adjusted_jaccard,
     adjusted_positive_jaccard,
     adjusted_positive_overlap,
@@ -96,13 +75,39 @@ from lifelong_core.metrics.stability import (
     spearman_correlation,
     total_agreement_ratio,
 )
-from lifelong_core.metrics.uncertainty_aware import (
+from lifelong_core.metrics.counting.uncertainty_aware import (
     uncertainty_aware_accuracy,
     uncertainty_aware_confusion,
     uncertainty_aware_f1,
     uncertainty_aware_false_positive_rate,
     uncertainty_aware_precision,
     uncertainty_aware_recall,
+)
+from lifelong_core.metrics.resampling.aggregation import (
+    HierarchicalMean,
+    Subgroup,
+    hierarchical_mean,
+    subgroup_values,
+)
+from lifelong_core.metrics.resampling.bootstrap import ConfusionBootstrap, bootstrap, bootstrap_confusions
+from lifelong_core.metrics.resampling.counting_metrics import counting_metric
+from lifelong_core.metrics.resampling.intervals import Bootstrap, Interval
+from lifelong_core.metrics.scores.at_target import choose_threshold, metric_at_target, value_at_threshold
+from lifelong_core.metrics.scores.ranking import (
+    PrecisionRecallCurve,
+    RocCurve,
+    auroc,
+    average_precision,
+    precision_recall_curve,
+    roc_curve,
+)
+from lifelong_core.metrics.scores.scoring_rules import (
+    BrierDecomposition,
+    brier_decomposition,
+    brier_score,
+    brier_skill_score,
+    negative_log_likelihood,
+    root_brier_score,
 )
 
 __all__ = [

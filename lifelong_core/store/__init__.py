@@ -3,8 +3,7 @@
 Nothing outside this package speaks SQL or knows the name of a table.
 """
 
-from lifelong_core.store.calibration_sets import HeadCalibration
-from lifelong_core.store.design_records import (
+from lifelong_core.store.design.records import (
     AttachedRecommendation,
     InterviewRecord,
     Job,
@@ -13,9 +12,21 @@ from lifelong_core.store.design_records import (
     PublishedHead,
     Refit,
 )
-from lifelong_core.store.identifiers import logged_at, logged_on, new_prediction_id
-from lifelong_core.store.monitors import Heartbeat, MonitorProcess, Tick, Visit
-from lifelong_core.store.privacy import group_hash, load_group_key
+from lifelong_core.store.heads.calibration_sets import HeadCalibration
+from lifelong_core.store.heads.refitting import attach_and_refit
+from lifelong_core.store.heads.registration import (
+    CalibrationCandidate,
+    RefusedCalibrationError,
+    WorseModelError,
+    check_publishable,
+    examine_candidate,
+    examine_first,
+    promote_calibrated,
+    publish_candidate,
+    register_calibration,
+)
+from lifelong_core.store.lifecycle.privacy import group_hash, load_group_key
+from lifelong_core.store.log.identifiers import logged_at, logged_on, new_prediction_id
 from lifelong_core.store.records import (
     DEFAULT_ENVIRONMENT,
     NAME_PATTERN,
@@ -46,19 +57,8 @@ from lifelong_core.store.records import (
     Window,
     check_name,
 )
-from lifelong_core.store.refitting import attach_and_refit
-from lifelong_core.store.registration import (
-    CalibrationCandidate,
-    RefusedCalibrationError,
-    WorseModelError,
-    check_publishable,
-    examine_candidate,
-    examine_first,
-    promote_calibrated,
-    publish_candidate,
-    register_calibration,
-)
-from lifelong_core.store.serving import Serving, describe_default_head, describe_serving, serving_of
+from lifelong_core.store.registry.monitors import Heartbeat, MonitorProcess, Tick, Visit
+from lifelong_core.store.registry.serving import Serving, describe_default_head, describe_serving, serving_of
 from lifelong_core.store.store import Store
 
 __all__ = [

@@ -5,13 +5,13 @@ from datetime import date, datetime, timedelta
 
 import sqlalchemy as sa
 
-from lifelong_core.store import tables
-from lifelong_core.store.clock import database_time
-from lifelong_core.store.commit_order import read_horizon, rows_of
-from lifelong_core.store.engine import Database
-from lifelong_core.store.identifiers import logged_at
-from lifelong_core.store.partitions import DEFAULT_PARTITION, missing_days
-from lifelong_core.store.summary_rows import Place, read_cursor
+from lifelong_core.store.engine.clock import database_time
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.log.commit_order import read_horizon, rows_of
+from lifelong_core.store.log.identifiers import logged_at
+from lifelong_core.store.log.partitions import DEFAULT_PARTITION, missing_days
+from lifelong_core.store.schema import tables
+from lifelong_core.store.summaries.rows import Place, read_cursor
 
 _log, _leases, _summaries = tables.predictions, tables.leases, tables.window_summaries
 

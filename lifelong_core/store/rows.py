@@ -15,7 +15,7 @@ from lifelong_core.arrays import Floats, frozen
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.store.columns import unpack_logits
+from lifelong_core.store.engine.columns import unpack_logits
 from lifelong_core.store.records import (
     Activation,
     AuditEntry,
@@ -31,7 +31,7 @@ from lifelong_core.store.records import (
     Token,
     check_name,
 )
-from lifelong_core.store.tables import DEFAULT_HEAD
+from lifelong_core.store.schema.tables import DEFAULT_HEAD
 
 REJECTION_COLUMNS = "rejection_reason", "rejected_at", "rejected_by"
 Row: TypeAlias = Any

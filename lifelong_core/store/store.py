@@ -7,45 +7,45 @@ from typing import TYPE_CHECKING, Self
 
 import sqlalchemy as sa
 
-from lifelong_core.store.affected import Affected
+from lifelong_core.store.access.audit_log import AuditLog
+from lifelong_core.store.access.console_sessions import ConsoleSessions
+from lifelong_core.store.access.tokens import Tokens
 from lifelong_core.store.artifacts import Artifacts
-from lifelong_core.store.audit import AuditLog
-from lifelong_core.store.calibration_sets import CalibrationSets
-from lifelong_core.store.changes import Changes, NotifiedChanges
-from lifelong_core.store.commit_order import align_clock
-from lifelong_core.store.console_sessions import ConsoleSessions
-from lifelong_core.store.cycles import Cycles
-from lifelong_core.store.engine import WRITER_PATIENCE_SECONDS, Database, Durability
-from lifelong_core.store.environments import Environments
-from lifelong_core.store.erasure import Erasure
-from lifelong_core.store.exports import Exports
-from lifelong_core.store.group_keys import GroupKeys
-from lifelong_core.store.heads import Heads
+from lifelong_core.store.cycles.affected_decisions import Affected
+from lifelong_core.store.cycles.cycles import Cycles
+from lifelong_core.store.cycles.swaps import Swaps
+from lifelong_core.store.cycles.watching import Watching
+from lifelong_core.store.design.interviews import Interviews
+from lifelong_core.store.design.recommendations import Recommendations
+from lifelong_core.store.engine.database import WRITER_PATIENCE_SECONDS, Database, Durability
+from lifelong_core.store.engine.leases import Leases
+from lifelong_core.store.heads.calibration_sets import CalibrationSets
+from lifelong_core.store.heads.heads import Heads
 from lifelong_core.store.health import Health
-from lifelong_core.store.interviews import Interviews
-from lifelong_core.store.jobs import Jobs
-from lifelong_core.store.labels import Labels
-from lifelong_core.store.leases import Leases
-from lifelong_core.store.model_removal import remove_model
-from lifelong_core.store.models import Models
-from lifelong_core.store.monitors import Monitors
-from lifelong_core.store.partitions import ensure_partitions
-from lifelong_core.store.predictions import Predictions
-from lifelong_core.store.recommendations import Recommendations
+from lifelong_core.store.jobs.jobs import Jobs
+from lifelong_core.store.lifecycle.erasure import Erasure
+from lifelong_core.store.lifecycle.exports import Exports
+from lifelong_core.store.lifecycle.group_keys import GroupKeys
+from lifelong_core.store.lifecycle.retention import Retention
+from lifelong_core.store.log.commit_order import align_clock
+from lifelong_core.store.log.labels import Labels
+from lifelong_core.store.log.partitions import ensure_partitions
+from lifelong_core.store.log.predictions import Predictions
+from lifelong_core.store.log.traffic import TrafficCounts
 from lifelong_core.store.records import Model, Registry
-from lifelong_core.store.registry import load_registry, read_revision
-from lifelong_core.store.retention import Retention
-from lifelong_core.store.schema import check_schema
-from lifelong_core.store.summaries import Summaries
-from lifelong_core.store.swaps import Swaps
-from lifelong_core.store.tasks import Tasks
-from lifelong_core.store.tokens import Tokens
-from lifelong_core.store.traffic import TrafficCounts
-from lifelong_core.store.watching import Watching
-from lifelong_core.store.workers import Workers
+from lifelong_core.store.registry.changes import Changes, NotifiedChanges
+from lifelong_core.store.registry.environments import Environments
+from lifelong_core.store.registry.model_removal import remove_model
+from lifelong_core.store.registry.models import Models
+from lifelong_core.store.registry.monitors import Monitors
+from lifelong_core.store.registry.registry import load_registry, read_revision
+from lifelong_core.store.registry.tasks import Tasks
+from lifelong_core.store.registry.workers import Workers
+from lifelong_core.store.schema.version import check_schema
+from lifelong_core.store.summaries.summaries import Summaries
 
 if TYPE_CHECKING:
-    from lifelong_core.store.migrating import Migration
+    from lifelong_core.store.schema.migration import Migration
 
 
 class Store:
@@ -142,7 +142,9 @@ class Store:
             SchemaError: a newer version of the product made the database.
             UnavailableError: the database does not answer.
         """
-        from lifelong_core.store.migrating import upgrade  # takes a tenth of a second that no start can spare
+        from lifelong_core.store.schema.migration import (
+            upgrade,  # takes a tenth of a second that no start can spare
+        )
 
         database = Database(database_url, durability="power")
         try:

@@ -7,10 +7,10 @@ from lifelong_core.errors import ConfigurationError
 from lifelong_core.file_modes import restrict_new_files
 from lifelong_core.logs import configure_logging, early_format
 from lifelong_core.settings import Settings
+from lifelong_monitor.cycle.quantifiers import check_method
 from lifelong_monitor.daemon import Daemon
-from lifelong_monitor.exporter import Exporter
-from lifelong_monitor.quantifiers import check_method
-from lifelong_monitor.scrape_access import ScrapeAccess
+from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.exporter.scrape_access import ScrapeAccess
 
 
 def main() -> int:

@@ -18,11 +18,11 @@ from lifelong_core.errors import ConfigurationError, LifelongError
 from lifelong_core.memory import give_back_free_memory
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
-from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.heartbeat import HeartbeatThread
 from lifelong_monitor.jobs.runner import JobRunner
-from lifelong_monitor.schedule import AlignedTrigger, due_before, interval_of
-from lifelong_monitor.tick import Ticker
+from lifelong_monitor.schedule.tick import Ticker
+from lifelong_monitor.schedule.trigger import AlignedTrigger, due_before, interval_of
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ import sys
 from lifelong_core.errors import LifelongError
 from lifelong_core.logs import configure_logging, early_format
 from lifelong_core.settings import Settings
-from lifelong_service.launch import REFUSED, open_standard_streams, report, serve
+from lifelong_service.process.launch import REFUSED, open_standard_streams, report, serve
 
 
 def main() -> None:

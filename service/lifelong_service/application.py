@@ -14,31 +14,29 @@ from starlette.exceptions import HTTPException
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
 from lifelong_service import console, metrics
-from lifelong_service.draining import Draining
-from lifelong_service.errors import on_http_error, on_lifelong_error, on_validation_error
-from lifelong_service.launch import ANSWERING_SECONDS, CLOSING_SECONDS, LISTENING_SECONDS
-from lifelong_service.middleware import RequestMiddleware
-from lifelong_service.openapi import openapi
-from lifelong_service.routes import (
+from lifelong_service.http.errors import on_http_error, on_lifelong_error, on_validation_error
+from lifelong_service.http.middleware import RequestMiddleware
+from lifelong_service.http.openapi import openapi
+from lifelong_service.process.launch import ANSWERING_SECONDS, CLOSING_SECONDS, LISTENING_SECONDS
+from lifelong_service.routes import feedback, operations, predictions
+from lifelong_service.routes.admin import (
     affected,
-    calibration,
+    calibration_sets,
     environments,
-    feedback,
     groups,
     heads,
     history,
     interviews,
     models,
     monitors,
-    operations,
-    predictions,
     recommendations,
     tasks,
     tokens,
     validations,
     workers,
 )
-from lifelong_service.worker import Worker
+from lifelong_service.worker.draining import Draining
+from lifelong_service.worker.worker import Worker
 
 API_VERSION = "1.0"
 """Of the HTTP interface, not of the product: what is under /v1 stays compatible."""
@@ -50,7 +48,7 @@ _ROUTERS = (
     feedback,
     tasks,
     models,
-    calibration,
+    calibration_sets,
     heads,
     interviews,
     recommendations,

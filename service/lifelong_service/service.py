@@ -14,8 +14,8 @@ import bentoml
 from lifelong_core.file_modes import restrict_new_files
 from lifelong_core.logs import configure_logging
 from lifelong_core.settings import Settings
-from lifelong_service import stopping
-from lifelong_service.launch import await_checker
+from lifelong_service.process import signals
+from lifelong_service.process.launch import await_checker
 
 restrict_new_files()
 settings = Settings.load()
@@ -43,10 +43,10 @@ class Lifelong:
     @staticmethod
     def check() -> None:
         """Called once, in the parent, before there is any worker: BentoML would restart failing ones for ever."""
-        stopping.insist()
+        signals.insist()
         if status := await_checker():
             sys.exit(status)
-        from lifelong_service.supervision import close_control_sockets  # workers need no supervisor
+        from lifelong_service.process.supervisor import close_control_sockets  # workers need no supervisor
 
         close_control_sockets()
         logger.info(
@@ -69,8 +69,8 @@ def mount(service: Any, worker_index: int) -> None:
     # The worker enables the collector when it has loaded its models.
     gc.disable()
     from lifelong_service.application import create_application
-    from lifelong_service.middleware import OnlyOurRoutes
-    from lifelong_service.protocol import limit_connections
+    from lifelong_service.http.middleware import OnlyOurRoutes
+    from lifelong_service.http.protocol import limit_connections
 
     limit_connections(settings)
     application = create_application(settings, worker_name=str(worker_index))

@@ -11,7 +11,7 @@ from tests.attacks.attack import QUICK, Outcome, Scale
 from tests.attacks.open_loop import Sent, send_at_rate, send_in_turn, statuses
 from tests.attacks.target import Target
 from tests.integration.installation import image
-from tests.unit.service import graphs
+from tests.unit.service import onnx_graphs
 
 TIMES = 10
 BUSY = 4
@@ -74,7 +74,7 @@ def _prepare(target: Target) -> str:
     logits = (np.eye(3)[labels] * 2 + rng.normal(size=(180, 3))).astype(np.float32)
     with target.installation.store() as store:
         model = store.models.add(
-            "skin", "slow", kind="onnx", onnx=graphs.slow(1000), preprocessing=grey, actor="test"
+            "skin", "slow", kind="onnx", onnx=onnx_graphs.slow(1000), preprocessing=grey, actor="test"
         )
         register_calibration(store, model.reference, LabeledLogits(logits, labels), actor="test")
         _, secret = store.tokens.create("greedy", [Scope.PREDICT], actor="test")

@@ -11,7 +11,7 @@ from lifelong_core.deploy import LabeledLogits
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store, register_calibration
-from tests.unit.service import graphs
+from tests.unit.service import onnx_graphs
 
 CLASS_NAMES = ("benign", "unclear", "malignant")
 COSTS = [[0, 1, 1], [1, 0, 1], [5, 5, 0]]
@@ -45,7 +45,7 @@ def install(folder: Path, database_url: str = "") -> Installation:
             }
         )
         model = store.models.add(
-            "skin", "linear", kind="onnx", onnx=graphs.linear(), preprocessing=grey, actor="test"
+            "skin", "linear", kind="onnx", onnx=onnx_graphs.linear(), preprocessing=grey, actor="test"
         )
         rng = np.random.default_rng(0)
         labels = np.tile(np.arange(3), 60)

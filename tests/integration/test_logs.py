@@ -11,7 +11,7 @@ from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import register_calibration
 from tests.integration.installation import image, install
 from tests.integration.processes import eventually, free_port, running_service
-from tests.unit.service import graphs
+from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import calibration, png
 
 FIELDS = {"time", "level", "logger", "process", "message"}
@@ -32,7 +32,7 @@ def test_a_service_writes_nothing_but_json_lines(tmp_path: Path) -> None:
         preprocessing = Preprocessing.model_validate(
             {"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]}
         )
-        graph = graphs.fails_on_white()
+        graph = onnx_graphs.fails_on_white()
         model = store.models.add(
             "skin", "table", kind="onnx", onnx=graph, preprocessing=preprocessing, actor="test"
         )

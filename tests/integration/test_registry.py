@@ -8,7 +8,7 @@ from uuid import UUID
 import psutil
 
 from lifelong_core.store import Store
-from lifelong_core.store.registry_cache import RegistryCache
+from lifelong_core.store.registry.cache import RegistryCache
 from tests import databases
 from tests.integration.installation import Installation, install
 from tests.integration.processes import Connection, Load, Reply, Service, eventually, running_service

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests import tools
 from tests.integration.installation import image, install
 from tests.integration.processes import eventually, running_service
-from tests.unit.service import graphs
+from tests.unit.service import onnx_graphs
 
 SWITCHES = ("ORT_DISABLE_TELEMETRY", "BENTOML_DO_NOT_TRACK")
 CONTINUOUS_INTEGRATION = (
@@ -61,7 +61,8 @@ def loading(imports: str, folder: Path) -> Iterator[tuple[Path, Path]]:
     folder.mkdir()
     log, home = folder / "calls", folder / "home"
     code = (
-        f"import {imports}, time; session = onnxruntime.InferenceSession(bytes.fromhex({graphs.linear().hex()!r}));"
+        f"import {imports}, time; "
+        f"session = onnxruntime.InferenceSession(bytes.fromhex({onnx_graphs.linear().hex()!r}));"
         " time.sleep(600)"
     )
     process = subprocess.Popen(
@@ -86,7 +87,7 @@ def wait_for_a_report(folder: Path) -> None:
 
 
 def test_processes_that_load_models_are_silent(tmp_path: Path) -> None:
-    modules = ("lifelong.cli", "lifelong_service.check_graph", "lifelong_service.inference")
+    modules = ("lifelong.cli", "lifelong_service.graphs.check_graph", "lifelong_service.graphs.classifier")
     with ExitStack() as stack:
         started = {
             module: stack.enter_context(loading(f"{module}, onnxruntime", tmp_path / module))

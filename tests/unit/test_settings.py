@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from lifelong_core.deploy import AdaptationPolicy
-from lifelong_core.deploy.adaptation import DEFAULT_QUANTIFIER
+from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
 from lifelong_core.errors import ConfigurationError, InvalidInputError
 from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import NAME_PATTERN

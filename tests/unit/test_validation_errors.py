@@ -9,10 +9,10 @@ import pytest
 from pydantic import BaseModel, ConfigDict, StrictInt, StrictStr
 
 from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
-from lifelong_core.design.fingerprint import FIELDS
+from lifelong_core.design.problem_fingerprint import FIELDS
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.validation_errors import read_json
-from tests.unit.design.test_next_questions import SCREENING
+from tests.unit.design.interview.test_progress import SCREENING
 
 JARGON = ("Input should", "valid tuple", "valid integer", "Value error", "ctx", "input_type")
 

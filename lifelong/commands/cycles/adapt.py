@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from lifelong.commands.adaptation_inputs import naming, read_calibration, read_head, read_policy, read_window
-from lifelong.commands.adaptation_text import print_outcome, print_report
-from lifelong.commands.sample_plan import print_plan
+from lifelong.commands.cycles.inputs import naming, read_calibration, read_head, read_policy, read_window
+from lifelong.commands.cycles.plan import print_plan
+from lifelong.commands.cycles.report_text import print_outcome, print_report
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -87,7 +87,7 @@ def _check_arguments(calibration: Path | None, window: Path | None, options: dic
 def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
     from lifelong_core.arrays import as_logits, expect_logits
     from lifelong_core.deploy import adapt as adapt_once
-    from lifelong_core.deploy.adaptation import DEFAULT_QUANTIFIER
+    from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
     from lifelong_core.errors import InvalidInputError
 
     out: Path | None = options["out"]

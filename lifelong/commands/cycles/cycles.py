@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.adaptation_text import print_outcome, print_report
-from lifelong.commands.affected_text import print_figures, print_predictions
 from lifelong.commands.common import Name, as_json, open_store
+from lifelong.commands.cycles.affected_text import print_figures, print_predictions
+from lifelong.commands.cycles.report_text import print_outcome, print_report
 from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def list_(model: str | None, environment: str | None, outcome: Any, limit: int, 
       lifelong cycles list --model resnet --environment clinic-a
       lifelong cycles list --outcome refuse --limit 5
     """
-    from lifelong_core.store.history_documents import cycle_document
+    from lifelong_core.store.cycles.history_documents import cycle_document
 
     with open_store() as store:
         chosen = None if model is None else store.models.get(model).id
@@ -85,7 +85,7 @@ def show(cycle: str, *, as_json: bool) -> None:
     CYCLE is the id of the cycle, or as much of its beginning as is unique. --json prints the whole document, with the
     proposed head.
     """
-    from lifelong_core.store.history_documents import cycle_document
+    from lifelong_core.store.cycles.history_documents import cycle_document
 
     with open_store() as store:
         found = store.cycles.find(cycle)
@@ -140,7 +140,7 @@ def affected(cycle: str, limit: int | None, *, as_csv: bool, as_json: bool) -> N
       lifelong cycles affected 01a1ff54-3b2c --csv > affected.csv
     """
     from lifelong_core.errors import InvalidInputError
-    from lifelong_core.store.affected_documents import affected_document, decision_names, write_csv
+    from lifelong_core.store.cycles.affected_documents import affected_document, decision_names, write_csv
 
     if as_csv and as_json:
         raise InvalidInputError("--csv and --json exclude each other.", field="--csv")

@@ -36,7 +36,7 @@ def naming(path: Path, kind: "type[InvalidInputError]") -> "Iterator[None]":
 
 def read_head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessingHead":
     """The head of --head, else the first one of a model with these costs and classes."""
-    from lifelong.commands.tasks import parse_costs
+    from lifelong.commands.models.tasks import parse_costs
     from lifelong_core.deploy import PostProcessingHead, fit_head
     from lifelong_core.errors import InvalidInputError
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.adaptation_inputs import (
+from lifelong.commands.cycles.inputs import (
     fitting_names,
     naming,
     parse_class_names,
@@ -16,7 +16,7 @@ from lifelong.commands.adaptation_inputs import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lifelong_core.deploy.planning import SamplePlan
+    from lifelong_core.deploy.adaptation.planning import SamplePlan
 
 SIZES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000)
 """Windows that a plan shows."""
@@ -32,8 +32,8 @@ def print_plan(calibration: Path | None, options: dict[str, Any]) -> None:
     import json
 
     from lifelong_core.deploy import quantifier
-    from lifelong_core.deploy.adaptation import DEFAULT_QUANTIFIER
-    from lifelong_core.deploy.planning import SamplePlan, plan_samples
+    from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
+    from lifelong_core.deploy.adaptation.planning import SamplePlan, plan_samples
     from lifelong_core.design.report.words import named
     from lifelong_core.errors import UnidentifiableError
 

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.interview_screen import InterviewScreen
+from lifelong.commands.interview.screen import InterviewScreen
 
 if TYPE_CHECKING:
     from lifelong_core.design import Contradiction, Interview, Proposal, Question
-    from lifelong_core.design.recommendation import GuideOutcome
+    from lifelong_core.design.recommendation.document import GuideOutcome
 
 
 class Saved(Exception):  # noqa: N818 - no error: a person wants to go on later
@@ -207,8 +207,8 @@ class Dialogue:
         return before
 
     def _change(self, interview: "Interview", item: str) -> "Interview":
-        from lifelong_core.design.fingerprint import field_of
-        from lifelong_core.design.loading import the_method
+        from lifelong_core.design.method.loader import the_method
+        from lifelong_core.design.problem_fingerprint import field_of
 
         if item in {guide.id for guide in the_method().guides}:
             return self._decide_again(interview, item)

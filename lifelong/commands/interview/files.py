@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lifelong.commands.adaptation_inputs import naming
+from lifelong.commands.cycles.inputs import naming
 
 if TYPE_CHECKING:
     from lifelong_core.design import Interview, Proposal, Question
@@ -94,8 +94,8 @@ def _parts(document: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 def with_texts(interview: "Interview", answers: Mapping[str, Any]) -> "Interview":
     """The interview with answers that may be values or what a person types; guides are decided."""
     from lifelong_core.design import parse_answer
-    from lifelong_core.design.fingerprint import by_field
-    from lifelong_core.design.loading import the_method
+    from lifelong_core.design.method.loader import the_method
+    from lifelong_core.design.problem_fingerprint import by_field
 
     method = the_method()
     guides = {guide.id for guide in method.guides}
@@ -126,7 +126,7 @@ def _as_text(question: "Question", value: object) -> str | None:
 
 def parse_prevalence(text: str | None) -> list[float] | None:
     """The shares of --prevalence: numbers, also in per cent."""
-    from lifelong_core.design.answer_texts import parse_number
+    from lifelong_core.design.interview.answer_texts import parse_number
     from lifelong_core.errors import InvalidInputError
 
     if text is None:
@@ -152,7 +152,7 @@ def read_proposals(
         classes: how many there are; None: as many as the file knows.
         prevalence: how frequent each of them is in use.
     """
-    from lifelong.commands.labelled_files import read_outputs
+    from lifelong.commands.validation.labelled_files import read_outputs
     from lifelong_core.design import propose_answers
     from lifelong_core.errors import InvalidInputError
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lifelong.commands.common import actor, open_store
-from lifelong.commands.interview_files import (
+from lifelong.commands.interview.files import (
     DEFAULT_STATE,
     load_interview,
     parse_prevalence,
@@ -110,7 +110,7 @@ def _class_names(options: dict[str, Any]) -> tuple[str, ...] | None:
 
 def _thresholds(options: dict[str, Any], names: tuple[str, ...] | None) -> "list[AcceptanceThreshold]":
     """What --threshold asks of models, read before anybody is asked anything."""
-    from lifelong.commands.thresholds import parse_threshold
+    from lifelong.commands.validation.thresholds import parse_threshold
 
     return [parse_threshold(text, names) for text in options["thresholds"]]
 
@@ -168,8 +168,8 @@ def _taken_over(interview: "Interview", proposals: "Mapping[str, Proposal]") -> 
 
 def _interview(options: dict[str, Any], names: tuple[str, ...] | None) -> "Interview":
     """Ask what is still open, beginning where the interview was left."""
-    from lifelong.commands.interview_dialogue import Dialogue, Saved
-    from lifelong.commands.interview_screen import InterviewScreen
+    from lifelong.commands.interview.dialogue import Dialogue, Saved
+    from lifelong.commands.interview.screen import InterviewScreen
     from lifelong_core.design import start_interview
 
     state: Path = options["state"] or Path(DEFAULT_STATE)
@@ -223,8 +223,8 @@ def _deliver(
     thresholds: "list[AcceptanceThreshold]",
 ) -> None:
     """Print what nobody has seen yet, write, and attach."""
-    from lifelong.commands.interview_screen import terminal
-    from lifelong.commands.recommendation_text import print_recommendation
+    from lifelong.commands.interview.recommendation_text import print_recommendation
+    from lifelong.commands.interview.screen import terminal
 
     if not options["as_json"] and options["answers"] is not None:
         print_recommendation(terminal(), recommendation, interview.class_names)

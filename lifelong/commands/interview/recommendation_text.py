@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lifelong_core.design.wording import CONFIDENCE_WORDS, DECIDED_BY, DISPLAY_NAMES
+from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DECIDED_BY, DISPLAY_NAMES
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from lifelong_core.design import Recommendation, RecommendedMetric, Step
-    from lifelong_core.design.recommendation import GuideOutcome
+    from lifelong_core.design.recommendation.document import GuideOutcome
 
 
 def print_recommendation(
@@ -18,7 +18,7 @@ def print_recommendation(
     """The metrics, why these and no others, warnings, and advice."""
     from rich.text import Text
 
-    from lifelong_core.design.validation.metric_labels import labelled_metrics
+    from lifelong_core.design.validation.values.labels import labelled_metrics
 
     console.print()
     console.rule("Recommended metrics", align="left", style="bold")
@@ -44,7 +44,7 @@ def _metrics(console: "Console", recommendation: "Recommendation", class_names: 
     from rich.table import Table
     from rich.text import Text
 
-    from lifelong_core.design.validation.metric_labels import labelled_metrics
+    from lifelong_core.design.validation.values.labels import labelled_metrics
     from lifelong_core.metrics import METRICS
 
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from lifelong_core.design import Contradiction, Interview, Question
-    from lifelong_core.design.recommendation import GuideOutcome
+    from lifelong_core.design.recommendation.document import GuideOutcome
     from lifelong_core.errors import InvalidInputError
 
 WIDEST = 100
@@ -164,7 +164,7 @@ class InterviewScreen:
     def explain(self, question: "Question | None") -> None:
         """All that is known about a question, and what can be typed."""
         if question is not None:
-            from lifelong_core.design.loading import the_method
+            from lifelong_core.design.method.loader import the_method
 
             method = the_method()
             follow = [method.question(field).question for field in question.follow_ups]
@@ -189,7 +189,7 @@ class InterviewScreen:
 
     def answers(self, interview: "Interview", among: "Container[str] | None" = None) -> None:
         """What was answered and decided so far; `among`: only these."""
-        from lifelong_core.design.loading import the_method
+        from lifelong_core.design.method.loader import the_method
 
         rows: list[tuple[str, str]] = []
         for field in interview.fingerprint.given():
@@ -207,7 +207,7 @@ class InterviewScreen:
 
     def recommendation(self, interview: "Interview") -> None:
         """What the interview led to."""
-        from lifelong.commands.recommendation_text import print_recommendation
+        from lifelong.commands.interview.recommendation_text import print_recommendation
 
         print_recommendation(self._console, interview.recommendation(), interview.class_names)
 
@@ -264,7 +264,7 @@ class InterviewScreen:
 
 def _shown(interview: "Interview", question: "Question", value: object) -> str:
     """An answer as a person reads it; names say how many classes there are."""
-    from lifelong_core.design.answer_texts import summarize_answer
+    from lifelong_core.design.interview.answer_texts import summarize_answer
 
     names = interview.class_names
     if question.kind == "count" and names is not None and value == len(names):

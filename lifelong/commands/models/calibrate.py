@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.calibration_text import print_refusals, print_report
+from lifelong.commands.models.calibration_text import print_refusals, print_report
 from lifelong.commands.tables import wrap_text
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lifelong.commands.common import Name, actor, as_json, open_store
+from lifelong.commands.operation.workers import place_name, running, workers
 from lifelong.commands.tables import print_rows
-from lifelong.commands.workers import place_name, running, workers
 
 if TYPE_CHECKING:
     from lifelong_core.deploy import PostProcessingHead

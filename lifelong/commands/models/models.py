@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lifelong.commands.common import Name, actor, as_json, open_store
-from lifelong.commands.preprocessing import preprocessing as preprocessing_command
+from lifelong.commands.models.preprocessing import preprocessing as preprocessing_command
 from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def add(
     from lifelong_core.errors import InvalidInputError
     from lifelong_core.preprocessing import Preprocessing
     from lifelong_core.store import describe_serving, register_calibration
-    from lifelong_core.store.serving import WORKERS_PATIENCE_SECONDS
+    from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS
 
     if onnx is None and not external:
         raise InvalidInputError(
@@ -113,7 +113,7 @@ def _examined(store: "Store", task: str, calibration: Path, force_reason: str | 
     Raises:
         Exit: the report refuses it, and no reason forces it.
     """
-    from lifelong.commands.calibration_text import print_refusals, print_report
+    from lifelong.commands.models.calibration_text import print_refusals, print_report
     from lifelong.labelled_logits import read_labelled_logits
     from lifelong_core.store import examine_first
 
@@ -194,7 +194,7 @@ def promote(model: str, force_because: str | None) -> None:
     from lifelong_core.graph_check import check_servable
     from lifelong_core.settings import Settings
     from lifelong_core.store import promote_calibrated
-    from lifelong_core.store.serving import WORKERS_PATIENCE_SECONDS, describe_serving
+    from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS, describe_serving
 
     with open_store() as store:
         check_servable(store, Settings.load(), model, patience_seconds=WORKERS_PATIENCE_SECONDS)

@@ -12,7 +12,7 @@ from lifelong.commands.common import as_json, counted, open_store
 from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
-    from lifelong_core.store.audit import AuditVerification
+    from lifelong_core.store.access.audit_log import AuditVerification
 
 
 @click.group(invoke_without_command=True, short_help="Who changed what, when; verify.")
@@ -52,7 +52,7 @@ def audit(
     """
     if context.invoked_subcommand is not None:
         return
-    from lifelong_core.store.history_documents import audit_document
+    from lifelong_core.store.cycles.history_documents import audit_document
 
     with open_store() as store:
         entries = store.audit.list(limit, before, action=action, subject=subject, kind=kind)
@@ -93,8 +93,8 @@ def verify(anchors: tuple[str, ...], *, as_json: bool) -> None:
     Exit status: 0 as it was written, 1 a fault was found.
     """
     from lifelong_core.settings import Settings
-    from lifelong_core.store.audit_anchor import AnchorFile
-    from lifelong_core.store.audit_chain import Anchor
+    from lifelong_core.store.access.audit_anchor import AnchorFile
+    from lifelong_core.store.access.audit_chain import Anchor
 
     known = [Anchor.parse(text) for text in anchors]
     if (kept := AnchorFile(Settings.load().audit_anchor_file).read()) is not None:

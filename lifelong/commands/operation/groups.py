@@ -8,7 +8,7 @@ import click
 from lifelong.commands.common import actor, counted, open_store
 
 if TYPE_CHECKING:
-    from lifelong_core.store.erasure import Erased
+    from lifelong_core.store.lifecycle.erasure import Erased
 
 
 @click.command(short_help="Erase all that was logged of a patient or study.")
@@ -26,7 +26,7 @@ def erase(group: str, *, dry_run: bool, yes: bool) -> None:
     again.
     """
     from lifelong_core.settings import Settings
-    from lifelong_core.store.privacy import group_hashes
+    from lifelong_core.store.lifecycle.privacy import group_hashes
 
     if group == "-":
         group = sys.stdin.readline().rstrip("\r\n")
@@ -69,7 +69,7 @@ def forget_group_keys(*, yes: bool) -> None:
     or the one in the file of this host becomes that of the installation.
     """
     from lifelong_core.settings import Settings
-    from lifelong_core.store.group_keys import short_digest
+    from lifelong_core.store.lifecycle.group_keys import short_digest
 
     path = Settings.load().resolved_group_key_file
     with open_store() as store:

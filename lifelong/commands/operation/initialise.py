@@ -13,8 +13,8 @@ from lifelong_core.redaction import redacted
 if TYPE_CHECKING:
     from lifelong_core.settings import Settings
     from lifelong_core.store import Store
-    from lifelong_core.store.audit_anchor import AnchorFile
-    from lifelong_core.store.group_keys import Installed, KeyFile
+    from lifelong_core.store.access.audit_anchor import AnchorFile
+    from lifelong_core.store.lifecycle.group_keys import Installed, KeyFile
 
 
 @click.command(short_help="Prepare database, keys and the first token.")
@@ -37,10 +37,10 @@ def init(source: str | None, *, mode: str | None) -> None:
     On a further host of an installation (the same LIFELONG_DATABASE_URL and LIFELONG_ARTIFACTS_URL) it says what this
     host still lacks, and ends with status 1 until nothing is missing.
     """
-    from lifelong.commands.mode_setting import write_mode
+    from lifelong.commands.operation.mode_setting import write_mode
     from lifelong_core.settings import Settings
     from lifelong_core.store import Scope, Store
-    from lifelong_core.store.audit_anchor import AnchorFile
+    from lifelong_core.store.access.audit_anchor import AnchorFile
     from lifelong_core.store.files import make_data_folder
 
     if mode is not None:
@@ -93,7 +93,7 @@ def upgrade() -> None:
     """Bring the database to the schema of this version (stop service and monitor first)."""
     from lifelong_core.settings import Settings
     from lifelong_core.store import Store
-    from lifelong_core.store.group_keys import KeyFile
+    from lifelong_core.store.lifecycle.group_keys import KeyFile
 
     settings = Settings.load()
     migration = Store.migrate(settings.resolved_database_url)
@@ -138,7 +138,7 @@ def _forget_former_anchor(anchor: "AnchorFile") -> None:
 
 def _prepare_group_key(store: "Store", settings: "Settings", source: str | None) -> str | None:
     """Make, install or compare the key file; what is wrong with it, or None."""
-    from lifelong_core.store.group_keys import check_complete
+    from lifelong_core.store.lifecycle.group_keys import check_complete
 
     path = settings.resolved_group_key_file
     try:
@@ -171,11 +171,11 @@ def _describe_installed(installed: "Installed") -> str:
 
 
 def _read_key_file(source: str) -> "KeyFile":
-    from lifelong_core.store.group_keys import KeyFile
+    from lifelong_core.store.lifecycle.group_keys import KeyFile
 
     if source != "-":
         return KeyFile.load(Path(source))
-    from lifelong_core.store.privacy import parse_group_keys
+    from lifelong_core.store.lifecycle.privacy import parse_group_keys
 
     name = Path("standard input")
     return KeyFile(name, parse_group_keys(name, sys.stdin.read()))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lifelong.commands.adaptation_inputs import naming
+from lifelong.commands.cycles.inputs import naming
 
 METADATA = "metadata_"
 """Arrays of these names say what else is known of each sample."""

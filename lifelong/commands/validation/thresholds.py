@@ -52,7 +52,7 @@ def _class_index(name: str | None, class_names: Sequence[str] | None) -> int | N
 def _number(text: str) -> float | None:
     """A number that a metric may have, also in per cent; None for anything else."""
     from lifelong_core.arrays import LARGEST_NUMBER
-    from lifelong_core.design.answer_texts import parse_number
+    from lifelong_core.design.interview.answer_texts import parse_number
 
     number = parse_number(text)
     return number if number is not None and abs(number) <= LARGEST_NUMBER else None

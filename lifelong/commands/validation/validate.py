@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.adaptation_inputs import naming
 from lifelong.commands.common import open_store
-from lifelong.commands.interview_files import write_text
+from lifelong.commands.cycles.inputs import naming
+from lifelong.commands.interview.files import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lifelong.commands.labelled_files import LabelledOutputs
+    from lifelong.commands.validation.labelled_files import LabelledOutputs
     from lifelong_core.design import (
         AcceptanceThreshold,
         ModelComparison,
@@ -80,7 +80,7 @@ def validate(data: Path | None, **options: Any) -> None:
 
     It exits with 3 where thresholds are given and no model reaches all of them, by the worse end of the interval.
     """
-    from lifelong.commands.labelled_files import read_outputs
+    from lifelong.commands.validation.labelled_files import read_outputs
 
     files = {name: read_outputs(path) for name, path in _files(data, options["models"]).items()}
     recommendation, names, thresholds = _judged_by(options, files)
@@ -116,7 +116,7 @@ def _judged_by(
     options: dict[str, Any], files: "dict[str, LabelledOutputs]"
 ) -> "tuple[Recommendation, tuple[str, ...] | None, list[AcceptanceThreshold]]":
     """The recommendation, class names, and thresholds: of the files and options, else of the task."""
-    from lifelong.commands.thresholds import parse_threshold
+    from lifelong.commands.validation.thresholds import parse_threshold
     from lifelong_core.errors import InvalidInputError
 
     if (options["recommendation"] is None) == (options["task"] is None):
@@ -240,7 +240,7 @@ def _cut_offs(models: list[str], given: "Sequence[str]") -> dict[str, Path]:
 
 
 def _outputs(read: "dict[str, LabelledOutputs]", cut_offs: dict[str, Path]) -> "dict[str, ModelOutputs]":
-    from lifelong.commands.labelled_files import read_outputs
+    from lifelong.commands.validation.labelled_files import read_outputs
     from lifelong_core.design import ModelOutputs
 
     others = {name: read_outputs(path) for name, path in cut_offs.items()}
@@ -268,10 +268,10 @@ def results_of(found: "ValidationResult | ModelComparison") -> "list[ValidationR
 
 
 def _deliver(found: "ValidationResult | ModelComparison", options: dict[str, Any]) -> None:
-    from lifelong.commands.interview_screen import terminal
-    from lifelong.commands.validation_text import print_comparison, print_validation
+    from lifelong.commands.interview.screen import terminal
+    from lifelong.commands.validation.validation_text import print_comparison, print_validation
     from lifelong_core.design import ValidationResult
-    from lifelong_core.design.report import comparison_html, validation_html
+    from lifelong_core.design.report.pages import comparison_html, validation_html
 
     alone = isinstance(found, ValidationResult)
     if options["as_json"]:

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy import reasons
-from lifelong_core.deploy.assumption import AssumptionTest, assumption_test
-from lifelong_core.deploy.context import AdaptationContext
-from lifelong_core.deploy.evidence import ShiftEvidence, gather_evidence
-from lifelong_core.deploy.gain import (
+from lifelong_core.deploy.adaptation import reasons
+from lifelong_core.deploy.adaptation.context import AdaptationContext
+from lifelong_core.deploy.adaptation.gain import (
     ExpectedGain,
     ExpectedProbabilityGain,
     HeadComparison,
@@ -23,18 +21,12 @@ from lifelong_core.deploy.gain import (
     largest_difference,
     largest_harm,
 )
-from lifelong_core.deploy.head import PostProcessingHead, fit_head
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.policy import AdaptationPolicy
-from lifelong_core.deploy.pooling import pool_analysis
-from lifelong_core.deploy.quantification import FittedQuantifier, PrevalenceEstimate, quantifier
-from lifelong_core.deploy.quantification.base import Analysis
-from lifelong_core.deploy.quantification.summary import WindowSummary
-from lifelong_core.deploy.reasons import Reason
-from lifelong_core.deploy.report import AdaptationReport, Outcome
-from lifelong_core.deploy.shift import ShiftTest, prevalence_shift_test, sequential_shift_test
-from lifelong_core.deploy.target import floored, goes_back, limited
-from lifelong_core.deploy.windows import (
+from lifelong_core.deploy.adaptation.policy import AdaptationPolicy
+from lifelong_core.deploy.adaptation.pooling import pool_analysis
+from lifelong_core.deploy.adaptation.reasons import Reason
+from lifelong_core.deploy.adaptation.report import AdaptationReport, Outcome
+from lifelong_core.deploy.adaptation.target_prevalence import floored, goes_back, limited
+from lifelong_core.deploy.adaptation.windows import (
     Bucket,
     Followed,
     Window,
@@ -44,6 +36,16 @@ from lifelong_core.deploy.windows import (
     points_of,
     scores_of,
 )
+from lifelong_core.deploy.head import PostProcessingHead, fit_head
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
+from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
+from lifelong_core.deploy.quantification.registry import quantifier
+from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.deploy.shift.label_shift.assumption_test import assumption_test
+from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
+from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence, gather_evidence
+from lifelong_core.deploy.shift.shift_test import ShiftTest, prevalence_shift_test, sequential_shift_test
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 DEFAULT_QUANTIFIER = "auto"

@@ -7,10 +7,10 @@ from typing import Any, Self, cast
 import numpy as np
 
 from lifelong_core.arrays import Floats, as_prevalence, frozen
+from lifelong_core.deploy.adaptation.traffic import Traffic
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
-from lifelong_core.deploy.traffic import Traffic
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 

@@ -7,15 +7,15 @@ from typing import Any, Literal, Self, TypeAlias, cast, get_args
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.assumption import AssumptionTest
-from lifelong_core.deploy.gain import ExpectedGain, ExpectedProbabilityGain
+from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabilityGain
+from lifelong_core.deploy.adaptation.pooling import PooledAnalysis
+from lifelong_core.deploy.adaptation.traffic import BURST_FACTOR, Traffic
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.deploy.pooling import PooledAnalysis
-from lifelong_core.deploy.quantification import PrevalenceEstimate
-from lifelong_core.deploy.shift import ShiftTest
+from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
 from lifelong_core.deploy.shift.change_points import ChangePoint
+from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
 from lifelong_core.deploy.shift.rhythm import Pattern
-from lifelong_core.deploy.traffic import BURST_FACTOR, Traffic
+from lifelong_core.deploy.shift.shift_test import ShiftTest
 from lifelong_core.errors import InvalidInputError
 
 _SHOWN = 2

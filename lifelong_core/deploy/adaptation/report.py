@@ -5,18 +5,18 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol, Self, TypeAlias, cast
 
 from lifelong_core.arrays import Floats, frozen
-from lifelong_core.deploy.assumption import AssumptionTest
+from lifelong_core.deploy.adaptation.context import AdaptationContext
+from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabilityGain
+from lifelong_core.deploy.adaptation.policy import AdaptationPolicy, Mode
+from lifelong_core.deploy.adaptation.reasons import Reason
 from lifelong_core.deploy.checks import as_parameter
-from lifelong_core.deploy.context import AdaptationContext
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
-from lifelong_core.deploy.evidence import ShiftEvidence
-from lifelong_core.deploy.gain import ExpectedGain, ExpectedProbabilityGain
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.deploy.policy import AdaptationPolicy, Mode
-from lifelong_core.deploy.quantification import PrevalenceEstimate
-from lifelong_core.deploy.reasons import Reason
-from lifelong_core.deploy.shift import ShiftTest
+from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
 from lifelong_core.deploy.shift.change_points import ChangePoint
+from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
+from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence
+from lifelong_core.deploy.shift.shift_test import ShiftTest
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.quantification import PrevalenceEstimate
+from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
 
 
 def floored(estimate: PrevalenceEstimate, calibration_samples: int) -> Floats:

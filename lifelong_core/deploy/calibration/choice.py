@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, Integers, centred
-from lifelong_core.deploy.crossentropy import typical_size
-from lifelong_core.deploy.folds import stratified_folds
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.matrix_scaling import (
+from lifelong_core.deploy.calibration.cross_entropy import typical_size
+from lifelong_core.deploy.calibration.matrix_scaling import (
     Layout,
     LogitFeatures,
     MatrixProblem,
@@ -21,6 +19,8 @@ from lifelong_core.deploy.matrix_scaling import (
     losses_and_probabilities,
     refit_matrix,
 )
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.numerics.folds import stratified_folds
 
 FOLDS = 5
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, Logits, centred
-from lifelong_core.deploy.softmax import softmax
+from lifelong_core.deploy.numerics.softmax import softmax
 
 
 def typical_size(rows: Floats) -> float:

@@ -3,9 +3,9 @@
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.folds import crossfitting_folds
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.numerics.folds import crossfitting_folds
 
 FOLDS = 5
 

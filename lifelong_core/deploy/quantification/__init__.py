@@ -1,15 +1,11 @@
-"""Prevalence estimation without labels, one module per family of methods."""
+"""Prevalence estimation without labels, one module for each family of quantifiers.
 
-from lifelong_core.deploy.quantification.base import FittedQuantifier
-from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
-from lifelong_core.deploy.quantification.registry import QUANTIFIERS, Quantifier, quantifier
-from lifelong_core.deploy.quantification.summary import WindowSummary
-
-__all__ = [
-    "QUANTIFIERS",
-    "FittedQuantifier",
-    "PrevalenceEstimate",
-    "Quantifier",
-    "WindowSummary",
-    "quantifier",
-]
+- `registry`: QUANTIFIERS and `quantifier(name)`
+- `counting`: CC, PCC; `adjusted`: ACC, PACC, BBSE; `em`: EMQ, MLLS; `hdy`: HDy
+- `kdey`: KDEyML; `kdey_divergence`: KDEyHD, KDEyCS
+- `auto`: the default, with `score_adapted`
+- `base`, `estimate`: what all of them share; the estimate with its interval
+- `uncertainty`, `mixture`, `kernels`: variances, mixtures and kernel densities
+- `separation`, `warnings`: can the calibration set tell the classes apart? what limits an estimate?
+- `summaries`: windows in bounded space
+"""

@@ -5,14 +5,14 @@ from functools import cached_property
 import numpy as np
 
 from lifelong_core.arrays import Floats, Logits
-from lifelong_core.deploy.calibration_choice import choose_calibration
-from lifelong_core.deploy.matrix_scaling import chunks
-from lifelong_core.deploy.quantification.likelihood import ExpectationMaximization
+from lifelong_core.deploy.calibration.choice import choose_calibration
+from lifelong_core.deploy.calibration.matrix_scaling import chunks
+from lifelong_core.deploy.numerics.simplex import mixture_weights, smoothed
+from lifelong_core.deploy.numerics.softmax import one_hot, softmax
+from lifelong_core.deploy.quantification.em import ExpectationMaximization
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount
 from lifelong_core.deploy.quantification.uncertainty import Influence
-from lifelong_core.deploy.simplex import mixture_weights, smoothed
-from lifelong_core.deploy.softmax import one_hot, softmax
 
 PRIOR_SAMPLES = 0.3
 """Samples of each class, of which there is no doubt, that join every window: the Dirichlet prior."""

@@ -12,28 +12,28 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Logits, as_groups, as_logits, centred
-from lifelong_core.deploy.assumption import AssumptionReference
-from lifelong_core.deploy.calibration import AffineCalibration, fit_weighted
+from lifelong_core.deploy.calibration.affine import AffineCalibration, fit_weighted
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import canonical
-from lifelong_core.deploy.evidence.reference import ScoreReference
-from lifelong_core.deploy.grouping import member_sums
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
-from lifelong_core.deploy.quantification.cautions import cautions
-from lifelong_core.deploy.quantification.codebook import Codebook
+from lifelong_core.deploy.numerics.grouping import member_sums
+from lifelong_core.deploy.numerics.simplex import smoothed
+from lifelong_core.deploy.numerics.softmax import affine_scores, softmax
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
-from lifelong_core.deploy.quantification.group_sketch import GroupSketch
 from lifelong_core.deploy.quantification.separation import MINIMUM_SEPARATION, Separation
-from lifelong_core.deploy.quantification.summary import WindowSummary
+from lifelong_core.deploy.quantification.summaries.codebook import Codebook
+from lifelong_core.deploy.quantification.summaries.group_sketch import GroupSketch
+from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import (
     Clusters,
     Influence,
     Spread,
     combine,
 )
-from lifelong_core.deploy.simplex import smoothed
-from lifelong_core.deploy.softmax import affine_scores, softmax
+from lifelong_core.deploy.quantification.warnings import cautions
+from lifelong_core.deploy.shift.label_shift.assumption_test import AssumptionReference
+from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 REVISION = 2

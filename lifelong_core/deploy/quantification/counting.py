@@ -5,9 +5,9 @@ from abc import abstractmethod
 import numpy as np
 
 from lifelong_core.arrays import Floats, Logits
+from lifelong_core.deploy.numerics.softmax import one_hot, softmax
 from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.uncertainty import Influence
-from lifelong_core.deploy.softmax import one_hot, softmax
 
 
 class UnadjustedCount(FittedQuantifier):

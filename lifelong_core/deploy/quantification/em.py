@@ -6,21 +6,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Logits, centred
-from lifelong_core.deploy.calibration import (
+from lifelong_core.deploy.calibration.affine import (
     MAXIMUM_SCALED_INVERSE,
     MINIMUM_SCALED_INVERSE,
     fit_weighted,
 )
-from lifelong_core.deploy.crossentropy import affine_problem
-from lifelong_core.deploy.folds import stratified_folds
-from lifelong_core.deploy.minimize import minimize_convex
+from lifelong_core.deploy.calibration.cross_entropy import affine_problem
+from lifelong_core.deploy.numerics.folds import stratified_folds
+from lifelong_core.deploy.numerics.newton import minimize_convex
+from lifelong_core.deploy.numerics.simplex import mixture_weights, smoothed
+from lifelong_core.deploy.numerics.softmax import affine_scores, softmax
 from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount
-from lifelong_core.deploy.quantification.summary import WindowSummary
+from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
-from lifelong_core.deploy.simplex import mixture_weights, smoothed
-from lifelong_core.deploy.softmax import affine_scores, softmax
 
 FOLDS = 5
 

@@ -9,7 +9,7 @@ import numpy as np
 from lifelong_core.arrays import Floats, as_prevalence, frozen
 from lifelong_core.deploy.checks import as_level, as_parameter
 from lifelong_core.deploy.documents import take_fields
-from lifelong_core.deploy.scientific import t_quantile
+from lifelong_core.deploy.numerics.scientific import t_quantile
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 

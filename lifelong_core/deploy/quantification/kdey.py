@@ -6,14 +6,14 @@ from types import MappingProxyType
 import numpy as np
 
 from lifelong_core.arrays import Floats, Logits
-from lifelong_core.deploy.folds import stratified_folds
 from lifelong_core.deploy.labeled import class_means
+from lifelong_core.deploy.numerics.folds import stratified_folds
+from lifelong_core.deploy.numerics.simplex import mixture_weights, simplex_least_squares, smoothed
+from lifelong_core.deploy.numerics.softmax import softmax
 from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, as_bandwidth
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
-from lifelong_core.deploy.simplex import mixture_weights, simplex_least_squares, smoothed
-from lifelong_core.deploy.softmax import softmax
 
 FLOOR = 1e-12
 """Added to every density, as QuaPy does: a sample far from all kernels says nothing, instead of nearly everything."""

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.simplex import tangent_basis
+from lifelong_core.deploy.numerics.simplex import tangent_basis
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,18 @@ from lifelong_core.deploy.quantification.adjusted import (
     BlackBoxShiftEstimation,
     ProbabilisticAdjustedClassifyAndCount,
 )
-from lifelong_core.deploy.quantification.automatic import AutomaticQuantifier
+from lifelong_core.deploy.quantification.auto import AutomaticQuantifier
 from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.counting import ClassifyAndCount, ProbabilisticClassifyAndCount
-from lifelong_core.deploy.quantification.density import KernelDensityMaximumLikelihood
-from lifelong_core.deploy.quantification.divergence import (
-    HellingerDistanceHistograms,
-    KernelDensityCauchySchwarz,
-    KernelDensityHellinger,
-)
-from lifelong_core.deploy.quantification.likelihood import (
+from lifelong_core.deploy.quantification.em import (
     ExpectationMaximization,
     MaximumLikelihoodLabelShift,
+)
+from lifelong_core.deploy.quantification.hdy import HellingerDistanceHistograms
+from lifelong_core.deploy.quantification.kdey import KernelDensityMaximumLikelihood
+from lifelong_core.deploy.quantification.kdey_divergence import (
+    KernelDensityCauchySchwarz,
+    KernelDensityHellinger,
 )
 from lifelong_core.errors import InvalidInputError
 

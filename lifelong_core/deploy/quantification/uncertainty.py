@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.deploy.grouping import independent_cases, member_sums
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.simplex import PSEUDO_SAMPLES
+from lifelong_core.deploy.numerics.grouping import independent_cases, member_sums
+from lifelong_core.deploy.numerics.simplex import PSEUDO_SAMPLES
 
 
 def pseudo_weights(calibration: LabeledLogits) -> Floats:

@@ -17,7 +17,7 @@ import numpy as np
 
 from lifelong_core.arrays import LARGEST_NUMBER, Floats
 from lifelong_core.deploy.documents import take_fields
-from lifelong_core.deploy.scientific import normal_quantile
+from lifelong_core.deploy.numerics.scientific import normal_quantile
 from lifelong_core.deploy.shift.efficient_scores import EfficientScores
 from lifelong_core.deploy.shift.fluctuation import Fluctuation, scatter_since
 from lifelong_core.deploy.shift.location import LOCATION_DROP, ChangeSearch, Mixture, Split

@@ -8,7 +8,8 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.deploy.scientific import cholesky, lower_solve
+from lifelong_core.deploy.numerics.scientific import cholesky, lower_solve
+from lifelong_core.deploy.numerics.simplex import mixture_weights, smoothed, tangent_basis
 from lifelong_core.deploy.shift.ordered_window import LEAST_GROUPS, OrderedWindow
 from lifelong_core.deploy.shift.segmentation import (
     SHORTEST_SEGMENT,
@@ -16,7 +17,6 @@ from lifelong_core.deploy.shift.segmentation import (
     block_bounds,
     change_threshold,
 )
-from lifelong_core.deploy.simplex import mixture_weights, smoothed, tangent_basis
 
 MOST_BLOCKS = 200
 RARE_SAMPLES = 5.0

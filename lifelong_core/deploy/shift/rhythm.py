@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.scientific import f_tail
+from lifelong_core.deploy.numerics.scientific import f_tail
 
 Pattern: TypeAlias = Literal["time of day", "day of week", "jitter"]
 

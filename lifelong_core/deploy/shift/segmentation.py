@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.deploy.scientific import log_gamma
+from lifelong_core.deploy.numerics.scientific import log_gamma
 
 SHORTEST_SEGMENT = 60.0
 """Effective samples: with fewer, a mean of posteriors is not about normal."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lifelong_core.design.fingerprint import ProblemFingerprint
+from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 
 
 def moved_answers(

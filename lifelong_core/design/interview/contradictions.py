@@ -7,10 +7,10 @@ import numpy as np
 from pydantic import Field
 
 from lifelong_core.arrays import Floats
-from lifelong_core.design.fingerprint import ProblemFingerprint
-from lifelong_core.design.frozen import Frozen
-from lifelong_core.design.loading import the_method
-from lifelong_core.design.method_schema import Mend, Method
+from lifelong_core.design.documents import Frozen
+from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.method.schema import Mend, Method
+from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 
 THRESHOLD_TOLERANCE = 0.005
 """Costs are often rounded; thresholds that differ by less are the same for us."""

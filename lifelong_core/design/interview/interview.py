@@ -5,16 +5,21 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 from pydantic import field_validator, model_validator
 
-from lifelong_core.design.class_places import moved_answers
-from lifelong_core.design.contradictions import Contradiction, contradictions
-from lifelong_core.design.fingerprint import MOST_CLASSES, Name, ProblemFingerprint, by_field
-from lifelong_core.design.frozen import FrozenDocument
-from lifelong_core.design.loading import the_method
-from lifelong_core.design.method_schema import Mend, Question
-from lifelong_core.design.progress import Progress, progress_of
-from lifelong_core.design.proposals import Proposal, proposed_costs
-from lifelong_core.design.recommendation import GuideOutcome, Recommendation
-from lifelong_core.design.recommending import checked_choices, forbidden_choices, next_questions, recommend
+from lifelong_core.design.documents import FrozenDocument
+from lifelong_core.design.interview.class_order import moved_answers
+from lifelong_core.design.interview.contradictions import Contradiction, contradictions
+from lifelong_core.design.interview.progress import Progress, progress_of
+from lifelong_core.design.interview.proposals import Proposal, proposed_costs
+from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.method.schema import Mend, Question
+from lifelong_core.design.problem_fingerprint import MOST_CLASSES, Name, ProblemFingerprint, by_field
+from lifelong_core.design.recommendation.document import GuideOutcome, Recommendation
+from lifelong_core.design.recommendation.engine import (
+    checked_choices,
+    forbidden_choices,
+    next_questions,
+    recommend,
+)
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.validation_errors import shown
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from lifelong_core.design.method_schema import Confidence, Display
-from lifelong_core.design.recommendation import DecidedBy
+from lifelong_core.design.method.schema import Confidence, Display
+from lifelong_core.design.recommendation.document import DecidedBy
 
 CONFIDENCE_WORDS: Mapping[Confidence, str] = MappingProxyType(
     {

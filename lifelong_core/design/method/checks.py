@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import get_args
 
-from lifelong_core.design.conditions import Answer, Condition
-from lifelong_core.design.fingerprint import FIELDS, ITEMS, ProblemFingerprint
-from lifelong_core.design.method_error import MethodError
-from lifelong_core.design.method_schema import Guide, Method, MetricEntry, Question, Row, Table
-from lifelong_core.design.parameters import fields_behind
+from lifelong_core.design.method.conditions import Answer, Condition
+from lifelong_core.design.method.errors import MethodError
+from lifelong_core.design.method.schema import Guide, Method, MetricEntry, Question, Row, Table
+from lifelong_core.design.problem_fingerprint import FIELDS, ITEMS, ProblemFingerprint
+from lifelong_core.design.recommendation.parameters import fields_behind
 
 
 def check_method(method: Method, *, metrics: Collection[str]) -> None:

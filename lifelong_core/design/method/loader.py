@@ -8,9 +8,9 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from lifelong_core.design.method_checks import check_method
-from lifelong_core.design.method_error import MethodError
-from lifelong_core.design.method_schema import Method
+from lifelong_core.design.method.checks import check_method
+from lifelong_core.design.method.errors import MethodError
+from lifelong_core.design.method.schema import Method
 from lifelong_core.metrics import METRICS
 
 PARTS = ("meta", "questions", "tables", "guides", "relations", "application", "contradictions")

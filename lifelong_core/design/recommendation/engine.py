@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from lifelong_core.design.contradictions import contradictions_in
-from lifelong_core.design.explaining import step_of, warnings_among, without_related
-from lifelong_core.design.fingerprint import ProblemFingerprint
-from lifelong_core.design.loading import the_method
-from lifelong_core.design.method_schema import AdviceRule, Method, Question
-from lifelong_core.design.progress import used_answers
-from lifelong_core.design.recommendation import Advice, Recommendation, UnusedAnswer
-from lifelong_core.design.walk import Choices, WalkResult, walk
+from lifelong_core.design.interview.contradictions import contradictions_in
+from lifelong_core.design.interview.progress import used_answers
+from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.method.schema import AdviceRule, Method, Question
+from lifelong_core.design.problem_fingerprint import ProblemFingerprint
+from lifelong_core.design.recommendation.document import Advice, Recommendation, UnusedAnswer
+from lifelong_core.design.recommendation.explanation import step_of, warnings_among, without_related
+from lifelong_core.design.recommendation.walk import Choices, WalkResult, walk
 from lifelong_core.errors import InvalidInputError
 
 GivenChoices = Mapping[str, str | Sequence[str]]

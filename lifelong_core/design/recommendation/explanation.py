@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from itertools import combinations
 
-from lifelong_core.design.fingerprint import ProblemFingerprint
-from lifelong_core.design.method_schema import (
+from lifelong_core.design.method.schema import (
     Confidence,
     Implied,
     Method,
@@ -13,7 +12,8 @@ from lifelong_core.design.method_schema import (
     Rule,
     weakest,
 )
-from lifelong_core.design.recommendation import (
+from lifelong_core.design.problem_fingerprint import ProblemFingerprint
+from lifelong_core.design.recommendation.document import (
     DecidedBy,
     GuideOutcome,
     PathEntry,
@@ -22,7 +22,7 @@ from lifelong_core.design.recommendation import (
     RelationWarning,
     Step,
 )
-from lifelong_core.design.walk import Decision, Found, StepFound
+from lifelong_core.design.recommendation.walk import Decision, Found, StepFound
 from lifelong_core.metrics import METRICS
 
 REPORTING = ("target_class", "class_weights")

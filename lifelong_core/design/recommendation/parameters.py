@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-from lifelong_core.design.fingerprint import ProblemFingerprint
+from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 
 Matrix: TypeAlias = tuple[tuple[float, ...], ...]
 ParameterValue: TypeAlias = int | float | tuple[float, ...] | tuple[str, float] | Matrix

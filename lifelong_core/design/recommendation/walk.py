@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from lifelong_core.design.conditions import Answer, Answers, Condition
-from lifelong_core.design.fingerprint import ProblemFingerprint
-from lifelong_core.design.method_schema import (
+from lifelong_core.design.method.conditions import Answer, Answers, Condition
+from lifelong_core.design.method.schema import (
     AdviceRule,
     Default,
     Guide,
@@ -22,7 +21,8 @@ from lifelong_core.design.method_schema import (
     Rule,
     Table,
 )
-from lifelong_core.design.parameters import ParameterValue, fields_behind, parameter_value
+from lifelong_core.design.problem_fingerprint import ProblemFingerprint
+from lifelong_core.design.recommendation.parameters import ParameterValue, fields_behind, parameter_value
 
 Choices: TypeAlias = Mapping[str, tuple[str, ...]]
 """What a person decided, by guide."""

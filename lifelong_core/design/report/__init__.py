@@ -1,5 +1,6 @@
-"""Reports for people: a validation or a comparison as one page of HTML."""
+"""Validations and comparisons as one self-contained HTML page.
 
-from lifelong_core.design.report.pages import comparison_html, validation_html
-
-__all__ = ["comparison_html", "validation_html"]
+- `pages`: the pages; `tables`, `figures`, `forest`, `subgroups`: their parts
+- `plots`: geometry of plots
+- `words`: numbers and answers as text
+"""

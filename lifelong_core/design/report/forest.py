@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lifelong_core.design.report.plots import Axis, Dot, Scale, padded
 from lifelong_core.design.report.words import interval_in_words, of, shortened
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome
-from lifelong_core.design.validation.metric_value import EstimatedValue, MetricValue, Orientation
+from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue, Orientation
 
 LABELS, PLOT, TEXTS, ROW, HEAD = 280.0, 380.0, 190.0, 24.0, 8.0
 """widths of the three columns, the first at most, height of a row and of the space above the first"""

@@ -5,8 +5,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from lifelong_core.design.frozen import FrozenDocument
-from lifelong_core.design.loading import the_method
+from lifelong_core.design.documents import FrozenDocument
+from lifelong_core.design.method.loader import the_method
 from lifelong_core.design.report import figures, subgroups, tables, words
 from lifelong_core.design.report.forest import Entry, Forest, entries_of, forest, forests, thresholds_of
 from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking

@@ -4,14 +4,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lifelong_core.design.answer_texts import format_answer
-from lifelong_core.design.loading import the_method
-from lifelong_core.design.recommendation import Advice, Recommendation, Step
+from lifelong_core.design.interview.answer_texts import format_answer
+from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.recommendation.document import Advice, Recommendation, Step
 from lifelong_core.design.report.words import asked, counted, found, number, percent
-from lifelong_core.design.validation.metric_value import MetricValue
 from lifelong_core.design.validation.result import ValidationResult
+from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.metrics import METRICS
-from lifelong_core.metrics.card import Metric
+from lifelong_core.metrics.catalogue.metric_info import Metric
 
 MOST_CLASSES = 12
 """classes whose values stand in a table at first sight; of more, the worst do, and the rest can be unfolded"""

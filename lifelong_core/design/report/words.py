@@ -4,11 +4,11 @@ import math
 import re
 from collections.abc import Sequence
 
-from lifelong_core.design.method_schema import Confidence
-from lifelong_core.design.recommendation import DecidedBy
+from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DECIDED_BY, told_apart
+from lifelong_core.design.method.schema import Confidence
+from lifelong_core.design.recommendation.document import DecidedBy
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome
-from lifelong_core.design.validation.metric_value import EstimatedValue, MetricValue, Number
-from lifelong_core.design.wording import CONFIDENCE_WORDS, DECIDED_BY, told_apart
+from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue, Number
 
 NOT_DEFINED = "not defined"
 NUMBERED_CLASS = re.compile(r"\b(?:class \d{1,6}(?:, \d{1,6})*|classes \d{1,6}(?:, \d{1,6})* and \d{1,6})\b")

@@ -1,1 +1,8 @@
-"""From a recommendation and labelled data to what a model is worth: values, intervals, thresholds, rankings."""
+"""From a recommendation and labelled samples to the quality of a model.
+
+- `validate`, `result`: one model; `compare`, `comparison`, `model_ranks`: several
+- `outputs`: checked outputs of a model
+- `values`: metrics with confidence intervals; `subgroup_results`: the same by subgroup
+- `acceptance`, `warnings`: thresholds; what limits the result
+- `displays`, `curves`: confusion matrix and curves
+"""

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from lifelong_core.arrays import LARGEST_NUMBER
-from lifelong_core.design.frozen import Frozen
-from lifelong_core.design.recommendation import Recommendation, RecommendedMetric
-from lifelong_core.design.validation.metric_labels import labelled_metrics
-from lifelong_core.design.validation.metric_value import MetricValue
-from lifelong_core.design.wording import told_apart
+from lifelong_core.design.documents import Frozen
+from lifelong_core.design.interview.wording import told_apart
+from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
+from lifelong_core.design.validation.values.labels import labelled_metrics
+from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.errors import InvalidInputError
 
 

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats
-from lifelong_core.design.recommendation import Recommendation
+from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking, Scheme
-from lifelong_core.design.validation.metric_value import MetricValue
+from lifelong_core.design.validation.model_ranks import Places, ranked
 from lifelong_core.design.validation.outputs import ModelOutputs
-from lifelong_core.design.validation.ranking_models import Places, ranked
-from lifelong_core.design.validation.validating import Setting, Validated, validated
+from lifelong_core.design.validation.validate import Setting, Validated, validated
+from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.errors import InvalidInputError
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.design.recommendation import Recommendation
+from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.displays import (
     ConfusionTable,
     DecisionCurvePoints,
@@ -13,10 +13,10 @@ from lifelong_core.design.validation.displays import (
     ReliabilityBins,
     RocPoints,
 )
-from lifelong_core.design.validation.metric_value import Number
 from lifelong_core.design.validation.outputs import Samples
+from lifelong_core.design.validation.values.metric_value import Number
 from lifelong_core.metrics import decision_curve, precision_recall_curve, reliability_diagram, roc_curve
-from lifelong_core.metrics.confusion import confusion_matrix, ratio
+from lifelong_core.metrics.counting.confusion import confusion_matrix, ratio
 
 MOST_POINTS = 500
 """Of a curve"""

@@ -8,7 +8,7 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Mask
 from lifelong_core.design.validation.comparison import ModelRank
-from lifelong_core.design.validation.metric_value import Number
+from lifelong_core.design.validation.values.metric_value import Number
 
 
 @dataclass(frozen=True, eq=False)

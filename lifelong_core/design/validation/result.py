@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from lifelong_core.design.frozen import FrozenDocument
-from lifelong_core.design.recommendation import Recommendation
+from lifelong_core.design.documents import FrozenDocument
+from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome, all_passed
 from lifelong_core.design.validation.displays import (
     AdjustedCost,
@@ -16,7 +16,7 @@ from lifelong_core.design.validation.displays import (
     RocPoints,
     SubgroupResult,
 )
-from lifelong_core.design.validation.metric_value import MetricValue, Number
+from lifelong_core.design.validation.values.metric_value import MetricValue, Number
 from lifelong_core.errors import InvalidInputError
 
 SCHEMA_VERSION = 1

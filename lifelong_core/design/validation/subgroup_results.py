@@ -7,13 +7,13 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Integers, as_groups
 from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
-from lifelong_core.design.validation.evaluating import Recipe, estimated
 from lifelong_core.design.validation.outputs import Samples
-from lifelong_core.design.validation.resampled_metrics import KERNELS, SLOW_REPLICATES
-from lifelong_core.design.validation.resamples import Resamples
-from lifelong_core.design.validation.value_parts import part_values
+from lifelong_core.design.validation.values.evaluation import Recipe, estimated
+from lifelong_core.design.validation.values.parts import part_values
+from lifelong_core.design.validation.values.resampled_metrics import KERNELS, SLOW_REPLICATES
+from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.aggregation import Subgroup, subgroup_values
+from lifelong_core.metrics.resampling.aggregation import Subgroup, subgroup_values
 
 MOST_SUBGROUPS = 100
 """Of one attribute; more are hardly groups, but numbers such as ages"""

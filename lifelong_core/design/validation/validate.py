@@ -8,25 +8,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Integers, as_labels
-from lifelong_core.design.parameters import zero_one_costs
-from lifelong_core.design.recommendation import Recommendation, RecommendedMetric
+from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
+from lifelong_core.design.recommendation.parameters import zero_one_costs
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold, check_thresholds, judged
-from lifelong_core.design.validation.displays import AdjustedCost
-from lifelong_core.design.validation.evaluating import Recipe, Split, class_weights_of
-from lifelong_core.design.validation.metric_labels import labelled_metrics
-from lifelong_core.design.validation.metric_value import MetricValue
-from lifelong_core.design.validation.metric_values import valued
-from lifelong_core.design.validation.outputs import ModelOutputs, Samples, units_of
-from lifelong_core.design.validation.resamples import Resamples
-from lifelong_core.design.validation.result import ValidationResult
-from lifelong_core.design.validation.showing import (
+from lifelong_core.design.validation.curves import (
     confusion_table,
     decision_curve_points,
     precision_recall_points,
     reliability_bins,
     roc_points,
 )
+from lifelong_core.design.validation.displays import AdjustedCost
+from lifelong_core.design.validation.outputs import ModelOutputs, Samples, units_of
+from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.subgroup_results import subgroup_results
+from lifelong_core.design.validation.values.evaluation import Recipe, Split, class_weights_of
+from lifelong_core.design.validation.values.labels import labelled_metrics
+from lifelong_core.design.validation.values.metric_value import MetricValue
+from lifelong_core.design.validation.values.metric_values import valued
+from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.design.validation.warnings import warnings_about
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import Bootstrap

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lifelong_core.design.answer_texts import format_answer
-from lifelong_core.design.loading import the_method
-from lifelong_core.design.recommendation import Recommendation
-from lifelong_core.design.validation.evaluating import Recipe
+from lifelong_core.design.interview.answer_texts import format_answer
+from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.subgroup_results import subgroups_of
+from lifelong_core.design.validation.values.evaluation import Recipe
 from lifelong_core.metrics import METRICS
 
 

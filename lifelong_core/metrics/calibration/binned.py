@@ -7,13 +7,13 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import LARGEST_NUMBER, Floats, Integers, Mask, frozen
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.labelled import (
+from lifelong_core.metrics.scores.labelled_probabilities import (
     EqualPredictions,
     as_class,
     as_labelled_probabilities,
     equal_predictions,
 )
-from lifelong_core.metrics.ranking import Ranking, rank
+from lifelong_core.metrics.scores.ranking import Ranking, rank
 
 DEFAULT_BINS = 15
 LARGEST_BINS = 1_000_000

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import LARGEST_NUMBER, Floats, Integers, as_probabilities
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.calibration_binned import as_norm
-from lifelong_core.metrics.labelled import as_labelled_probabilities
+from lifelong_core.metrics.calibration.binned import as_norm
 from lifelong_core.metrics.scientific import distances, distances_of_pairs, log_gamma
-from lifelong_core.metrics.scoring_rules import mean_squared_distance, truth_gaps
+from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
+from lifelong_core.metrics.scores.scoring_rules import mean_squared_distance, truth_gaps
 
 Estimator: TypeAlias = Literal["unbiased", "biased", "root"]
 

@@ -7,9 +7,8 @@ of copies of a group. Otherwise the resampled errors would all be too large.
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.design.validation.weighted_scores import Counts, Weighted
-from lifelong_core.metrics.calibration_binned import as_norm
-from lifelong_core.metrics.calibration_kernel import (
+from lifelong_core.metrics.calibration.binned import as_norm
+from lifelong_core.metrics.calibration.kernel import (
     FEWEST_EVALUATED,
     KERNEL_EVALUATIONS,
     PAIRED_SAMPLES,
@@ -18,10 +17,11 @@ from lifelong_core.metrics.calibration_kernel import (
     draw_subsample,
     median_pairwise_distance,
 )
-from lifelong_core.metrics.confusion import ratio
-from lifelong_core.metrics.parameters import Parameters
+from lifelong_core.metrics.catalogue.parameters import Parameters
+from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.scientific import distances
-from lifelong_core.metrics.scoring_rules import truth_gaps
+from lifelong_core.metrics.scores.scoring_rules import truth_gaps
+from lifelong_core.metrics.scores.weighted_scores import Counts, Weighted
 
 
 def weighted_kernel_error(

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from math import inf
 from typing import Any, Literal
 
-from lifelong_core.metrics.card import Metric
-from lifelong_core.metrics.stability import (
+from lifelong_core.metrics.catalogue.metric_info import Metric
+from lifelong_core.metrics.counting.stability import (
     adjusted_jaccard,
     adjusted_positive_jaccard,
     adjusted_positive_overlap,
@@ -16,7 +16,7 @@ from lifelong_core.metrics.stability import (
     positive_overlap,
     spearman_correlation,
 )
-from lifelong_core.metrics.uncertainty_aware import (
+from lifelong_core.metrics.counting.uncertainty_aware import (
     uncertainty_aware_accuracy,
     uncertainty_aware_f1,
     uncertainty_aware_false_positive_rate,

@@ -6,12 +6,12 @@ from difflib import get_close_matches
 from types import MappingProxyType
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.card import Metric
-from lifelong_core.metrics.cards.agreement import AGREEMENT
-from lifelong_core.metrics.cards.multiclass import MULTICLASS
-from lifelong_core.metrics.cards.per_class import PER_CLASS
-from lifelong_core.metrics.cards.scores import SCORES
-from lifelong_core.metrics.relations import RELATIONS
+from lifelong_core.metrics.catalogue.agreement import AGREEMENT
+from lifelong_core.metrics.catalogue.metric_info import Metric
+from lifelong_core.metrics.catalogue.multiclass import MULTICLASS
+from lifelong_core.metrics.catalogue.per_class import PER_CLASS
+from lifelong_core.metrics.catalogue.relations import RELATIONS
+from lifelong_core.metrics.catalogue.scores import SCORES
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {

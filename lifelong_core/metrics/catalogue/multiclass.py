@@ -2,9 +2,9 @@
 
 from math import inf
 
-from lifelong_core.metrics.card import Metric
-from lifelong_core.metrics.cost import expected_cost, normalised_expected_cost
-from lifelong_core.metrics.counting import (
+from lifelong_core.metrics.catalogue.metric_info import Metric
+from lifelong_core.metrics.counting.cost import expected_cost, normalised_expected_cost
+from lifelong_core.metrics.counting.multiclass import (
     accuracy,
     balanced_accuracy,
     cohen_kappa,

@@ -9,8 +9,8 @@ from typing import Any, Self, cast
 from numpy.typing import ArrayLike
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.calibration_binned import DEFAULT_BINS
-from lifelong_core.metrics.calibration_kernel import DIRICHLET_BANDWIDTH, Estimator
+from lifelong_core.metrics.calibration.binned import DEFAULT_BINS
+from lifelong_core.metrics.calibration.kernel import DIRICHLET_BANDWIDTH, Estimator
 
 
 @dataclass(frozen=True)

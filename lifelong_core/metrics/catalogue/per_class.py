@@ -2,9 +2,9 @@
 
 from math import inf
 
-from lifelong_core.metrics.card import Metric
-from lifelong_core.metrics.net_benefit import net_benefit
-from lifelong_core.metrics.one_versus_rest import (
+from lifelong_core.metrics.catalogue.metric_info import Metric
+from lifelong_core.metrics.counting.net_benefit import net_benefit
+from lifelong_core.metrics.counting.one_versus_rest import (
     f_beta,
     fall_out,
     false_discovery_rate,

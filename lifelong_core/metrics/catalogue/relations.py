@@ -1,6 +1,6 @@
 """Which metrics hang together, and how: thesis Table 4.2 and what the definitions add to it."""
 
-from lifelong_core.metrics.card import Relation
+from lifelong_core.metrics.catalogue.metric_info import Relation
 
 RELATIONS: tuple[Relation, ...] = (
     Relation("AC", "ER", "same information", "AC = 1 - ER", "Remark 2.19"),

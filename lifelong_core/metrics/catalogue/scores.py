@@ -2,17 +2,17 @@
 
 from math import inf, sqrt
 
-from lifelong_core.metrics.calibration_binned import (
+from lifelong_core.metrics.calibration.binned import (
     canonical_calibration_error,
     class_wise_calibration_error,
     expected_calibration_error,
     marginal_calibration_error,
     top_label_calibration_error,
 )
-from lifelong_core.metrics.calibration_kernel import ece_kde, kernel_calibration_error
-from lifelong_core.metrics.card import Metric
-from lifelong_core.metrics.ranking import auroc, average_precision
-from lifelong_core.metrics.scoring_rules import (
+from lifelong_core.metrics.calibration.kernel import ece_kde, kernel_calibration_error
+from lifelong_core.metrics.catalogue.metric_info import Metric
+from lifelong_core.metrics.scores.ranking import auroc, average_precision
+from lifelong_core.metrics.scores.scoring_rules import (
     brier_score,
     brier_skill_score,
     negative_log_likelihood,

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, frozen
-from lifelong_core.metrics.calibration_kernel import Estimate
-from lifelong_core.metrics.catalogue import card_of
-from lifelong_core.metrics.evidence import Evidence, Inputs
-from lifelong_core.metrics.invalid_outputs import value_of
-from lifelong_core.metrics.parameters import Parameters
-from lifelong_core.metrics.reasons import Reason, reason_of
-from lifelong_core.metrics.workbench import Workbench
+from lifelong_core.metrics.calibration.kernel import Estimate
+from lifelong_core.metrics.catalogue.metrics import card_of
+from lifelong_core.metrics.catalogue.parameters import Parameters
+from lifelong_core.metrics.catalogue.undefined_reasons import Reason, reason_of
+from lifelong_core.metrics.computation.inputs import Evidence, Inputs
+from lifelong_core.metrics.computation.invalid_outputs import value_of
+from lifelong_core.metrics.computation.workbench import Workbench
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +63,13 @@ def compute_metrics(
         labels: shape (N,), true classes 0..C-1.
         probabilities: shape (N, C).
         decisions: shape (N,), classes, C to abstain, or -1 where the model gave no valid output: such a sample counts
-            as the worst value (`lifelong_core.metrics.invalid_outputs`), and its probabilities may be anything.
+            as the worst value (`invalid_outputs`), and its probabilities may be anything.
             None: the likeliest class (ties: the lowest index).
         costs: of EC, NEC and WCK, shape (C, C), or (C, C + 1) with abstaining; None: 0-1 costs.
         prevalence: of EC and NEC, shape (C,), of the population that is asked about; None: that of the samples.
         classes: number of classes, where neither a matrix nor probabilities show it and some may not occur.
         rng: seed or generator of the subsamples for KCE and ECE_KDE; each metric starts anew from a seed.
-        parameters: those of `lifelong_core.metrics.parameters.Parameters`, such as `bins`, `beta`, `threshold`.
+        parameters: those of `Parameters`, such as `bins`, `beta`, `threshold`.
 
     Raises:
         InvalidInputError: there is no such metric or parameter, an input is missing, a shape or a value does not fit,

@@ -7,15 +7,15 @@ from typing import TypeAlias
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.metrics.calibration_binned import canonical_gap
-from lifelong_core.metrics.calibration_kernel import Estimate, ece_kde, kernel_calibration_error
-from lifelong_core.metrics.catalogue import METRICS, PER_CLASS_COUNTS
-from lifelong_core.metrics.cost import expected_cost, normalised_expected_cost
-from lifelong_core.metrics.counting import weighted_cohen_kappa
-from lifelong_core.metrics.labelled import equal_predictions
-from lifelong_core.metrics.net_benefit import net_benefit_from_probabilities
-from lifelong_core.metrics.scoring_rules import mean_surprise, naive_brier_score, skill
-from lifelong_core.metrics.workbench import Workbench
+from lifelong_core.metrics.calibration.binned import canonical_gap
+from lifelong_core.metrics.calibration.kernel import Estimate, ece_kde, kernel_calibration_error
+from lifelong_core.metrics.catalogue.metrics import METRICS, PER_CLASS_COUNTS
+from lifelong_core.metrics.computation.workbench import Workbench
+from lifelong_core.metrics.counting.cost import expected_cost, normalised_expected_cost
+from lifelong_core.metrics.counting.multiclass import weighted_cohen_kappa
+from lifelong_core.metrics.counting.net_benefit import net_benefit_from_probabilities
+from lifelong_core.metrics.scores.labelled_probabilities import equal_predictions
+from lifelong_core.metrics.scores.scoring_rules import mean_surprise, naive_brier_score, skill
 
 Value: TypeAlias = float | Floats
 Evaluator: TypeAlias = Callable[[Workbench], Value]

@@ -17,7 +17,7 @@ from lifelong_core.arrays import (
     as_probabilities,
 )
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.confusion import confusion_matrix as count
+from lifelong_core.metrics.counting.confusion import confusion_matrix as count
 
 INVALID = -1
 """The decision on a sample for which the model gave no valid output."""

@@ -14,13 +14,13 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.metrics.calibration_kernel import Estimate
-from lifelong_core.metrics.catalogue import METRICS
-from lifelong_core.metrics.confusion import ratio
-from lifelong_core.metrics.cost import linear_costs, quadratic_costs, zero_one_costs
-from lifelong_core.metrics.evaluation import EVALUATORS, Value
-from lifelong_core.metrics.scoring_rules import skill
-from lifelong_core.metrics.workbench import Workbench
+from lifelong_core.metrics.calibration.kernel import Estimate
+from lifelong_core.metrics.catalogue.metrics import METRICS
+from lifelong_core.metrics.computation.evaluation import EVALUATORS, Value
+from lifelong_core.metrics.computation.workbench import Workbench
+from lifelong_core.metrics.counting.confusion import ratio
+from lifelong_core.metrics.counting.cost import linear_costs, quadratic_costs, zero_one_costs
+from lifelong_core.metrics.scores.scoring_rules import skill
 
 
 def value_of(acronym: str, work: Workbench) -> Value:

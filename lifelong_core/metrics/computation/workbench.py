@@ -8,16 +8,16 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, Mask
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.at_target import PerClassMetric, at_target
-from lifelong_core.metrics.calibration_binned import Reliability, exact_reliability, reliability, top_label
-from lifelong_core.metrics.catalogue import METRICS, PER_CLASS_COUNTS
-from lifelong_core.metrics.confusion import OneVersusRest
-from lifelong_core.metrics.cost import costs_of
-from lifelong_core.metrics.evidence import Evidence
-from lifelong_core.metrics.labelled import as_labelled_probabilities
-from lifelong_core.metrics.parameters import Parameters
-from lifelong_core.metrics.ranking import Ranking, class_rankings
-from lifelong_core.metrics.scoring_rules import mean_squared_distance
+from lifelong_core.metrics.calibration.binned import Reliability, exact_reliability, reliability, top_label
+from lifelong_core.metrics.catalogue.metrics import METRICS, PER_CLASS_COUNTS
+from lifelong_core.metrics.catalogue.parameters import Parameters
+from lifelong_core.metrics.computation.inputs import Evidence
+from lifelong_core.metrics.counting.confusion import OneVersusRest
+from lifelong_core.metrics.counting.cost import costs_of
+from lifelong_core.metrics.scores.at_target import PerClassMetric, at_target
+from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
+from lifelong_core.metrics.scores.ranking import Ranking, class_rankings
+from lifelong_core.metrics.scores.scoring_rules import mean_squared_distance
 
 
 class Workbench:

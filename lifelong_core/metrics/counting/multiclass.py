@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, as_confusion
-from lifelong_core.metrics.confusion import OneVersusRest, as_confusions, ratio
-from lifelong_core.metrics.cost import costs_of, expected_costs
-from lifelong_core.metrics.one_versus_rest import sensitivity
+from lifelong_core.metrics.counting.confusion import OneVersusRest, as_confusions, ratio
+from lifelong_core.metrics.counting.cost import costs_of, expected_costs
+from lifelong_core.metrics.counting.one_versus_rest import sensitivity
 
 
 def accuracy(confusion: ArrayLike) -> float:

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, frozen
-from lifelong_core.metrics.confusion import OneVersusRest, as_confusions, ratio
-from lifelong_core.metrics.labelled import as_class, as_labelled_probabilities
-from lifelong_core.metrics.values import as_values
+from lifelong_core.metrics.counting.confusion import OneVersusRest, as_confusions, ratio
+from lifelong_core.metrics.scores.labelled_probabilities import as_class, as_labelled_probabilities
+from lifelong_core.metrics.scores.values import as_values
 
 
 @dataclass(frozen=True, eq=False)

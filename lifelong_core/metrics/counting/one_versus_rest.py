@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import LARGEST_NUMBER, Floats
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.confusion import OneVersusRest, as_confusions, ratio
+from lifelong_core.metrics.counting.confusion import OneVersusRest, as_confusions, ratio
 
 
 def sensitivity(confusion: ArrayLike) -> Floats:

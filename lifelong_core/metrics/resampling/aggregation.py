@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.arrays import Floats, Integers, as_groups, as_labels
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.confusion import ratio
+from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.scientific import weighted_counts
-from lifelong_core.metrics.values import as_values
+from lifelong_core.metrics.scores.values import as_values
 
 SMALL_SUBGROUP = 30
 """Of fewer independent cases, a share of 1/2 is known to no better than +-0.18 (95 %)."""
@@ -123,8 +123,8 @@ def subgroup_values(
         InvalidInputError: a shape or a value does not fit.
 
     Examples:
-        >>> from lifelong_core.metrics.confusion import confusion_matrix
-        >>> from lifelong_core.metrics.counting import accuracy
+        >>> from lifelong_core.metrics.counting.confusion import confusion_matrix
+        >>> from lifelong_core.metrics.counting.multiclass import accuracy
         >>> first, second = subgroup_values(
         ...     lambda labels, decisions: accuracy(confusion_matrix(labels, decisions, classes=2)),
         ...     [0] * 40 + [1] * 20,

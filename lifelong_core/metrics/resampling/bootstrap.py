@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers, as_groups
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.confusion import confusion_cells
-from lifelong_core.metrics.intervals import Bootstrap, LeftOut
+from lifelong_core.metrics.counting.confusion import confusion_cells
+from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
 from lifelong_core.metrics.scientific import weighted_counts
 
 DELETIONS = 200
@@ -41,7 +41,7 @@ class ConfusionBootstrap:
                 (M, K), such as `sensitivity`.
 
         Examples:
-            >>> from lifelong_core.metrics.counting import accuracies
+            >>> from lifelong_core.metrics.counting.multiclass import accuracies
             >>> resampled = bootstrap_confusions([0] * 50 + [1] * 50, [0] * 40 + [1] * 60, classes=2)
             >>> interval = resampled.of(accuracies).interval()
             >>> interval.estimate, 0.8 < interval.low < 0.9 < interval.high < 1

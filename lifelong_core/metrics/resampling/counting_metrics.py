@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.catalogue import METRICS, PER_CLASS_COUNTS, card_of
-from lifelong_core.metrics.cost import expected_costs, normalised_expected_costs
-from lifelong_core.metrics.counting import (
+from lifelong_core.metrics.catalogue.metrics import METRICS, PER_CLASS_COUNTS, card_of
+from lifelong_core.metrics.counting.cost import expected_costs, normalised_expected_costs
+from lifelong_core.metrics.counting.multiclass import (
     accuracies,
     balanced_accuracies,
     cohen_kappas,
@@ -54,7 +54,7 @@ def counting_metric(
         InvalidInputError: there is no such metric, or it does not count.
 
     Examples:
-        >>> from lifelong_core.metrics.resampling import bootstrap_confusions
+        >>> from lifelong_core.metrics.resampling.bootstrap import bootstrap_confusions
         >>> resampled = bootstrap_confusions([0] * 50 + [1] * 50, [0] * 40 + [1] * 60, classes=2)
         >>> intervals = resampled.of(counting_metric("F_beta", beta=2)).intervals()
         >>> [round(one.estimate, 2) for one in intervals]

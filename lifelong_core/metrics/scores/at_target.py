@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers, Mask, as_labels
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.labelled import as_class, as_labelled_probabilities
-from lifelong_core.metrics.one_versus_rest import (
+from lifelong_core.metrics.counting.one_versus_rest import (
     fall_out,
     false_discovery_rate,
     false_omission_rate,
@@ -21,7 +20,8 @@ from lifelong_core.metrics.one_versus_rest import (
     specificity,
     youden_index,
 )
-from lifelong_core.metrics.ranking import Ranking, class_rankings, rank
+from lifelong_core.metrics.scores.labelled_probabilities import as_class, as_labelled_probabilities
+from lifelong_core.metrics.scores.ranking import Ranking, class_rankings, rank
 
 PerClassMetric: TypeAlias = Callable[[Floats], Floats]
 """from confusion matrices (..., 2, 2) to values (..., 2), such as `sensitivity` or `partial(f_beta, beta=2)`; more true

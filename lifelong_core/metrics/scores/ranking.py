@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers, Mask, frozen
-from lifelong_core.metrics.labelled import as_class, as_labelled_probabilities
+from lifelong_core.metrics.scores.labelled_probabilities import as_class, as_labelled_probabilities
 
 
 @dataclass(frozen=True, eq=False)

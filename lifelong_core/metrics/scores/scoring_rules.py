@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.metrics.labelled import (
+from lifelong_core.metrics.scores.labelled_probabilities import (
     EqualPredictions,
     as_labelled_probabilities,
     equal_predictions,

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, Integers, Mask
-from lifelong_core.metrics.calibration_binned import bin_edges, top_label
-from lifelong_core.metrics.confusion import ratio
-from lifelong_core.metrics.parameters import Parameters
-from lifelong_core.metrics.scoring_rules import truth_gaps
+from lifelong_core.metrics.calibration.binned import bin_edges, top_label
+from lifelong_core.metrics.catalogue.parameters import Parameters
+from lifelong_core.metrics.counting.confusion import ratio
+from lifelong_core.metrics.scores.scoring_rules import truth_gaps
 
 Counts: TypeAlias = NDArray[np.integer]
 Weighted: TypeAlias = Callable[[Counts], Floats]

@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 
 from lifelong_core.errors import ConfigurationError, ConflictError, UnavailableError
-from lifelong_core.store.audit import AuditLog
-from lifelong_core.store.audit_chain import Anchor
+from lifelong_core.store.access.audit_chain import Anchor
+from lifelong_core.store.access.audit_log import AuditLog
 from lifelong_core.store.files import write_whole
 
 DAY_SECONDS = 86_400.0

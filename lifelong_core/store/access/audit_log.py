@@ -14,8 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import sqlalchemy as sa
 
-from lifelong_core.store import tables
-from lifelong_core.store.audit_chain import (
+from lifelong_core.store.access.audit_chain import (
     GENESIS,
     Anchor,
     ChainFault,
@@ -23,9 +22,10 @@ from lifelong_core.store.audit_chain import (
     compare_anchor,
     find_faults,
 )
-from lifelong_core.store.engine import Database
+from lifelong_core.store.engine.database import Database
 from lifelong_core.store.records import AuditEntry
 from lifelong_core.store.rows import audit_entry_of, now
+from lifelong_core.store.schema import tables
 
 _LOCK = 0x6C6C_0003
 """Key of the PostgreSQL advisory lock under which entries are numbered."""

@@ -12,14 +12,14 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from lifelong_core.errors import UnauthenticatedError
-from lifelong_core.store import tables
-from lifelong_core.store.audit import write_audit
-from lifelong_core.store.clock import database_time
-from lifelong_core.store.columns import Moment
-from lifelong_core.store.engine import Database
+from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.access.token_rows import hash_secret, named_token, valid_token
+from lifelong_core.store.engine.clock import database_time
+from lifelong_core.store.engine.columns import Moment
+from lifelong_core.store.engine.database import Database
 from lifelong_core.store.records import ConsoleSession, Token
 from lifelong_core.store.rows import token_of
-from lifelong_core.store.token_rows import hash_secret, named_token, valid_token
+from lifelong_core.store.schema import tables
 
 MOST_SESSIONS = 20
 """Open sessions of one token; a further one ends the one that was used the longest time ago."""

@@ -6,9 +6,9 @@ import hmac
 import sqlalchemy as sa
 
 from lifelong_core.errors import NotFoundError
-from lifelong_core.store import tables
 from lifelong_core.store.records import Token
 from lifelong_core.store.rows import Row, now, tokens_by_secret
+from lifelong_core.store.schema import tables
 
 _tokens = tables.tokens
 

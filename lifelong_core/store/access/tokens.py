@@ -8,15 +8,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, InvalidInputError
-from lifelong_core.store import tables
-from lifelong_core.store.audit import write_audit
-from lifelong_core.store.console_sessions import end_sessions
-from lifelong_core.store.engine import Database
-from lifelong_core.store.environments import ensure_environment
+from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.access.console_sessions import end_sessions
+from lifelong_core.store.access.token_rows import hash_secret, named_token, token_of_secret
+from lifelong_core.store.engine.database import Database
 from lifelong_core.store.records import BOUND_SCOPES, Scope, Token, check_name
-from lifelong_core.store.registry import changing_registry
+from lifelong_core.store.registry.environments import ensure_environment
+from lifelong_core.store.registry.registry import changing_registry
 from lifelong_core.store.rows import Row, now, token_of
-from lifelong_core.store.token_rows import hash_secret, named_token, token_of_secret
+from lifelong_core.store.schema import tables
 
 _PREFIX = "ll_"
 _SECRET_BYTES = 32

@@ -10,18 +10,18 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Mask
-from lifelong_core.deploy.affected import AffectedCounts, find_affected
-from lifelong_core.store import tables
-from lifelong_core.store.affected_periods import AffectedPeriod, period_of
-from lifelong_core.store.affected_ranking import Place, Ranked, Ranking
-from lifelong_core.store.commit_order import read_horizon
-from lifelong_core.store.engine import Database
-from lifelong_core.store.exports import Exports, LoggedPage
-from lifelong_core.store.identifiers import first_id_at, logged_on
-from lifelong_core.store.quarantine import usable_rows
+from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, find_affected
+from lifelong_core.store.cycles.affected_periods import AffectedPeriod, period_of
+from lifelong_core.store.cycles.affected_ranking import Place, Ranked, Ranking
+from lifelong_core.store.cycles.swaps import AffectedFigures, Swaps
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.statements import MOST_VALUES
+from lifelong_core.store.lifecycle.exports import Exports, LoggedPage
+from lifelong_core.store.log.commit_order import read_horizon
+from lifelong_core.store.log.identifiers import first_id_at, logged_on
+from lifelong_core.store.log.quarantine import usable_rows
 from lifelong_core.store.records import Cycle
-from lifelong_core.store.statements import MOST_VALUES
-from lifelong_core.store.swaps import AffectedFigures, Swaps
+from lifelong_core.store.schema import tables
 
 BLOCK_ROWS = 10_000
 """Predictions that are in memory at once."""

@@ -7,10 +7,10 @@ from typing import Any, TextIO
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.deploy.decision import ABSTAIN
-from lifelong_core.store.affected import AffectedList, AffectedPrediction
-from lifelong_core.store.affected_periods import AffectedPeriod
-from lifelong_core.store.identifiers import logged_at
-from lifelong_core.store.swaps import AffectedFigures
+from lifelong_core.store.cycles.affected_decisions import AffectedList, AffectedPrediction
+from lifelong_core.store.cycles.affected_periods import AffectedPeriod
+from lifelong_core.store.cycles.swaps import AffectedFigures
+from lifelong_core.store.log.identifiers import logged_at
 
 
 def decision_names(head: PostProcessingHead) -> tuple[str, ...]:

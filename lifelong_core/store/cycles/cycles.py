@@ -11,20 +11,21 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.deploy.policy import Mode
+from lifelong_core.deploy.adaptation.policy import Mode
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.store import activations, tables
-from lifelong_core.store.audit import write_audit
-from lifelong_core.store.engine import Database
-from lifelong_core.store.heads import publish_head, subject_of
-from lifelong_core.store.leases import Lease, hold
-from lifelong_core.store.models import model_with_id
-from lifelong_core.store.pins import refuse_pinned
+from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.cycles.swaps import add_swap
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.leases import Lease, hold
+from lifelong_core.store.engine.statements import portions
+from lifelong_core.store.heads import activations
+from lifelong_core.store.heads.heads import publish_head, subject_of
+from lifelong_core.store.heads.pins import refuse_pinned
 from lifelong_core.store.records import Cycle, Model, Outcome, Rejection, check_reason
-from lifelong_core.store.registry import bump_revision, changing_registry
+from lifelong_core.store.registry.models import model_with_id
+from lifelong_core.store.registry.registry import bump_revision, changing_registry
 from lifelong_core.store.rows import REJECTION_COLUMNS, cycle_of, cycle_row, now
-from lifelong_core.store.statements import portions
-from lifelong_core.store.swaps import add_swap
+from lifelong_core.store.schema import tables
 
 _cycles = tables.cycles
 _OLDEST_FIRST = _cycles.c.horizon, _cycles.c.due_at, _cycles.c.id

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lifelong_core.store.affected_documents import figures_document
+from lifelong_core.store.cycles.affected_documents import figures_document
+from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_core.store.records import AuditEntry, Cycle, Model, Rejection
-from lifelong_core.store.swaps import AffectedFigures
 
 
 def cycle_document(

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.deploy.affected import AffectedCounts
-from lifelong_core.store import tables
-from lifelong_core.store.activations import activated_at
-from lifelong_core.store.engine import Database
+from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.statements import portions
+from lifelong_core.store.heads.activations import activated_at
 from lifelong_core.store.records import Cycle
-from lifelong_core.store.statements import portions
+from lifelong_core.store.schema import tables
 
 _swaps = tables.swaps
 _TIMES = "since", "until", "counted_at"

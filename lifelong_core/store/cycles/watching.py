@@ -8,11 +8,11 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.store import tables
-from lifelong_core.store.commit_order import read_horizon
-from lifelong_core.store.engine import Database
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.log.commit_order import read_horizon
 from lifelong_core.store.rows import Row
-from lifelong_core.store.tables import DEFAULT_HEAD
+from lifelong_core.store.schema import tables
+from lifelong_core.store.schema.tables import DEFAULT_HEAD
 
 _log, _labels, _cycles = tables.predictions, tables.labels, tables.cycles
 _summaries, _cursors, _activations = tables.window_summaries, tables.summary_cursors, tables.head_activations

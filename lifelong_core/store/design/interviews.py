@@ -10,17 +10,17 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, NotFoundError
-from lifelong_core.store import tables
-from lifelong_core.store.audit import write_audit
-from lifelong_core.store.design_records import InterviewRecord
-from lifelong_core.store.documents import document_text
-from lifelong_core.store.engine import Database
-from lifelong_core.store.identifiers import new_prediction_id
+from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.design.records import InterviewRecord
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.documents import document_text
+from lifelong_core.store.log.identifiers import new_prediction_id
+from lifelong_core.store.registry.tasks import task_named
 from lifelong_core.store.rows import Row, now
-from lifelong_core.store.tasks import task_named
+from lifelong_core.store.schema import tables
 
 if TYPE_CHECKING:
-    from lifelong_core.design.interview import Interview
+    from lifelong_core.design.interview.interview import Interview
 
 _interviews = tables.interviews
 

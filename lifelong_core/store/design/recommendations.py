@@ -7,15 +7,15 @@ import sqlalchemy as sa
 
 from lifelong_core.arrays import Floats, as_costs
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.store import tables
-from lifelong_core.store.audit import write_audit
-from lifelong_core.store.design_records import AttachedRecommendation
-from lifelong_core.store.documents import document_text, text_digest, undecoded
-from lifelong_core.store.engine import Database
+from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.design.records import AttachedRecommendation
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.documents import document_text, text_digest, undecoded
 from lifelong_core.store.records import Task
-from lifelong_core.store.registry import changing_registry
+from lifelong_core.store.registry.registry import changing_registry
+from lifelong_core.store.registry.tasks import replace_costs, task_named
 from lifelong_core.store.rows import Row, now
-from lifelong_core.store.tasks import replace_costs, task_named
+from lifelong_core.store.schema import tables
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation

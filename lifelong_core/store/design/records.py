@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from uuid import UUID
 
 from lifelong_core.deploy.documents import parse_document
-from lifelong_core.store.documents import damaged, read_kept, text_digest
+from lifelong_core.store.engine.documents import damaged, read_kept, text_digest
 from lifelong_core.store.records import HeadRecord, Model
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation
-    from lifelong_core.design.interview import Interview
+    from lifelong_core.design.interview.interview import Interview
     from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 
 JobState: TypeAlias = Literal["queued", "running", "succeeded", "failed"]
@@ -47,7 +47,7 @@ class InterviewRecord:
         Raises:
             UnavailableError: the document is none.
         """
-        from lifelong_core.design.interview import Interview
+        from lifelong_core.design.interview.interview import Interview
 
         return read_kept(Interview.from_json, self.document, name=f"the interview {self.id}")
 

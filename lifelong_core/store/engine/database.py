@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy import event, exc
 
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
-from lifelong_core.store.database_errors import (
+from lifelong_core.store.engine.errors import (
     URL_HINT,
     explain,
     explain_url,

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 
-from lifelong_core.store.engine import Database
+from lifelong_core.store.engine.database import Database
 
 Pause: TypeAlias = Callable[[float], bool]
 """Waits for so many seconds, or less; True: it is time to stop. `threading.Event().wait` is one."""

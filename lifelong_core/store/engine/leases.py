@@ -18,10 +18,10 @@ from functools import cache
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError
-from lifelong_core.store import tables
-from lifelong_core.store.clock import database_time
-from lifelong_core.store.engine import Database
-from lifelong_core.store.identifiers import EPOCH
+from lifelong_core.store.engine.clock import database_time
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.log.identifiers import EPOCH
+from lifelong_core.store.schema import tables
 
 _leases = tables.leases
 _LONGEST_NAME = 128

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError
-from lifelong_core.store import tables
 from lifelong_core.store.records import Activation, Model
 from lifelong_core.store.rows import Row, activation_of, environment_key, now
+from lifelong_core.store.schema import tables
 
 _activations = tables.head_activations
 

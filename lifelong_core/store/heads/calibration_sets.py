@@ -8,17 +8,17 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.store import tables
+from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
-from lifelong_core.store.audit import write_audit
-from lifelong_core.store.engine import Database
-from lifelong_core.store.job_rows import is_needed
-from lifelong_core.store.models import model_referenced, model_with_id
-from lifelong_core.store.privacy import holds_group_keys, without_group_keys
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.jobs.rows import is_needed
+from lifelong_core.store.lifecycle.privacy import holds_group_keys, without_group_keys
 from lifelong_core.store.records import CalibrationSet, HeadRecord, Model, Task
-from lifelong_core.store.registry import changing_registry
+from lifelong_core.store.registry.models import model_referenced, model_with_id
+from lifelong_core.store.registry.registry import changing_registry
+from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.rows import calibration_set_of, now
-from lifelong_core.store.tasks import task_with_id
+from lifelong_core.store.schema import tables
 
 
 @dataclass(frozen=True)

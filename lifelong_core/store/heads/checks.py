@@ -4,8 +4,8 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store import tables
 from lifelong_core.store.records import Model, Task
+from lifelong_core.store.schema import tables
 
 
 def check_fit(task: Task, head: PostProcessingHead, *, field: str = "head") -> None:

@@ -6,18 +6,19 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import NotFoundError
-from lifelong_core.store import activations, pins, tables
-from lifelong_core.store.audit import write_audit
-from lifelong_core.store.calibration_sets import activate_set_of_head
-from lifelong_core.store.engine import Database
-from lifelong_core.store.environments import ensure_environment, expect_environment
-from lifelong_core.store.head_fit import check_calibration, check_digest, check_fit
-from lifelong_core.store.head_rows import DamagedHeadError, read_heads
-from lifelong_core.store.models import model_referenced
+from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.heads import activations, pins
+from lifelong_core.store.heads.calibration_sets import activate_set_of_head
+from lifelong_core.store.heads.checks import check_calibration, check_digest, check_fit
+from lifelong_core.store.heads.rows import DamagedHeadError, read_heads
 from lifelong_core.store.records import Activation, HeadPin, HeadRecord, Model, check_reason
-from lifelong_core.store.registry import changing_registry
+from lifelong_core.store.registry.environments import ensure_environment, expect_environment
+from lifelong_core.store.registry.models import model_referenced
+from lifelong_core.store.registry.registry import changing_registry
+from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.rows import head_of, now
-from lifelong_core.store.tasks import task_with_id
+from lifelong_core.store.schema import tables
 
 _UNKNOWN = (
     "Check the spelling. An environment that nobody has used yet cannot be pinned; "

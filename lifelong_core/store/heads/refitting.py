@@ -10,17 +10,17 @@ import sqlalchemy as sa
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy import PostProcessingHead, fit_head
 from lifelong_core.errors import ConflictError
-from lifelong_core.store import tables
-from lifelong_core.store.design_records import KeptHead, PublishedHead, Refit
-from lifelong_core.store.head_rows import read_heads, served_and_damaged
-from lifelong_core.store.heads import publish_head, put_in_force
-from lifelong_core.store.models import model_with_id
-from lifelong_core.store.pins import all_pins
-from lifelong_core.store.recommendations import attach_recommendation, fitting_costs
+from lifelong_core.store.design.recommendations import attach_recommendation, fitting_costs
+from lifelong_core.store.design.records import KeptHead, PublishedHead, Refit
+from lifelong_core.store.heads.heads import publish_head, put_in_force
+from lifelong_core.store.heads.pins import all_pins
+from lifelong_core.store.heads.rows import read_heads, served_and_damaged
 from lifelong_core.store.records import HeadPin, HeadRecord, Model, Task
-from lifelong_core.store.registry import active_versions, changing_registry
+from lifelong_core.store.registry.models import model_with_id
+from lifelong_core.store.registry.registry import active_versions, changing_registry
+from lifelong_core.store.registry.tasks import task_named
+from lifelong_core.store.schema import tables
 from lifelong_core.store.store import Store
-from lifelong_core.store.tasks import task_named
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation

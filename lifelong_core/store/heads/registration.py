@@ -8,21 +8,26 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import expect_logits
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
-from lifelong_core.deploy.acceptance import (
+from lifelong_core.deploy.calibration.acceptance.findings import Finding
+from lifelong_core.deploy.calibration.acceptance.report import (
     CalibrationReport,
-    Finding,
     compare_with_promoted,
     examine_calibration,
 )
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnidentifiableError
-from lifelong_core.store.calibration_sets import check_classes, insert_calibration_set
-from lifelong_core.store.heads import publish_head
-from lifelong_core.store.models import check_graph_is_stored, model_referenced, model_with_id, promote_model
-from lifelong_core.store.privacy import without_group_keys
+from lifelong_core.store.heads.calibration_sets import check_classes, insert_calibration_set
+from lifelong_core.store.heads.heads import publish_head
+from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.records import HeadRecord, Model, Task, check_reason
-from lifelong_core.store.registry import changing_registry
+from lifelong_core.store.registry.models import (
+    check_graph_is_stored,
+    model_referenced,
+    model_with_id,
+    promote_model,
+)
+from lifelong_core.store.registry.registry import changing_registry
+from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.store import Store
-from lifelong_core.store.tasks import task_with_id
 
 _FORCE = "If the set is right all the same, give the reason as `force_reason` (`--force-because`)."
 

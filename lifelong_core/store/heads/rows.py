@@ -7,11 +7,11 @@ from types import MappingProxyType
 import sqlalchemy as sa
 
 from lifelong_core.errors import InvalidInputError, UnavailableError
-from lifelong_core.store import tables
-from lifelong_core.store.documents import undecoded
-from lifelong_core.store.head_fit import check_fit
+from lifelong_core.store.engine.documents import undecoded
+from lifelong_core.store.heads.checks import check_fit
 from lifelong_core.store.records import HeadRecord, Registry, Task
 from lifelong_core.store.rows import Row, head_of
+from lifelong_core.store.schema import tables
 
 _heads = tables.heads
 

@@ -25,16 +25,15 @@ from lifelong_core.errors import (
     NotFoundError,
     UnavailableError,
 )
-from lifelong_core.store import tables
+from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts, digest_of
-from lifelong_core.store.audit import write_audit
-from lifelong_core.store.clock import database_time, days_before
-from lifelong_core.store.deletion import delete_rows
-from lifelong_core.store.design_records import Job, JobsState, JobState
-from lifelong_core.store.documents import values_text
-from lifelong_core.store.engine import Database
-from lifelong_core.store.identifiers import new_prediction_id
-from lifelong_core.store.job_rows import (
+from lifelong_core.store.design.records import Job, JobsState, JobState
+from lifelong_core.store.engine.clock import database_time, days_before
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.deletion import delete_rows
+from lifelong_core.store.engine.documents import values_text
+from lifelong_core.store.engine.leases import this_process
+from lifelong_core.store.jobs.rows import (
     artifacts_of,
     claim_of,
     claimable,
@@ -45,9 +44,10 @@ from lifelong_core.store.job_rows import (
     job_of,
     state_of_jobs,
 )
-from lifelong_core.store.leases import this_process
+from lifelong_core.store.lifecycle.retention import ACTOR
+from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.records import check_name
-from lifelong_core.store.retention import ACTOR
+from lifelong_core.store.schema import tables
 
 MOST_ATTEMPTS = 3
 LONGEST_KIND = 32

@@ -9,9 +9,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from lifelong_core.errors import LifelongError
-from lifelong_core.store import tables
-from lifelong_core.store.design_records import Job, JobsState
+from lifelong_core.store.design.records import Job, JobsState
 from lifelong_core.store.rows import Row
+from lifelong_core.store.schema import tables
 
 LONGEST_TEXTS = {"message": 2000, "field": 200, "mend": 1000}
 """Characters of an error that are kept."""

@@ -10,16 +10,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from lifelong_core.errors import InvalidInputError, UnavailableError
-from lifelong_core.store import tables
-from lifelong_core.store.audit import write_audit
-from lifelong_core.store.clock import database_time
-from lifelong_core.store.commit_order import read_horizon, read_order
-from lifelong_core.store.deletion import Batches, delete_rows, never_stop
-from lifelong_core.store.engine import Database
-from lifelong_core.store.privacy import HASH_BYTES
+from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.engine.clock import database_time
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.deletion import Batches, delete_rows, never_stop
+from lifelong_core.store.engine.statements import MOST_VALUES, upsert_into
+from lifelong_core.store.lifecycle.privacy import HASH_BYTES
+from lifelong_core.store.log.commit_order import read_horizon, read_order
 from lifelong_core.store.rows import Row, split_ids
-from lifelong_core.store.statements import MOST_VALUES, upsert_into
-from lifelong_core.store.summaries import Summaries, bucket_of
+from lifelong_core.store.schema import tables
+from lifelong_core.store.summaries.summaries import Summaries, bucket_of
 
 SETTLING_SECONDS = 1.0
 """Whoever had begun to log when a group was erased is in the middle of its transaction after this time, or done."""

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.store import tables
-from lifelong_core.store.commit_order import read_horizon
-from lifelong_core.store.engine import Database
-from lifelong_core.store.identifiers import first_id_at, logged_on
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.log.commit_order import read_horizon
+from lifelong_core.store.log.identifiers import first_id_at, logged_on
+from lifelong_core.store.schema import tables
 
 _log, _labels = tables.predictions, tables.labels
 

@@ -14,11 +14,16 @@ from typing import Self
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConfigurationError, ConflictError
-from lifelong_core.store import tables
-from lifelong_core.store.audit import write_audit
-from lifelong_core.store.engine import Database
-from lifelong_core.store.privacy import load_group_key, load_group_keys, rotate_group_key, write_group_keys
-from lifelong_core.store.registry import changing_registry, known_keys
+from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.lifecycle.privacy import (
+    load_group_key,
+    load_group_keys,
+    rotate_group_key,
+    write_group_keys,
+)
+from lifelong_core.store.registry.registry import changing_registry, known_keys
+from lifelong_core.store.schema import tables
 
 _FIELD = "group_key_file"
 _RECORD = "group_keys.record"

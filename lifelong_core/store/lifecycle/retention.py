@@ -9,15 +9,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lifelong_core.store import tables
-from lifelong_core.store.audit import write_audit
-from lifelong_core.store.clock import database_time, days_before
-from lifelong_core.store.database_errors import BusyError
-from lifelong_core.store.deletion import Batches, Pause, delete_rows, never_stop
-from lifelong_core.store.engine import Database
-from lifelong_core.store.identifiers import first_id_at
-from lifelong_core.store.partitions import days_with_partition, drop_partition
-from lifelong_core.store.summaries import Summaries
+from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.engine.clock import database_time, days_before
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.deletion import Batches, Pause, delete_rows, never_stop
+from lifelong_core.store.engine.errors import BusyError
+from lifelong_core.store.log.identifiers import first_id_at
+from lifelong_core.store.log.partitions import days_with_partition, drop_partition
+from lifelong_core.store.schema import tables
+from lifelong_core.store.summaries.summaries import Summaries
 
 ACTOR = "monitor"
 _ATTEMPTS = 20

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.store import tables
+from lifelong_core.store.schema import tables
 
 _log = tables.predictions
 _value = tables.commit_clock.c.value

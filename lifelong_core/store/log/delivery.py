@@ -6,12 +6,12 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from lifelong_core.store import tables
-from lifelong_core.store.environments import ensure_environment
-from lifelong_core.store.identifiers import logged_at
-from lifelong_core.store.log_writing import Repetition, insert_missing_entries
+from lifelong_core.store.engine.statements import limit_lock_wait, portions
+from lifelong_core.store.log.identifiers import logged_at
+from lifelong_core.store.log.writing import Repetition, insert_missing_entries
 from lifelong_core.store.records import LogEntry, Prediction
-from lifelong_core.store.statements import limit_lock_wait, portions
+from lifelong_core.store.registry.environments import ensure_environment
+from lifelong_core.store.schema import tables
 
 _erased = tables.erased_groups
 _LOCK_TIMEOUT_MILLISECONDS = 3000

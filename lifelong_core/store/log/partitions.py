@@ -5,10 +5,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import sqlalchemy as sa
 
-from lifelong_core.store import tables
-from lifelong_core.store.commit_order import read_horizon
-from lifelong_core.store.engine import Database
-from lifelong_core.store.statements import limit_lock_wait
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.statements import limit_lock_wait
+from lifelong_core.store.log.commit_order import read_horizon
+from lifelong_core.store.schema import tables
 
 DEFAULT_PARTITION = "predictions_default"
 _NAMES = "predictions_%Y%m%d"

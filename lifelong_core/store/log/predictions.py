@@ -6,18 +6,18 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.store import tables
-from lifelong_core.store.columns import unpack_logit_rows
-from lifelong_core.store.commit_order import read_horizon, rows_behind, rows_of
-from lifelong_core.store.delivery import Delivered, deliver_entries
-from lifelong_core.store.engine import Database
-from lifelong_core.store.identifiers import first_id_at, is_prediction_id, logged_on
-from lifelong_core.store.log_writing import insert_entries
-from lifelong_core.store.partitions import ensure_partitions
-from lifelong_core.store.quarantine import usable_rows
+from lifelong_core.store.engine.columns import unpack_logit_rows
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.statements import portions
+from lifelong_core.store.log.commit_order import read_horizon, rows_behind, rows_of
+from lifelong_core.store.log.delivery import Delivered, deliver_entries
+from lifelong_core.store.log.identifiers import first_id_at, is_prediction_id, logged_on
+from lifelong_core.store.log.partitions import ensure_partitions
+from lifelong_core.store.log.quarantine import usable_rows
+from lifelong_core.store.log.writing import insert_entries
 from lifelong_core.store.records import LogEntry, LogPosition, Prediction, RequestKey, StoredRequest, Window
 from lifelong_core.store.rows import Row, group_keys, prediction_of, split_ids
-from lifelong_core.store.statements import portions
+from lifelong_core.store.schema import tables
 
 _log = tables.predictions
 _requests = tables.requests

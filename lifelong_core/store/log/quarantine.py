@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lifelong_core.arrays import Logits, Mask
-from lifelong_core.store.columns import unpack_logit_rows
+from lifelong_core.store.engine.columns import unpack_logit_rows
 
 
 def usable_rows(blobs: Sequence[bytes], *, classes: int) -> tuple[Logits, Mask]:

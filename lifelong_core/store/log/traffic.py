@@ -5,9 +5,9 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.store import tables
-from lifelong_core.store.engine import Database
-from lifelong_core.store.identifiers import logged_on
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.log.identifiers import logged_on
+from lifelong_core.store.schema import tables
 
 _log = tables.predictions
 _summaries = tables.window_summaries

@@ -12,12 +12,12 @@ import numpy as np
 import sqlalchemy as sa
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store import tables
-from lifelong_core.store.columns import pack_logits
-from lifelong_core.store.identifiers import logged_on
+from lifelong_core.store.engine.columns import pack_logits
+from lifelong_core.store.engine.statements import portions
+from lifelong_core.store.log.identifiers import logged_on
 from lifelong_core.store.records import LogEntry, Prediction, RequestKey
 from lifelong_core.store.rows import join_ids, split_ids
-from lifelong_core.store.statements import portions
+from lifelong_core.store.schema import tables
 
 MAXIMUM_REQUEST_ID = 200
 _requests = tables.requests

@@ -5,8 +5,8 @@ import selectors
 import threading
 from typing import Any
 
-from lifelong_core.store.engine import NETWORK, Database, prepare_session
-from lifelong_core.store.registry import CHANNEL
+from lifelong_core.store.engine.database import NETWORK, Database, prepare_session
+from lifelong_core.store.registry.registry import CHANNEL
 
 REOPEN_SECONDS = 1.0
 """A listener that has lost its connection tries again after this time."""

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, NotFoundError, TooManyRequestsError
-from lifelong_core.store import tables
-from lifelong_core.store.audit import write_audit
-from lifelong_core.store.engine import Database
+from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.engine.database import Database
 from lifelong_core.store.records import DEFAULT_ENVIRONMENT, Environment, check_name
-from lifelong_core.store.registry import bump_revision, changing_registry
+from lifelong_core.store.registry.registry import bump_revision, changing_registry
 from lifelong_core.store.rows import Row, now
+from lifelong_core.store.schema import tables
 
 _NAMED = 20
 """Environments that a message lists; of more it gives the number."""

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError
-from lifelong_core.store import tables
+from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
-from lifelong_core.store.audit import write_audit
-from lifelong_core.store.engine import Database
-from lifelong_core.store.job_rows import is_needed
-from lifelong_core.store.models import model_referenced
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.jobs.rows import is_needed
 from lifelong_core.store.records import Model
-from lifelong_core.store.registry import active_versions, changing_registry
+from lifelong_core.store.registry.models import model_referenced
+from lifelong_core.store.registry.registry import active_versions, changing_registry
 from lifelong_core.store.rows import now
+from lifelong_core.store.schema import tables
 
 _OF_MODEL = (
     tables.summary_cursors,

@@ -6,15 +6,15 @@ import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.store import tables
-from lifelong_core.store.activations import serving_version
+from lifelong_core.store.access.audit_log import REFUSED_GRAPH, write_audit
 from lifelong_core.store.artifacts import Artifacts, DamagedArtifactError
-from lifelong_core.store.audit import REFUSED_GRAPH, write_audit
-from lifelong_core.store.engine import Database
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.heads.activations import serving_version
 from lifelong_core.store.records import Model, ModelKind, check_name
-from lifelong_core.store.registry import changing_registry
+from lifelong_core.store.registry.registry import changing_registry
+from lifelong_core.store.registry.tasks import task_named
 from lifelong_core.store.rows import Row, model_of, now
-from lifelong_core.store.tasks import task_named
+from lifelong_core.store.schema import tables
 
 
 class Models:

@@ -6,12 +6,12 @@ from types import MappingProxyType
 
 import sqlalchemy as sa
 
-from lifelong_core.store import tables
-from lifelong_core.store.engine import Database
-from lifelong_core.store.head_rows import read_heads, served_and_damaged
-from lifelong_core.store.pins import all_pins
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.heads.pins import all_pins
+from lifelong_core.store.heads.rows import read_heads, served_and_damaged
 from lifelong_core.store.records import HeadRecord, Registry, Token
 from lifelong_core.store.rows import activation_of, model_of, task_of, tokens_by_secret
+from lifelong_core.store.schema import tables
 
 CHANNEL = "lifelong_registry"
 """On PostgreSQL every change of the registry is notified here when it is committed."""

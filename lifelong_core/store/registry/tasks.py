@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 from lifelong_core.arrays import Floats, as_costs
 from lifelong_core.deploy.checks import as_class_names
 from lifelong_core.errors import ConflictError, NotFoundError
-from lifelong_core.store import tables
-from lifelong_core.store.audit import write_audit
-from lifelong_core.store.engine import Database
+from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.engine.database import Database
 from lifelong_core.store.records import Task, check_name
-from lifelong_core.store.registry import changing_registry
+from lifelong_core.store.registry.registry import changing_registry
 from lifelong_core.store.rows import now, task_of
+from lifelong_core.store.schema import tables
 
 
 class Tasks:

@@ -6,12 +6,12 @@ from types import MappingProxyType
 
 import sqlalchemy as sa
 
-from lifelong_core.store import tables
-from lifelong_core.store.clock import database_time
-from lifelong_core.store.engine import Database
+from lifelong_core.store.engine.clock import database_time
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.statements import upsert_into
 from lifelong_core.store.records import ModelLoad, ServingWorker
 from lifelong_core.store.rows import Row
-from lifelong_core.store.statements import upsert_into
+from lifelong_core.store.schema import tables
 
 LOST_AFTER = timedelta(minutes=1)
 """A worker that has not been heard of for so long is taken for dead."""

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from lifelong_core.store.columns import Moment, OrderedUuid
+from lifelong_core.store.engine.columns import Moment, OrderedUuid
 
 DEFAULT_HEAD = ""
 """`head_activations.environment` of the model's default head: a part of the key cannot be null."""

@@ -1,6 +1,6 @@
 """The database's schema: whether it fits this version of the product.
 
-Processes that start read this; only who makes or changes the schema loads Alembic (lifelong_core.store.migrating).
+Processes that start read this; only making or changing the schema loads Alembic (`migration`).
 """
 
 from pathlib import Path
@@ -8,9 +8,9 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConfigurationError, SchemaError
-from lifelong_core.store import tables
-from lifelong_core.store.database_errors import sqlite_file
-from lifelong_core.store.engine import Database
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.errors import sqlite_file
+from lifelong_core.store.schema import tables
 
 SCRIPTS = Path(__file__).parent / "migrations"
 

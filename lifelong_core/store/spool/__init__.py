@@ -9,10 +9,3 @@ Files of the folder, all readable by their owner only:
     damaged     bytes that are no record: torn tails of killed writers, and what a disk has spoilt
     refused     log entries that the database refuses for good, each with the reason
 """
-
-from lifelong_core.store.spool.problems import SpoolFullError
-from lifelong_core.store.spool.refusal import Refusal
-from lifelong_core.store.spool.spool import Spool
-from lifelong_core.store.spool.state import SpoolState
-
-__all__ = ["Refusal", "Spool", "SpoolFullError", "SpoolState"]

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 from lifelong_core.errors import ConflictError, InvalidInputError
-from lifelong_core.store.identifiers import logged_at
+from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.records import LogEntry
-from lifelong_core.store.spool.aside import AsideFile
+from lifelong_core.store.spool.dead_letter import keep_refusal, refusal_of
+from lifelong_core.store.spool.dead_letter_file import AsideFile
 from lifelong_core.store.spool.encoding import decode_entries
+from lifelong_core.store.spool.errors import explained
 from lifelong_core.store.spool.framing import DAMAGED, ENTRIES, Record, find_record, read_record
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
-from lifelong_core.store.spool.problems import explained
 from lifelong_core.store.spool.progress import Progress
-from lifelong_core.store.spool.refusal import keep_refusal, refusal_of
 from lifelong_core.store.spool.segments import keys_path, segment_numbers, segment_path, whole_records
 
 Write: TypeAlias = Callable[[Sequence[LogEntry]], object]

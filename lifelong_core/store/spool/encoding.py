@@ -8,8 +8,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store.columns import pack_logits, unpack_logits
-from lifelong_core.store.identifiers import is_prediction_id
+from lifelong_core.store.engine.columns import pack_logits, unpack_logits
+from lifelong_core.store.log.identifiers import is_prediction_id
 from lifelong_core.store.records import LogEntry, Prediction, RequestKey
 
 _COUNT = struct.Struct("<I")

@@ -14,16 +14,16 @@ from typing import Literal
 from lifelong_core.errors import UnavailableError
 from lifelong_core.file_modes import PRIVATE_FILE
 from lifelong_core.store.files import settle
-from lifelong_core.store.log_writing import check_entries
+from lifelong_core.store.log.writing import check_entries
 from lifelong_core.store.records import LogEntry, RequestKey, StoredRequest
-from lifelong_core.store.spool.aside import AsideFile
 from lifelong_core.store.spool.contents import Contents
-from lifelong_core.store.spool.delivering import Delivery, Write
+from lifelong_core.store.spool.dead_letter import Refusal, read_refusal
+from lifelong_core.store.spool.dead_letter_file import AsideFile
+from lifelong_core.store.spool.delivery import Delivery, Write
 from lifelong_core.store.spool.encoding import Encoded, encode_entries, fingerprint, fingerprints
+from lifelong_core.store.spool.errors import SpoolFullError, explained
 from lifelong_core.store.spool.framing import ENTRIES, HEADER_BYTES, Record, pack_record
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
-from lifelong_core.store.spool.problems import SpoolFullError, explained
-from lifelong_core.store.spool.refusal import Refusal, read_refusal
 from lifelong_core.store.spool.segments import Segment, segment_numbers, segment_path
 from lifelong_core.store.spool.state import SpoolState
 from lifelong_core.store.spool.writing import append_bytes

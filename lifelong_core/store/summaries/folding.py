@@ -9,13 +9,13 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from lifelong_core.deploy import FittedQuantifier
-from lifelong_core.deploy.quantification.codebook import MOST_CELLS
-from lifelong_core.deploy.quantification.summary import WindowSummary
-from lifelong_core.store import tables
-from lifelong_core.store.commit_order import read_horizon
-from lifelong_core.store.engine import Database
+from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS
+from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.log.commit_order import read_horizon
 from lifelong_core.store.rows import Row
-from lifelong_core.store.summary_rows import (
+from lifelong_core.store.schema import tables
+from lifelong_core.store.summaries.rows import (
     Cursor,
     Place,
     Rows,

@@ -19,17 +19,17 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy import FittedQuantifier
-from lifelong_core.deploy.quantification.summary import WindowSummary
-from lifelong_core.store import tables
-from lifelong_core.store.engine import Database
-from lifelong_core.store.identifiers import logged_at
-from lifelong_core.store.leases import Lease, hold
+from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.leases import Lease, hold
+from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.records import Model
-from lifelong_core.store.summary_check import differences
-from lifelong_core.store.summary_rows import ROWS_AT_ONCE, Place, read_cursor
-from lifelong_core.store.summary_windows import SummarisedWindow, newest_window, remade_window
-from lifelong_core.store.summary_work import Step, SummaryWork
-from lifelong_core.store.summary_writing import (
+from lifelong_core.store.schema import tables
+from lifelong_core.store.summaries.check import differences
+from lifelong_core.store.summaries.folding import Step, SummaryWork
+from lifelong_core.store.summaries.rows import ROWS_AT_ONCE, Place, read_cursor
+from lifelong_core.store.summaries.windows import SummarisedWindow, newest_window, remade_window
+from lifelong_core.store.summaries.writing import (
     Position,
     begin,
     drop_place,

@@ -9,9 +9,9 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError
-from lifelong_core.store import tables
-from lifelong_core.store.summary_rows import Place
-from lifelong_core.store.summary_work import Step
+from lifelong_core.store.schema import tables
+from lifelong_core.store.summaries.folding import Step
+from lifelong_core.store.summaries.rows import Place
 
 _summaries = tables.window_summaries
 _cursors = tables.summary_cursors

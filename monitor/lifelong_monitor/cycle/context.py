@@ -7,9 +7,9 @@ from datetime import datetime
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy import AdaptationContext, AdaptationReport, PrevalenceEstimate
 from lifelong_core.store import Store
-from lifelong_core.store.head_rows import DamagedHeadError
+from lifelong_core.store.heads.rows import DamagedHeadError
 from lifelong_core.store.records import Activation, Cycle, Model
-from lifelong_monitor.reports import readable_report_of
+from lifelong_monitor.cycle.reports import readable_report_of
 
 
 @dataclass(frozen=True)

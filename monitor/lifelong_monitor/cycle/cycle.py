@@ -18,18 +18,18 @@ from lifelong_core.deploy import (
 from lifelong_core.errors import ConflictError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store, new_prediction_id
-from lifelong_core.store.leases import Lease
+from lifelong_core.store.engine.leases import Lease
 from lifelong_core.store.records import Cycle, Model, Outcome, Registry
-from lifelong_monitor.circumstances import context_of
-from lifelong_monitor.evidence import gather
-from lifelong_monitor.folding import keep_up
-from lifelong_monitor.leasing import leased
-from lifelong_monitor.quantifiers import FittedQuantifiers
-from lifelong_monitor.reports import Inputs, document_of, inputs_of
-from lifelong_monitor.schedule import Occasion
-from lifelong_monitor.subject import Subject, subject_of
-from lifelong_monitor.traffic import traffic_of
-from lifelong_monitor.windows import Taken, judged, take
+from lifelong_monitor.cycle.context import context_of
+from lifelong_monitor.cycle.new_samples import gather
+from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
+from lifelong_monitor.cycle.reports import Inputs, document_of, inputs_of
+from lifelong_monitor.cycle.subject import Subject, subject_of
+from lifelong_monitor.cycle.summaries import keep_up
+from lifelong_monitor.cycle.traffic import traffic_of
+from lifelong_monitor.cycle.window import Taken, judged, take
+from lifelong_monitor.schedule.lease import leased
+from lifelong_monitor.schedule.trigger import Occasion
 
 CycleOutcome: TypeAlias = Outcome | Literal["skip"]
 NO_END = 2**62

@@ -6,10 +6,10 @@ from uuid import UUID
 from lifelong_core.deploy import AdaptationReport, adapt
 from lifelong_core.errors import NotFoundError
 from lifelong_core.store import Store
-from lifelong_monitor.evidence import gather_again
-from lifelong_monitor.quantifiers import FittedQuantifiers
-from lifelong_monitor.reports import inputs_of, report_of
-from lifelong_monitor.windows import judged, take_again
+from lifelong_monitor.cycle.new_samples import gather_again
+from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
+from lifelong_monitor.cycle.reports import inputs_of, report_of
+from lifelong_monitor.cycle.window import judged, take_again
 
 
 def replay(store: Store, cycle_id: UUID) -> AdaptationReport:

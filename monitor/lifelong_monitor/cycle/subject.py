@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lifelong_core.errors import ConflictError, UnavailableError
 from lifelong_core.store import Store
 from lifelong_core.store.records import HeadRecord, Model, Registry
-from lifelong_monitor.circumstances import Service, services
+from lifelong_monitor.cycle.context import Service, services
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.errors import ConflictError, LifelongError
 from lifelong_core.store import Store
-from lifelong_core.store.leases import Lease
+from lifelong_core.store.engine.leases import Lease
 from lifelong_core.store.records import Model
 
 log = logging.getLogger(__name__)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from lifelong_core.store import Cycle
-from lifelong_core.store.swaps import AffectedFigures
-from lifelong_monitor.cycle import CycleResult
-from lifelong_monitor.reports import inputs_of, readable_report_of
+from lifelong_core.store.cycles.swaps import AffectedFigures
+from lifelong_monitor.cycle.cycle import CycleResult
+from lifelong_monitor.cycle.reports import inputs_of, readable_report_of
 
 
 def describe(result: CycleResult, class_names: Sequence[str]) -> str:

@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits
-from lifelong_core.deploy.traffic import Traffic, describe_traffic
+from lifelong_core.deploy.adaptation.traffic import Traffic, describe_traffic
 from lifelong_core.store import Store
-from lifelong_core.store.identifiers import first_id_at, logged_at
-from lifelong_monitor.windows import Taken
+from lifelong_core.store.log.identifiers import first_id_at, logged_at
+from lifelong_monitor.cycle.window import Taken
 
 USUAL_AGE = timedelta(days=28)
 """What is usual is what came within this time before the window."""

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from lifelong_core.arrays import Logits
 from lifelong_core.deploy import AdaptationReport, FittedQuantifier, LabeledLogits, WindowSummary
-from lifelong_core.deploy.reasons import Reason
+from lifelong_core.deploy.adaptation.reasons import Reason
 from lifelong_core.errors import NotFoundError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
-from lifelong_core.store.identifiers import EPOCH, logged_at
+from lifelong_core.store.log.identifiers import EPOCH, logged_at
 from lifelong_core.store.records import Cycle, Window
-from lifelong_core.store.summaries import SummarisedWindow
-from lifelong_core.store.summary_rows import sums_agree
-from lifelong_monitor.reports import Hours, Inputs
+from lifelong_core.store.summaries.rows import sums_agree
+from lifelong_core.store.summaries.summaries import SummarisedWindow
+from lifelong_monitor.cycle.reports import Hours, Inputs
 
 LARGEST_WINDOW_OF_ROWS = 20_000
 """Up to here a window is read row by row: exact, and 0.2 s with 8 classes. Estimates from summaries differ from it by

@@ -6,8 +6,8 @@ import numpy as np
 
 from lifelong_core.deploy import AdaptationReport, ExpectedGain, ExpectedProbabilityGain
 from lifelong_core.store.records import Cycle
-from lifelong_monitor.reports import inputs_of, readable_report_of
-from lifelong_monitor.status import AssumptionFigures, CycleFigures, EvidenceFigures, GainFigures
+from lifelong_monitor.cycle.reports import inputs_of, readable_report_of
+from lifelong_monitor.exporter.status import AssumptionFigures, CycleFigures, EvidenceFigures, GainFigures
 
 
 def figures_of(cycle: Cycle, serving_version: int | None) -> CycleFigures:

@@ -19,10 +19,10 @@ from prometheus_client.registry import Collector
 
 from lifelong_core.errors import ConfigurationError
 from lifelong_core.store.records import Outcome
-from lifelong_monitor.gauges import GAUGES
-from lifelong_monitor.job_metrics import JobMetrics
-from lifelong_monitor.metrics_server import Check, MetricsServer, allow_everybody
-from lifelong_monitor.status import PopulationStatus
+from lifelong_monitor.exporter.gauges import GAUGES
+from lifelong_monitor.exporter.job_metrics import JobMetrics
+from lifelong_monitor.exporter.server import Check, MetricsServer, allow_everybody
+from lifelong_monitor.exporter.status import PopulationStatus
 
 POPULATION: Final = ("model", "environment")
 CYCLE_OUTCOMES: Final = (*get_args(Outcome), "skip", "error")

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias, get_args
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.policy import MODES
+from lifelong_core.deploy.adaptation.policy import MODES
 from lifelong_core.store.records import Outcome
-from lifelong_monitor.status import PopulationStatus, RealisedMetric
+from lifelong_monitor.exporter.status import PopulationStatus, RealisedMetric
 
 Values: TypeAlias = Mapping[tuple[str, ...], float]
 """By the values of the labels that a gauge has beside those of the population."""

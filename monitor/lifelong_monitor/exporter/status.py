@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.policy import Mode
+from lifelong_core.deploy.adaptation.policy import Mode
+from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_core.store.records import Outcome
-from lifelong_core.store.swaps import AffectedFigures
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_monitor.jobs.kinds import Work, work_of
-from lifelong_monitor.jobs.lifeline import end_with_the_runner
 from lifelong_monitor.jobs.outcome import Outcome
+from lifelong_monitor.jobs.parent_watchdog import end_with_the_runner
 
 _NICENESS = 5
 

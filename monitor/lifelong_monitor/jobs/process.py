@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Self
 
-from lifelong_monitor.jobs.lifeline import HOLD
 from lifelong_monitor.jobs.outcome import Outcome
+from lifelong_monitor.jobs.parent_watchdog import HOLD
 from lifelong_monitor.jobs.redaction import last_words
 
 _LONGEST_OUTCOME = 4_000_000

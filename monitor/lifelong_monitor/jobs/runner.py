@@ -12,12 +12,12 @@ from typing import Literal, TypeAlias
 from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
-from lifelong_core.store.leases import this_process
-from lifelong_monitor.job_metrics import JobMetrics, JobOutcome
-from lifelong_monitor.jobs.lifeline import ABANDONED
+from lifelong_core.store.engine.leases import this_process
+from lifelong_monitor.exporter.job_metrics import JobMetrics, JobOutcome
 from lifelong_monitor.jobs.outcome import JobError, Outcome
+from lifelong_monitor.jobs.parent_watchdog import ABANDONED
 from lifelong_monitor.jobs.process import JobProcess
-from lifelong_monitor.jobs.state import StateWatch
+from lifelong_monitor.jobs.state_watch import StateWatch
 
 log = logging.getLogger(__name__)
 

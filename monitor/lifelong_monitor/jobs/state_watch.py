@@ -5,7 +5,7 @@ import threading
 from lifelong_core.errors import UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
-from lifelong_monitor.job_metrics import JobMetrics
+from lifelong_monitor.exporter.job_metrics import JobMetrics
 
 LOOK_SECONDS = 5.0
 

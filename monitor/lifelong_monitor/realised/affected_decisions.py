@@ -8,9 +8,9 @@ from uuid import UUID
 
 from lifelong_core.errors import LifelongError, RetryableError
 from lifelong_core.store import Cycle, Store
-from lifelong_core.store.affected_periods import LATE
-from lifelong_core.store.head_rows import DamagedHeadError
-from lifelong_core.store.swaps import AffectedFigures, UncountedSwap
+from lifelong_core.store.cycles.affected_periods import LATE
+from lifelong_core.store.cycles.swaps import AffectedFigures, UncountedSwap
+from lifelong_core.store.heads.rows import DamagedHeadError
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from lifelong_core.errors import LifelongError
 from lifelong_core.metrics import accuracy, confusion_matrix, expected_cost
 from lifelong_core.store import AttachedRecommendation, LabelledPredictions, Store
 from lifelong_core.store.records import Model, Task
-from lifelong_monitor.status import (
+from lifelong_monitor.exporter.status import (
     LeftOutMetric,
     LeftOutPredictions,
     RealisedPerformance,
@@ -87,7 +87,7 @@ class RealisedPerformances:
         self, task: Task, model: Model, attached: AttachedRecommendation, labelled: LabelledPredictions
     ) -> RecommendedMetrics:
         # Takes a moment, and only where it is needed.
-        from lifelong_monitor.recommended import realised_metrics
+        from lifelong_monitor.realised.recommended_metrics import realised_metrics
 
         def head_of(version: int) -> PostProcessingHead:
             return self._store.heads.get(model.reference, version).head

@@ -13,20 +13,25 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.design.recommendation import RecommendedMetric
+from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-from lifelong_core.design.validation.evaluating import Recipe, class_weights_of
-from lifelong_core.design.validation.metric_labels import labelled_metrics
-from lifelong_core.design.validation.metric_value import MetricValue
-from lifelong_core.design.validation.metric_values import valued
 from lifelong_core.design.validation.outputs import ModelOutputs, Samples
-from lifelong_core.design.validation.resampled_metrics import KERNELS
-from lifelong_core.design.validation.resamples import Resamples
+from lifelong_core.design.validation.values.evaluation import Recipe, class_weights_of
+from lifelong_core.design.validation.values.labels import labelled_metrics
+from lifelong_core.design.validation.values.metric_value import MetricValue
+from lifelong_core.design.validation.values.metric_values import valued
+from lifelong_core.design.validation.values.resampled_metrics import KERNELS
+from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS
 from lifelong_core.store import AttachedRecommendation, LabelledPredictions
-from lifelong_monitor.answered import HeadOf, answered
-from lifelong_monitor.status import LeftOutMetric, LeftOutPredictions, RealisedMetric, RecommendedMetrics
+from lifelong_monitor.exporter.status import (
+    LeftOutMetric,
+    LeftOutPredictions,
+    RealisedMetric,
+    RecommendedMetrics,
+)
+from lifelong_monitor.realised.answered_predictions import HeadOf, answered
 
 MOST_SERIES = 90
 """Of one metric family of one population; beyond a hundred Prometheus suffers."""

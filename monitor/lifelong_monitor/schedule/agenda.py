@@ -5,11 +5,11 @@ from datetime import datetime
 
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
+from lifelong_core.store.cycles.watching import NewestCycle, Population
 from lifelong_core.store.records import Cycle
-from lifelong_core.store.watching import NewestCycle, Population
-from lifelong_monitor.cycle import CycleResult
-from lifelong_monitor.news import Unjudged
-from lifelong_monitor.schedule import Occasion
+from lifelong_monitor.cycle.cycle import CycleResult
+from lifelong_monitor.schedule.new_predictions import Unjudged
+from lifelong_monitor.schedule.trigger import Occasion
 
 
 class Agenda:

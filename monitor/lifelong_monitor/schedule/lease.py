@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from lifelong_core.errors import ConflictError, UnavailableError
-from lifelong_core.store.leases import Lease, Leases, this_process
+from lifelong_core.store.engine.leases import Lease, Leases, this_process
 
 log = logging.getLogger(__name__)
 

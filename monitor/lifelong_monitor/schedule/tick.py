@@ -15,21 +15,21 @@ from uuid import UUID
 from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store, Visit
-from lifelong_core.store.audit_anchor import AnchorFile
-from lifelong_core.store.identifiers import EPOCH
-from lifelong_core.store.monitors import MonitorProcess, describe_disagreements
+from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.cycles.watching import Population
+from lifelong_core.store.engine.statements import portions
+from lifelong_core.store.log.identifiers import EPOCH
 from lifelong_core.store.records import Cycle, Model, Registry
-from lifelong_core.store.statements import portions
-from lifelong_core.store.watching import Population
-from lifelong_monitor.affected import SwapCounter
-from lifelong_monitor.agenda import Agenda
-from lifelong_monitor.cycle import NO_NEWS, CycleResult, run_cycle
-from lifelong_monitor.display import Display
-from lifelong_monitor.exporter import Exporter
-from lifelong_monitor.quantifiers import FittedQuantifiers
-from lifelong_monitor.schedule import Occasion
-from lifelong_monitor.visits import Visits
-from lifelong_monitor.words import describe, describe_affected
+from lifelong_core.store.registry.monitors import MonitorProcess, describe_disagreements
+from lifelong_monitor.cycle.cycle import NO_NEWS, CycleResult, run_cycle
+from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
+from lifelong_monitor.cycle.text import describe, describe_affected
+from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.exporter.population_metrics import Display
+from lifelong_monitor.realised.affected_decisions import SwapCounter
+from lifelong_monitor.schedule.agenda import Agenda
+from lifelong_monitor.schedule.trigger import Occasion
+from lifelong_monitor.schedule.visits import Visits
 
 log = logging.getLogger(__name__)
 

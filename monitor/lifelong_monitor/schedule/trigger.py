@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from apscheduler.triggers.base import BaseTrigger
 
 from lifelong_core.settings import Settings
-from lifelong_core.store.identifiers import EPOCH
+from lifelong_core.store.log.identifiers import EPOCH
 
 _EARLY_RESOLUTION = timedelta(seconds=1)
 _SMALLEST = timedelta(microseconds=1)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 
 from lifelong_core.store import Visit
-from lifelong_core.store.watching import Population
+from lifelong_core.store.cycles.watching import Population
 
 
 class Visits:

@@ -8,8 +8,8 @@ from lifelong_core.errors import InvalidInputError
 from lifelong_service.console.views import MOST_NAMES, class_list
 
 if TYPE_CHECKING:
-    from lifelong_core.design.interview import Interview
-    from lifelong_core.design.method_schema import Question
+    from lifelong_core.design.interview.interview import Interview
+    from lifelong_core.design.method.schema import Question
 
 MOST_BOXES = MOST_NAMES
 """Classes that get an input each; for more, and while nobody has said how many, a text area takes what is copied from a
@@ -113,7 +113,7 @@ def answer_of(question: "Question", interview: "Interview", form: Typed) -> obje
     Raises:
         InvalidInputError: an input is empty or cannot be read; `field` names it.
     """
-    from lifelong_core.design.answer_texts import parse_answer
+    from lifelong_core.design.interview.answer_texts import parse_answer
 
     names = interview.class_names
     labels = interview.class_labels
@@ -152,7 +152,7 @@ def number(text: str, *, field: str, what: str) -> float:
     Raises:
         InvalidInputError: it is no number.
     """
-    from lifelong_core.design.answer_texts import parse_number
+    from lifelong_core.design.interview.answer_texts import parse_number
 
     value = parse_number(text)
     if value is None:
@@ -230,7 +230,7 @@ def _table(
 
 def _line(question: "Question", interview: "Interview", value: Any, chosen: Any, *, is_wrong: bool) -> Entry:
     """One text, on several lines where many numbers are asked for."""
-    from lifelong_core.design.answer_texts import format_answer
+    from lifelong_core.design.interview.answer_texts import format_answer
 
     if question.kind in ("class_values", "matrix"):
         return _area(question, interview, value, chosen)
@@ -248,7 +248,7 @@ def _line(question: "Question", interview: "Interview", value: Any, chosen: Any,
 
 def _area(question: "Question", interview: "Interview", value: Any, chosen: Any) -> Entry:
     """Lines of numbers."""
-    from lifelong_core.design.answer_texts import format_answer
+    from lifelong_core.design.interview.answer_texts import format_answer
 
     hint, known = _order(question, interview), ""
     if question.kind == "matrix" and len(value or ()) ** 2 > MOST_SHOWN:

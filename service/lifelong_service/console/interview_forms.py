@@ -12,16 +12,16 @@ from starlette.responses import Response
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.records import Scope
-from lifelong_service.console.asking import interview_page, item_page
-from lifelong_service.console.entries import answer_of
+from lifelong_service.console.inputs import answer_of
+from lifelong_service.console.interview_pages import interview_page, item_page
 from lifelong_service.console.pages import see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.views import item_path, path_of, question_of
-from lifelong_service.guard import access, actor_of, worker_of
+from lifelong_service.http.guard import access, actor_of, worker_of
 
 if TYPE_CHECKING:
-    from lifelong_core.design.interview import Interview
-    from lifelong_core.store.design_records import InterviewRecord
+    from lifelong_core.design.interview.interview import Interview
+    from lifelong_core.store.design.records import InterviewRecord
 
 GONE_ON = (
     "The interview has gone on since that page was made. What you sent is not saved yet; save it if it holds."

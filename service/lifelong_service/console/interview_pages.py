@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.errors import InvalidInputError, NotFoundError
-from lifelong_service.console.entries import Typed, entry_of
+from lifelong_service.console.inputs import Typed, entry_of
 from lifelong_service.console.pages import page
 from lifelong_service.console.views import (
     given,
@@ -21,8 +21,8 @@ from lifelong_service.console.views import (
 )
 
 if TYPE_CHECKING:
-    from lifelong_core.design.recommendation import GuideOutcome
-    from lifelong_core.store.design_records import InterviewRecord
+    from lifelong_core.design.recommendation.document import GuideOutcome
+    from lifelong_core.store.design.records import InterviewRecord
 
 SIGNS = {"pro": "For:", "con": "Against:", "neutral": "Note:"}
 """What is put before an argument, in the order in which they are read."""

@@ -13,10 +13,10 @@ from lifelong_core.store.records import Scope
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.views import DAMAGED, path_of, summary
-from lifelong_service.guard import access, actor_of, worker_of
+from lifelong_service.http.guard import access, actor_of, worker_of
 
 if TYPE_CHECKING:
-    from lifelong_core.store.design_records import AttachedRecommendation
+    from lifelong_core.store.design.records import AttachedRecommendation
 
 FEW = 3
 """Interviews on the start page."""
@@ -44,7 +44,7 @@ def list_interviews(request: Request) -> Response:
 @access(Scope.OPERATE, media_types=FORM)
 def begin(request: Request, form: Form) -> Response:
     """Begin an interview, perhaps about a task, or about classes that have names."""
-    from lifelong_core.design.interview import start_interview
+    from lifelong_core.design.interview.interview import start_interview
 
     store = worker_of(request).store
     task, classes = str(form.get("task", "")), str(form.get("classes", ""))

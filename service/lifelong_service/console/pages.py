@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from lifelong_core.store.records import Scope, Token
 from lifelong_service.console.views import class_list
-from lifelong_service.errors import sentence
+from lifelong_service.http.errors import sentence
 
 if TYPE_CHECKING:
     from jinja2 import Environment

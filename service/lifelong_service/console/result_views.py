@@ -3,20 +3,20 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lifelong_service.console.entries import MOST_BOXES
+from lifelong_service.console.inputs import MOST_BOXES
 from lifelong_service.console.views import option_label, the_method
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation, RecommendedMetric, Step
-    from lifelong_core.design.interview import Interview
-    from lifelong_core.design.method_schema import Confidence
+    from lifelong_core.design.interview.interview import Interview
+    from lifelong_core.design.method.schema import Confidence
 
 BETTER = {"up": "higher is better", "down": "lower is better"}
 
 
 def result_view(interview: "Interview", recommendation: "Recommendation") -> dict[str, Any]:
     """All that the page shows of a recommendation."""
-    from lifelong_core.design.wording import CONFIDENCE_WORDS, DISPLAY_NAMES
+    from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DISPLAY_NAMES
     from lifelong_core.metrics import METRICS
 
     labels = interview.class_labels
@@ -90,7 +90,7 @@ def _by_category(recommendation: "Recommendation") -> list[tuple[str, list[Any]]
 
 
 def _sureness(confidence: "Confidence") -> dict[str, str]:
-    from lifelong_core.design.wording import CONFIDENCE_WORDS
+    from lifelong_core.design.interview.wording import CONFIDENCE_WORDS
 
     return {
         "name": confidence,

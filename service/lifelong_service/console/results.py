@@ -12,18 +12,18 @@ from starlette.responses import Response
 from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError
 from lifelong_core.store import Store, attach_and_refit
 from lifelong_core.store.records import Scope, Task
-from lifelong_service.console.asking import interview_page
+from lifelong_service.console.interview_pages import interview_page
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.result_views import result_view
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.thresholds import threshold_rows, thresholds_of
 from lifelong_service.console.views import given, moment, path_of, title_of
-from lifelong_service.errors import error_response
-from lifelong_service.guard import access, actor_of, worker_of
-from lifelong_service.routes.interviews import finished
+from lifelong_service.http.errors import error_response
+from lifelong_service.http.guard import access, actor_of, worker_of
+from lifelong_service.routes.admin.interviews import finished
 
 if TYPE_CHECKING:
-    from lifelong_core.store.design_records import InterviewRecord
+    from lifelong_core.store.design.records import InterviewRecord
 
 UNFINISHED = ("questions", "contradictions")
 """Stages in which there are no metrics yet."""

@@ -19,9 +19,9 @@ from lifelong_core.bearer import check_scope
 from lifelong_core.errors import ForbiddenError, LifelongError, NotFoundError, UnauthenticatedError
 from lifelong_core.store.records import Token
 from lifelong_service.console.pages import page, see_other
-from lifelong_service.errors import error_response, internal_error_response, on_http_error
-from lifelong_service.guard import GuardedRoute
-from lifelong_service.worker import Worker
+from lifelong_service.http.errors import error_response, internal_error_response, on_http_error
+from lifelong_service.http.guard import GuardedRoute
+from lifelong_service.worker.worker import Worker
 
 COOKIE = "lifelong_console"
 FORM = ("application/x-www-form-urlencoded",)

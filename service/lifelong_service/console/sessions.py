@@ -17,13 +17,13 @@ from lifelong_core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from lifelong_core.store.audit import REFUSED_LOGIN
+from lifelong_core.store.access.audit_log import REFUSED_LOGIN
 from lifelong_core.store.records import Scope
-from lifelong_service.addresses import address_of
 from lifelong_service.console.pages import as_sentence, page, see_other, stylesheet
 from lifelong_service.console.route import COOKIE, FORM, ConsoleRoute, Form, error_page
-from lifelong_service.errors import error_response
-from lifelong_service.guard import access, actor_of, worker_of
+from lifelong_service.http.client_addresses import address_of
+from lifelong_service.http.errors import error_response
+from lifelong_service.http.guard import access, actor_of, worker_of
 
 START = "/console"
 LOGIN = "/console/login"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from lifelong_core.arrays import LARGEST_NUMBER
 from lifelong_core.errors import InvalidInputError, LifelongError
-from lifelong_service.console.entries import number
+from lifelong_service.console.inputs import number
 from lifelong_service.console.result_views import shown_range
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def threshold_rows(
         typed: a form that was sent.
         error: what was wrong with it.
     """
-    from lifelong_core.design.validation.metric_labels import labelled_metrics
+    from lifelong_core.design.validation.values.labels import labelled_metrics
     from lifelong_core.metrics import METRICS
 
     rows: list[dict[str, Any]] = []

@@ -10,9 +10,9 @@ from urllib.parse import quote
 from lifelong_core.errors import NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
-    from lifelong_core.design.interview import Interview
-    from lifelong_core.design.method_schema import Method, Question
-    from lifelong_core.store.design_records import InterviewRecord
+    from lifelong_core.design.interview.interview import Interview
+    from lifelong_core.design.method.schema import Method, Question
+    from lifelong_core.store.design.records import InterviewRecord
 
 COUNT = "number_of_classes"
 LONGEST_TEXT = 200
@@ -106,7 +106,7 @@ def summary(record: "InterviewRecord") -> dict[str, Any]:
 
 def the_method() -> "Method":
     """The recommendation document; the first call loads the design loop."""
-    from lifelong_core.design.loading import the_method as load
+    from lifelong_core.design.method.loader import the_method as load
 
     return load()
 
@@ -136,7 +136,7 @@ def given(interview: "Interview", current: str | None = None) -> list[Given]:
 
 def answer_text(interview: "Interview", field: str) -> str:
     """An answer as people say it."""
-    from lifelong_core.design.answer_texts import summarize_answer
+    from lifelong_core.design.interview.answer_texts import summarize_answer
 
     value = getattr(interview.fingerprint, field)
     if value is None:

@@ -20,9 +20,9 @@ from PIL import Image
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
 from lifelong_core.logs import configure_logging, early_format
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_service import confinement
 from lifelong_service.decoding import frames
-from lifelong_service.images import decode, preprocess
+from lifelong_service.prediction.images import decode, preprocess
+from lifelong_service.process import confinement
 
 BYTES_PER_PIXEL: Final = 40
 """Of the address space that decoding and preprocessing one pixel may take: coefficients of a progressive JPEG (6 to

@@ -16,9 +16,9 @@ from lifelong_service.decoding.header import ImageHeader, read_header
 from lifelong_service.decoding.limits import check_header, is_cheap, takes_much_memory
 from lifelong_service.decoding.process import DecodingProcess
 from lifelong_service.decoding.turns import Turns
-from lifelong_service.images import decode, preprocess
-from lifelong_service.jobs import ImageJob
-from lifelong_service.snapshot import Snapshot
+from lifelong_service.prediction.images import decode, preprocess
+from lifelong_service.prediction.requests import ImageJob
+from lifelong_service.worker.snapshot import Snapshot
 
 MAXIMUM_WAITING: Final = 4
 """Costly images of one worker that are decoded or wait for it; one more gets 503. The last of them is answered within

@@ -5,7 +5,7 @@ from typing import Final
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding.header import ImageHeader
-from lifelong_service.images import FULL_PIXELS
+from lifelong_service.prediction.images import FULL_PIXELS
 
 MAXIMUM_ASPECT: Final = 100
 """Longest edge over the shortest one. Resizing a line of pixels needs memory for each pixel of the longest edge."""

@@ -47,7 +47,7 @@ class DecodingProcess:
     def decode(
         self, image: bytes, preprocessing: Preprocessing, *, is_large: bool = True
     ) -> NDArray[np.float32]:
-        """The model's input for one image, as `lifelong_service.images.preprocess` makes it.
+        """The model's input for one image, as `lifelong_service.prediction.images.preprocess` makes it.
 
         Args:
             image: as it was sent.

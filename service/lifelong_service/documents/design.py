@@ -23,9 +23,9 @@ from lifelong_service.schemas.design import (
 
 if TYPE_CHECKING:
     from lifelong_core.design import Question, Recommendation, RecommendedMetric
-    from lifelong_core.design.interview import Interview
-    from lifelong_core.design.recommendation import Step
-    from lifelong_core.store.design_records import AttachedRecommendation, InterviewRecord, Job, Refit
+    from lifelong_core.design.interview.interview import Interview
+    from lifelong_core.design.recommendation.document import Step
+    from lifelong_core.store.design.records import AttachedRecommendation, InterviewRecord, Job, Refit
 
 NOTHING_REFITTED: RefitAnswer = {"model": None, "head_version": None, "published": [], "kept": []}
 """As `refit_document`, where nobody asked for new heads."""
@@ -98,8 +98,8 @@ def question_document(question: "Question", interview: "Interview") -> QuestionA
 
 def _said(interview: "Interview", item: str) -> SaidAnswer:
     """One thing that was answered or decided, as a value and as people say it."""
-    from lifelong_core.design.answer_texts import summarize_answer
-    from lifelong_core.design.loading import the_method
+    from lifelong_core.design.interview.answer_texts import summarize_answer
+    from lifelong_core.design.method.loader import the_method
 
     method = the_method()
     if item in interview.choices:
@@ -117,7 +117,7 @@ def recommendation_document(
 
     `document` is the recommendation itself, to be kept and to be attached to a task.
     """
-    from lifelong_core.design.validation.metric_labels import labelled_metrics
+    from lifelong_core.design.validation.values.labels import labelled_metrics
 
     names = recommendation.fingerprint.class_labels(class_names)
     steps = recommendation.steps
@@ -213,7 +213,7 @@ def attached_summary(attached: "AttachedRecommendation") -> AttachedSummary:
 
 
 def _labels(attached: "AttachedRecommendation") -> tuple[list[str], str | None]:
-    from lifelong_core.design.validation.metric_labels import labelled_metrics
+    from lifelong_core.design.validation.values.labels import labelled_metrics
 
     try:
         _ = attached.thresholds

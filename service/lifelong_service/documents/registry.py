@@ -3,7 +3,6 @@
 from typing import cast
 
 from lifelong_core.store import Store
-from lifelong_core.store.monitors import MonitorProcess
 from lifelong_core.store.records import (
     CalibrationSet,
     Environment,
@@ -15,6 +14,7 @@ from lifelong_core.store.records import (
     Task,
     Token,
 )
+from lifelong_core.store.registry.monitors import MonitorProcess
 from lifelong_service.schemas.history import EnvironmentAnswer, MonitorAnswer, TokenAnswer, WorkerAnswer
 from lifelong_service.schemas.registry import (
     CalibrationSetAnswer,

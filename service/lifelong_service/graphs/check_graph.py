@@ -1,4 +1,4 @@
-"""`python -m lifelong_service.check_graph`: would a worker take this graph?
+"""`python -m lifelong_service.graphs.check_graph`: would a worker take this graph?
 
 The request comes as one JSON document on standard input, see `lifelong_core.graph_check`; the last line of standard
 output is the answer. Exit status 0: the graph was loaded and run, and `output` holds it as one self-contained file;
@@ -17,10 +17,10 @@ from typing import Any
 
 from lifelong_core.errors import InvalidInputError, LifelongError
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_service import confinement
-from lifelong_service.inference import load_classifier
-from lifelong_service.providers import CPU, chosen_providers
-from lifelong_service.self_contained import self_contained
+from lifelong_service.graphs.classifier import load_classifier
+from lifelong_service.graphs.providers import CPU, chosen_providers
+from lifelong_service.graphs.self_contained import self_contained
+from lifelong_service.process import confinement
 
 REFUSED = 2
 _COPIES = 4

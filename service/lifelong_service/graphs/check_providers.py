@@ -1,4 +1,4 @@
-"""`python -m lifelong_service.check_providers`: could a service start with these execution providers?
+"""`python -m lifelong_service.graphs.check_providers`: could a service start with these execution providers?
 
 The request on standard input is {"execution_providers": [...]}; the last line of standard output is the answer, with
 the exit status as in `check_graph`.
@@ -8,8 +8,8 @@ import json
 import sys
 
 from lifelong_core.errors import LifelongError
-from lifelong_service.check_graph import REFUSED
-from lifelong_service.providers import chosen_providers
+from lifelong_service.graphs.check_graph import REFUSED
+from lifelong_service.graphs.providers import chosen_providers
 
 
 def main() -> int:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Logits
 from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_service.providers import CPU, RECORD, check_providers, chosen_providers, provider_of
-from lifelong_service.run_limit import RunLimit
-from lifelong_service.runtime_errors import describe_failure
+from lifelong_service.graphs.providers import CPU, RECORD, check_providers, chosen_providers, provider_of
+from lifelong_service.graphs.run_limit import RunLimit
+from lifelong_service.graphs.runtime_errors import describe_failure
 
 _INPUT_TYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,

@@ -7,7 +7,7 @@ from queue import SimpleQueue
 from typing import TypeAlias
 
 from lifelong_core.store.records import Model, Task
-from lifelong_service.inference import Classifier
+from lifelong_service.graphs.classifier import Classifier
 
 Load: TypeAlias = Callable[[Model, Task], Classifier]
 _Job: TypeAlias = "tuple[Future[Classifier], Model, Task]"

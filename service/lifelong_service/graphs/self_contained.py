@@ -10,7 +10,7 @@ import onnx
 from google.protobuf.message import DecodeError, Message
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_service.graph_rules import check_rules
+from lifelong_service.graphs.rules import check_rules
 
 MEND = (
     "Export one self-contained file: torch.onnx.export(..., external_data=False), or"

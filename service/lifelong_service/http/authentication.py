@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from lifelong_core.bearer import bearer_secret, check_scope, invalid_token
 from lifelong_core.errors import ForbiddenError
+from lifelong_core.store.access.token_rows import hash_secret
 from lifelong_core.store.records import Scope, Token
-from lifelong_core.store.token_rows import hash_secret
-from lifelong_service.lookups import Lookups
+from lifelong_service.prediction.lookups import Lookups
 
 
 def check_binding(token: Token, environment: str, *, field: str = "environment") -> None:

@@ -12,9 +12,9 @@ from starlette.types import Message, Receive
 
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
 from lifelong_core.validation_errors import read_json
-from lifelong_service.json_structure import check_structure
+from lifelong_service.http.json_structure import check_structure
+from lifelong_service.http.memory_release import Tidier
 from lifelong_service.limits.body_budget import BodyShare
-from lifelong_service.tidying import Tidier
 
 Document = TypeVar("Document", bound=BaseModel)
 Parsed = TypeVar("Parsed")

@@ -4,7 +4,7 @@ import ipaddress
 
 from starlette.requests import Request
 
-from lifelong_core.store.audit import LOCAL
+from lifelong_core.store.access.audit_log import LOCAL
 
 UNKNOWN = "unknown"
 """What a proxy sent in the place of an address, whatever it was."""

@@ -10,7 +10,7 @@ from lifelong_core.errors import UnauthenticatedError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.records import Token
-from lifelong_service.lookups import Lookups
+from lifelong_service.prediction.lookups import Lookups
 
 _FIELD = "Cookie"
 _LONGEST_IDENTIFIER = 100

@@ -28,7 +28,7 @@ from lifelong_core.errors import (
     UnsupportedMediaTypeError,
 )
 from lifelong_core.validation_errors import describe_problems
-from lifelong_service.bodies import body_error
+from lifelong_service.http.bodies import body_error
 
 logger = logging.getLogger(__name__)
 

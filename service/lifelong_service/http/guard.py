@@ -26,11 +26,10 @@ from lifelong_core.errors import (
     UnsupportedMediaTypeError,
 )
 from lifelong_core.settings import Settings
-from lifelong_core.store.audit import REFUSED_ACCESS, REFUSED_UPLOAD, changes_from
+from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_UPLOAD, changes_from
 from lifelong_core.store.records import Scope as TokenScope
 from lifelong_core.store.records import Token
-from lifelong_service.addresses import address_of
-from lifelong_service.bodies import (
+from lifelong_service.http.bodies import (
     NUL,
     TIDIER,
     LimitedReceive,
@@ -39,8 +38,9 @@ from lifelong_service.bodies import (
     parse_in_turn,
     read_values,
 )
-from lifelong_service.jobs import ANONYMOUS
-from lifelong_service.worker import Worker
+from lifelong_service.http.client_addresses import address_of
+from lifelong_service.prediction.requests import ANONYMOUS
+from lifelong_service.worker.worker import Worker
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _REPLACEMENT = "\ufffd"

@@ -8,9 +8,9 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
 from lifelong_core.errors import PayloadTooLargeError
-from lifelong_service.bodies import media_type, parse_in_turn
-from lifelong_service.guard import worker_of
-from lifelong_service.parameters import MAXIMUM_GROUP_LENGTH, check_fields
+from lifelong_service.http.bodies import media_type, parse_in_turn
+from lifelong_service.http.guard import worker_of
+from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH, check_fields
 from lifelong_service.schemas.requests import RequestDocument
 
 NPZ_TYPES = ("application/x-npz", "application/octet-stream", "application/zip")
@@ -38,7 +38,7 @@ def labelled_request_body(document: type[BaseModel], part: str) -> dict[str, Any
     """How the description of the API shows such a body.
 
     Args:
-        document: what a JSON body holds; it has to be among the bodies of `lifelong_service.openapi`.
+        document: what a JSON body holds; it has to be among the bodies of `lifelong_service.http.openapi`.
         part: the part of a multipart form that holds the file.
     """
     binary = {"type": "string", "format": "binary"}

@@ -8,8 +8,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lifelong_core.errors import UnavailableError
 from lifelong_service import metrics
-from lifelong_service.draining import Draining
-from lifelong_service.errors import error_response, framing_response, internal_error_response
+from lifelong_service.http.errors import error_response, framing_response, internal_error_response
+from lifelong_service.worker.draining import Draining
 
 logger = logging.getLogger(__name__)
 

@@ -7,12 +7,12 @@ from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from lifelong_core.settings import Settings
-from lifelong_service.guard import GuardedRoute
-from lifelong_service.logits_bodies import LogitsBody
-from lifelong_service.routes.calibration import NewCalibrationSet
+from lifelong_service.http.guard import GuardedRoute
+from lifelong_service.prediction.logits_bodies import LogitsBody
+from lifelong_service.routes.admin.calibration_sets import NewCalibrationSet
+from lifelong_service.routes.admin.models import NewModel
+from lifelong_service.routes.admin.validations import NewLabelledSet
 from lifelong_service.routes.feedback import Label, Labels
-from lifelong_service.routes.models import NewModel
-from lifelong_service.routes.validations import NewLabelledSet
 from lifelong_service.schemas.references import resolve_references
 
 _BODIES = (Label, Labels, LogitsBody, NewCalibrationSet, NewLabelledSet, NewModel)

@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.records import DEFAULT_ENVIRONMENT, check_name
-from lifelong_service.jobs import Address
+from lifelong_service.prediction.requests import Address
 
 MAXIMUM_GROUP_LENGTH = 256
 MAXIMUM_REQUEST_ID_LENGTH = 128

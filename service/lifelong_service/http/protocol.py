@@ -22,7 +22,7 @@ from uvicorn.config import HTTP_PROTOCOLS
 
 from lifelong_core.settings import Settings
 from lifelong_service import metrics
-from lifelong_service.connections import Connections
+from lifelong_service.http.connections import Connections
 
 if TYPE_CHECKING:  # which of the two it is, is found at run time; we use what they share
     from uvicorn.protocols.http.h11_impl import H11Protocol as AutoHTTPProtocol

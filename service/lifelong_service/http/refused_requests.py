@@ -17,11 +17,11 @@ from typing import Any, TypeAlias
 from starlette.requests import Request
 
 from lifelong_core.errors import LifelongError
-from lifelong_core.store.audit import REFUSED_ACCESS, REFUSED_UPLOAD, AuditLog, Refusals
-from lifelong_core.store.statements import portions
-from lifelong_service.addresses import address_of, network_of
-from lifelong_service.jobs import ANONYMOUS
+from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_UPLOAD, AuditLog, Refusals
+from lifelong_core.store.engine.statements import portions
+from lifelong_service.http.client_addresses import address_of, network_of
 from lifelong_service.limits.token_bucket import TokenBucket
+from lifelong_service.prediction.requests import ANONYMOUS
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from lifelong_core.errors import TooManyRequestsError
 from lifelong_service import metrics
-from lifelong_service.addresses import network_of
-from lifelong_service.jobs import ANONYMOUS
+from lifelong_service.http.client_addresses import network_of
 from lifelong_service.limits.token_bucket import TokenBucket
+from lifelong_service.prediction.requests import ANONYMOUS
 
 Value = TypeVar("Value")
 

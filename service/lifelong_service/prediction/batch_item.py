@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Logits
 from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.store.records import HeadRecord, LogEntry, Model, Prediction, RequestKey, Task
-from lifelong_service.inference import Classifier
-from lifelong_service.jobs import ImageJob, LogitsJob
+from lifelong_service.graphs.classifier import Classifier
+from lifelong_service.prediction.requests import ImageJob, LogitsJob
 
 Job: TypeAlias = ImageJob | LogitsJob
 

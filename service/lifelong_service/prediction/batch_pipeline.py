@@ -15,8 +15,8 @@ from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError, UnavailableError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
-from lifelong_core.store.identifiers import new_prediction_id
-from lifelong_core.store.privacy import group_hash
+from lifelong_core.store.lifecycle.privacy import group_hash
+from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.records import (
     HeadRecord,
     LogEntry,
@@ -26,12 +26,12 @@ from lifelong_core.store.records import (
     StoredRequest,
 )
 from lifelong_service import metrics
-from lifelong_service.answers import Decided, decision_names, image_answer, logits_answer
-from lifelong_service.images import decode, preprocess
-from lifelong_service.jobs import ANONYMOUS, ImageJob, LogitsJob
-from lifelong_service.prediction_log import PredictionLog
-from lifelong_service.snapshot import Snapshot
-from lifelong_service.work import Job, Work, grouped
+from lifelong_service.prediction.answers import Decided, decision_names, image_answer, logits_answer
+from lifelong_service.prediction.batch_item import Job, Work, grouped
+from lifelong_service.prediction.images import decode, preprocess
+from lifelong_service.prediction.prediction_log import PredictionLog
+from lifelong_service.prediction.requests import ANONYMOUS, ImageJob, LogitsJob
+from lifelong_service.worker.snapshot import Snapshot
 
 LookUp: TypeAlias = Callable[[set[RequestKey]], dict[RequestKey, StoredRequest]]
 

@@ -11,8 +11,14 @@ from pathlib import Path
 
 from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_core.store import Store
-from lifelong_core.store.group_keys import GroupKeyError, KeyFile, check_complete, hashing_key, load_key_file
-from lifelong_service.errors import MENDING_SECONDS
+from lifelong_core.store.lifecycle.group_keys import (
+    GroupKeyError,
+    KeyFile,
+    check_complete,
+    hashing_key,
+    load_key_file,
+)
+from lifelong_service.http.errors import MENDING_SECONDS
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from pydantic import WithJsonSchema
 
 from lifelong_core.arrays import Logits, as_logits, expect_logits
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_service.bodies import parsed
-from lifelong_service.jobs import LogitsJob
-from lifelong_service.parameters import MAXIMUM_GROUP_LENGTH, address, check_text
+from lifelong_service.http.bodies import parsed
+from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH, address, check_text
+from lifelong_service.prediction.requests import LogitsJob
 from lifelong_service.schemas.requests import RequestDocument
 
 _NPY_HEADERS = {

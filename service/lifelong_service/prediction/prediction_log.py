@@ -12,8 +12,7 @@ from lifelong_core.deadline import DeadlineThread
 from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
-from lifelong_core.store.environments import too_fast, too_many
-from lifelong_core.store.recent_requests import RecentRequests
+from lifelong_core.store.log.recent_requests import RecentRequests
 from lifelong_core.store.records import (
     HeadRecord,
     LogEntry,
@@ -22,11 +21,13 @@ from lifelong_core.store.records import (
     check_name,
     unlisted,
 )
-from lifelong_core.store.spool import Spool, SpoolState
+from lifelong_core.store.registry.environments import too_fast, too_many
+from lifelong_core.store.spool.spool import Spool
+from lifelong_core.store.spool.state import SpoolState
 from lifelong_service import metrics
-from lifelong_service.delivery import DeliveryThread
-from lifelong_service.outage import Outage
-from lifelong_service.spool_folder import check_spool_folder
+from lifelong_service.prediction.circuit_breaker import Outage
+from lifelong_service.prediction.spool_delivery import DeliveryThread
+from lifelong_service.process.spool_folder import check_spool_folder
 
 Result = TypeVar("Result")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_core.file_modes import restrict_new_files
 from lifelong_core.settings import Settings
-from lifelong_service import stopping
+from lifelong_service.process import signals
 
 logger = logging.getLogger(__name__)
 
@@ -59,8 +59,8 @@ def serve(settings: Settings, service: str = SERVICE) -> None:
     os.environ.update(needed)
     # Whoever started us may ignore the ends of children; then nobody could ask how the checker ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    with stopping.held():
-        stopping.end_with_child(_checker)
+    with signals.held():
+        signals.end_with_child(_checker)
         os.environ[CHECKER] = str(start_checker(settings))
     os.environ[PARENT] = str(os.getpid())
     sys.argv = arguments(settings, service)
@@ -167,10 +167,12 @@ def check_database(settings: Settings) -> None:
         UnavailableError: the spool cannot be written; or the database does not answer, and there is no registry.
     """
     from lifelong_core.store import Store
-    from lifelong_service.spool_folder import check_spool_folder
+    from lifelong_service.process.spool_folder import check_spool_folder
 
     if settings.execution_providers:
-        from lifelong_service.providers import chosen_providers  # loads ONNX Runtime: a fifth of a second
+        from lifelong_service.graphs.providers import (
+            chosen_providers,  # loads ONNX Runtime: a fifth of a second
+        )
 
         chosen_providers(settings.execution_providers)
 
@@ -194,7 +196,7 @@ def check_database(settings: Settings) -> None:
 
 
 def _has_registry(settings: Settings) -> bool:
-    from lifelong_core.store.registry_cache import RegistryCache
+    from lifelong_core.store.registry.cache import RegistryCache
 
     cache = RegistryCache(settings.registry_cache_file, database_url=settings.resolved_database_url)
     try:
@@ -209,7 +211,7 @@ def start_checker(settings: Settings) -> int:
     child = os.fork()
     if child:
         return child
-    stopping.end_at_once()
+    signals.end_at_once()
     status = 1
     try:
         check_database(settings)

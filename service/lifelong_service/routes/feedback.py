@@ -26,9 +26,9 @@ from lifelong_core.store.records import (
     StoredRequest,
     Token,
 )
-from lifelong_service.authentication import check_binding
-from lifelong_service.bodies import parse_in_turn, parsed, read_values
-from lifelong_service.guard import GuardedRoute, access, worker_of
+from lifelong_service.http.authentication import check_binding
+from lifelong_service.http.bodies import parse_in_turn, parsed, read_values
+from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.schemas.predictions import LabelAnswer, LabelAnswers
 from lifelong_service.schemas.requests import RequestDocument
 

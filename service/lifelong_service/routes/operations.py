@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from lifelong_core.store.records import Scope
 from lifelong_service import metrics
-from lifelong_service.guard import GuardedRoute, access, worker_of
-from lifelong_service.prediction_log import PredictionLog
+from lifelong_service.http.guard import GuardedRoute, access, worker_of
+from lifelong_service.prediction.prediction_log import PredictionLog
 from lifelong_service.schemas.probes import Readiness
 
 _THREADS = anyio.CapacityLimiter(4)

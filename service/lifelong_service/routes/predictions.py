@@ -13,14 +13,14 @@ from starlette.responses import Response
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.records import Scope, Token
-from lifelong_service.addresses import address_of
-from lifelong_service.authentication import check_binding
-from lifelong_service.bodies import media_type, parse_in_turn
-from lifelong_service.decisions import Job
-from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.jobs import Address, ImageJob
-from lifelong_service.logits_bodies import json_job, npy_job
-from lifelong_service.parameters import HEADERS, address, check_fields, parameters_of
+from lifelong_service.http.authentication import check_binding
+from lifelong_service.http.bodies import media_type, parse_in_turn
+from lifelong_service.http.client_addresses import address_of
+from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.http.parameters import HEADERS, address, check_fields, parameters_of
+from lifelong_service.prediction.batch_pipeline import Job
+from lifelong_service.prediction.logits_bodies import json_job, npy_job
+from lifelong_service.prediction.requests import Address, ImageJob
 from lifelong_service.schemas.predictions import LogitsAnswer, PredictAnswer
 
 WATCHED_SECONDS = 0.1

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lifelong_core.store.design_records import JobState, KeptCause
+from lifelong_core.store.design.records import JobState, KeptCause
 from lifelong_service.schemas.references import schema_of
 
 _DESIGN = "lifelong_core.design"

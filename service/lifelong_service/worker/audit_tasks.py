@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from lifelong_core.errors import ConflictError
 from lifelong_core.store import Store
-from lifelong_core.store.audit_anchor import AnchorFile
+from lifelong_core.store.access.audit_anchor import AnchorFile
 from lifelong_core.store.records import Registry
-from lifelong_service.refusals import RefusalCounter
+from lifelong_service.http.refused_requests import RefusalCounter
 
 
 class AuditUpkeep:

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.store.records import Registry
-from lifelong_core.store.registry_cache import RegistryCache
+from lifelong_core.store.registry.cache import RegistryCache
 
 Value = TypeVar("Value")
 

@@ -10,13 +10,13 @@ from concurrent.futures import Future
 
 from lifelong_core.deadline import DeadlineThread
 from lifelong_core.errors import ConflictError, LifelongError, UnavailableError
-from lifelong_core.store.changes import Changes
-from lifelong_core.store.head_rows import keep_last_good
+from lifelong_core.store.heads.rows import keep_last_good
 from lifelong_core.store.records import Registry
+from lifelong_core.store.registry.changes import Changes
 from lifelong_service import metrics
-from lifelong_service.inference import Classifier
-from lifelong_service.loading import GraphLoader, Load
-from lifelong_service.snapshot import RETRY_SECONDS, Snapshot, needs_graph
+from lifelong_service.graphs.classifier import Classifier
+from lifelong_service.graphs.loader import GraphLoader, Load
+from lifelong_service.worker.snapshot import RETRY_SECONDS, Snapshot, needs_graph
 
 PATIENCE_SECONDS = 2.0
 """A store that has not answered by then is away; serving goes on with what is known."""

@@ -7,7 +7,7 @@ from typing import Self
 
 from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.store.records import Model, ModelLoad, Registry, Task, without_head
-from lifelong_service.inference import Classifier
+from lifelong_service.graphs.classifier import Classifier
 
 RETRY_SECONDS = 10
 """After this time what could not be loaded is tried again: a graph, whose storage may have been away, or a head."""

@@ -10,32 +10,32 @@ from collections.abc import Mapping
 from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
+from lifelong_core.store.access.audit_anchor import AnchorFile
 from lifelong_core.store.artifacts import Artifacts
-from lifelong_core.store.audit_anchor import AnchorFile
-from lifelong_core.store.changes import Changes
 from lifelong_core.store.records import Model, ModelLoad, Registry, Task, Token
-from lifelong_core.store.registry_cache import RegistryCache
+from lifelong_core.store.registry.cache import RegistryCache
+from lifelong_core.store.registry.changes import Changes
 from lifelong_service import metrics
-from lifelong_service.acknowledgement import Acknowledgement
-from lifelong_service.audit_upkeep import AuditUpkeep
-from lifelong_service.authentication import Authenticator
-from lifelong_service.batching import MicroBatcher
-from lifelong_service.console_sessions import ConsoleSessions
-from lifelong_service.decisions import Decider, Job
 from lifelong_service.decoding.decoder import ImageDecoder
 from lifelong_service.decoding.turns import Turns, usual_number
-from lifelong_service.group_key import GroupKeyring
-from lifelong_service.inference import Classifier, load_classifier
-from lifelong_service.launch import parent_process
+from lifelong_service.graphs.classifier import Classifier, load_classifier
+from lifelong_service.graphs.run_limit import RunLimit
+from lifelong_service.http.authentication import Authenticator
+from lifelong_service.http.console_sessions import ConsoleSessions
+from lifelong_service.http.refused_requests import RefusalCounter
 from lifelong_service.limits.body_budget import BodyBudget
 from lifelong_service.limits.login_limits import LoginLimiter
 from lifelong_service.limits.token_limits import TokenLimiter
-from lifelong_service.poller import RegistryPoller, describe_damage
-from lifelong_service.prediction_log import PredictionLog
-from lifelong_service.refusals import RefusalCounter
-from lifelong_service.run_limit import RunLimit
-from lifelong_service.snapshot import Snapshot
-from lifelong_service.upkeep import CacheKeeper, Upkeep
+from lifelong_service.prediction.batch_pipeline import Decider, Job
+from lifelong_service.prediction.group_keyring import GroupKeyring
+from lifelong_service.prediction.micro_batcher import MicroBatcher
+from lifelong_service.prediction.prediction_log import PredictionLog
+from lifelong_service.process.launch import parent_process
+from lifelong_service.worker.audit_tasks import AuditUpkeep
+from lifelong_service.worker.heartbeat import Acknowledgement
+from lifelong_service.worker.periodic_tasks import CacheKeeper, Upkeep
+from lifelong_service.worker.registry_poller import RegistryPoller, describe_damage
+from lifelong_service.worker.snapshot import Snapshot
 
 UPKEEP_SECONDS = 10.0
 """Time between two signs of life of a worker, and between two looks at its copy of the registry."""

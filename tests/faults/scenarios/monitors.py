@@ -17,7 +17,7 @@ from tests.faults.world import CYCLE_SECONDS, LEASE_SECONDS, World
 _HUNG = """
 import sys
 from lifelong_core.store import Store
-from lifelong_core.store.registry import bump_revision
+from lifelong_core.store.registry.registry import bump_revision
 with Store.open(sys.argv[1], sys.argv[2]) as store, store.database.write() as connection:
     bump_revision(connection)
     print("hung", flush=True)

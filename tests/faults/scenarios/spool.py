@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 
 from lifelong_core.store import LogEntry, Prediction, new_prediction_id
-from lifelong_core.store.spool import Spool
+from lifelong_core.store.spool.spool import Spool
 from tests.faults import checks
 from tests.faults.trial import Outcome, Scale, Trial, under_load
 from tests.faults.world import World

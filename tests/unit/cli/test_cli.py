@@ -19,7 +19,8 @@ from lifelong.commands.common import open_store
 from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, PostProcessingHead
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
-from lifelong_core.store import Cycle, Heartbeat, Tick, new_prediction_id, tables
+from lifelong_core.store import Cycle, Heartbeat, Tick, new_prediction_id
+from lifelong_core.store.schema import tables
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lifelong_core.design.loading import read_parts, the_method
-from lifelong_core.design.method_schema import Method
+from lifelong_core.design.method.loader import read_parts, the_method
+from lifelong_core.design.method.schema import Method
 from tests import tools
 
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lifelong_core.design import ProblemFingerprint, next_questions
-from lifelong_core.design.fingerprint import FIELDS
-from lifelong_core.design.loading import the_method
-from lifelong_core.design.method_schema import Question
+from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.method.schema import Question
+from lifelong_core.design.problem_fingerprint import FIELDS
 
 Sheet = dict[str, Any]
 

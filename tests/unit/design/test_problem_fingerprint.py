@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.design import ProblemFingerprint
-from lifelong_core.design.fingerprint import FIELDS, ITEMS
+from lifelong_core.design.problem_fingerprint import FIELDS, ITEMS
 from lifelong_core.errors import InvalidInputError
 from tests.unit.design.interviews import sheets
 

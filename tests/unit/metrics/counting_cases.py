@@ -5,14 +5,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from lifelong_core.metrics.cost import (
+from lifelong_core.metrics.counting.cost import (
     expected_cost,
     expected_costs,
     normalised_expected_cost,
     normalised_expected_costs,
     quadratic_costs,
 )
-from lifelong_core.metrics.counting import (
+from lifelong_core.metrics.counting.multiclass import (
     accuracies,
     accuracy,
     balanced_accuracies,
@@ -26,8 +26,8 @@ from lifelong_core.metrics.counting import (
     weighted_cohen_kappa,
     weighted_cohen_kappas,
 )
-from lifelong_core.metrics.net_benefit import net_benefit
-from lifelong_core.metrics.one_versus_rest import (
+from lifelong_core.metrics.counting.net_benefit import net_benefit
+from lifelong_core.metrics.counting.one_versus_rest import (
     f_beta,
     fall_out,
     false_discovery_rate,

@@ -19,7 +19,6 @@ from lifelong_core.metrics import (
     median_pairwise_distance,
     naive_decision,
     negative_agreement_ratio,
-    one_versus_rest,
     pearson_correlation,
     positive_agreement_ratio,
     quadratic_costs,
@@ -27,6 +26,7 @@ from lifelong_core.metrics import (
     total_agreement_ratio,
     uncertainty_aware_confusion,
 )
+from lifelong_core.metrics.counting import one_versus_rest
 from tests.unit.metrics.reference import REFERENCE
 
 TOLERANCE = 1e-9

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from lifelong_core.settings import Settings
 from lifelong_monitor.daemon import Daemon
-from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.exporter.exporter import Exporter
 
 
 @contextmanager

@@ -3,12 +3,12 @@
 from typing import Any
 
 from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
-from lifelong_core.design.recommendation import RecommendedMetric
+from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.metrics import METRICS
 from lifelong_core.store import Model, Store
-from lifelong_monitor.status import RealisedMetric, RealisedPerformance
-from lifelong_monitor.validation import RealisedPerformances
+from lifelong_monitor.exporter.status import RealisedMetric, RealisedPerformance
+from lifelong_monitor.realised.performance import RealisedPerformances
 from tests.unit.monitor.population import COSTS
 
 RECOMMENDED = recommend(

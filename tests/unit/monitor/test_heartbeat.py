@@ -11,9 +11,9 @@ from lifelong_core.errors import NotFoundError, UnavailableError
 from lifelong_core.monitor_settings import monitor_settings
 from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Heartbeat, Model, MonitorProcess, Store, Visit
-from lifelong_core.store.monitors import LOST_AFTER
+from lifelong_core.store.registry.monitors import LOST_AFTER
 from lifelong_monitor import heartbeat
-from lifelong_monitor.tick import Ticker
+from lifelong_monitor.schedule.tick import Ticker
 from tests.unit.monitor import daemons
 from tests.unit.monitor.daemons import until
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict
@@ -84,7 +84,7 @@ def test_a_visit_that_fails_says_why_and_since_when(
 
     with running(settings):
         until(lambda: "clinic" in visits(store))
-        monkeypatch.setattr("lifelong_monitor.tick.run_cycle", gone)
+        monkeypatch.setattr("lifelong_monitor.schedule.tick.run_cycle", gone)
         predict(store, model, "clinic", draw(BALANCED, 60, seed=3))
         until(lambda: visits(store)["clinic"].outcome == "error")
         failed = visits(store)["clinic"]

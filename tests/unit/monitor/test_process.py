@@ -155,8 +155,8 @@ from datetime import UTC, datetime
 import lifelong_monitor.__main__
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
-from lifelong_monitor.exporter import Exporter
-from lifelong_monitor.tick import Ticker
+from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.schedule.tick import Ticker
 
 settings = Settings.load()
 store = Store.open(settings.resolved_database_url, settings.resolved_artifacts_url)

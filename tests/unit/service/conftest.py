@@ -16,7 +16,7 @@ from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store, register_calibration
 from lifelong_service.application import create_application
-from tests.unit.service import graphs
+from tests.unit.service import onnx_graphs
 from tests.unit.service.in_process import InProcess
 
 CLASS_NAMES = ("benign", "unclear", "malignant")
@@ -24,7 +24,7 @@ COSTS = [[0, 1, 1, 0.5], [1, 0, 1, 0.5], [5, 5, 0, 0.5]]
 GREY = Preprocessing.model_validate({"colour": "grey", "mean": [0.5], "standard_deviation": [0.5]})
 
 
-def png(pixels: Any = 128, size: int = graphs.EDGE) -> bytes:
+def png(pixels: Any = 128, size: int = onnx_graphs.EDGE) -> bytes:
     """A grey PNG; `pixels` is one value or an array (size, size)."""
     array = np.broadcast_to(np.asarray(pixels, dtype=np.uint8), (size, size))
     file = BytesIO()
@@ -105,9 +105,9 @@ def register(store: Store) -> None:
     """Add the models linear (promoted), nan and table of kind onnx, and remote of kind external."""
     store.tasks.add("skin", CLASS_NAMES, COSTS, actor="test")
     for name, graph in (
-        ("linear", graphs.linear()),
-        ("nan", graphs.square_root()),
-        ("table", graphs.fails_on_white()),
+        ("linear", onnx_graphs.linear()),
+        ("nan", onnx_graphs.square_root()),
+        ("table", onnx_graphs.fails_on_white()),
     ):
         preprocessing = Preprocessing.model_validate(
             {"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]} if name == "table" else GREY

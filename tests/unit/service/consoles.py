@@ -7,7 +7,7 @@ from uuid import UUID
 
 import httpx
 
-from lifelong_core.design.interview import start_interview
+from lifelong_core.design.interview.interview import start_interview
 from lifelong_service.console.route import COOKIE
 from tests.unit.service.conftest import CLASS_NAMES, COSTS, Service
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lifelong_core.design import Recommendation
-from lifelong_core.design.interview import Interview, start_interview
+from lifelong_core.design.interview.interview import Interview, start_interview
 
 STATED_COSTS = ((0.0, 1.0, 2.0), (1.0, 0.0, 1.0), (20.0, 8.0, 0.0))
 """Others than those of `samples`."""

@@ -11,8 +11,10 @@ from lifelong.doctor import database, machine
 from lifelong.doctor.findings import Installation, Level
 from lifelong_core.deploy import quantifier
 from lifelong_core.settings import Settings
-from lifelong_core.store import LogEntry, Store, identifiers, tables
+from lifelong_core.store import LogEntry, Store
 from lifelong_core.store.health import Health
+from lifelong_core.store.log import identifiers
+from lifelong_core.store.schema import tables
 from tests.unit.store.samples import add_serving_model, calibration, prediction
 
 NOW = datetime.now(UTC)

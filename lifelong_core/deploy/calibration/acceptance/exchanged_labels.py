@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, centred
-from lifelong_core.deploy.acceptance.means import ClassMixMean
+from lifelong_core.deploy.calibration.acceptance.class_mix_mean import ClassMixMean
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.scientific import best_assignment, t_tail
+from lifelong_core.deploy.numerics.scientific import best_assignment, t_tail
 
 LEVEL = 0.001
 """Probability, over all classes together, that chance alone makes labels look exchanged."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from lifelong_core.arrays import Floats, Integers, Logits
-from lifelong_core.deploy.acceptance.label_order import ExchangedLabels
-from lifelong_core.deploy.acceptance.means import ClassMixMean, Figure
+from lifelong_core.deploy.calibration.acceptance.class_mix_mean import ClassMixMean, Figure
+from lifelong_core.deploy.calibration.acceptance.exchanged_labels import ExchangedLabels
 
 MINIMUM_CASES = 5
 """Fewer cases of a class are refused: of so few, no figure says anything."""

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, as_costs
-from lifelong_core.deploy.acceptance.findings import (
+from lifelong_core.deploy.calibration.acceptance.class_mix_mean import ClassMixMean, Figure
+from lifelong_core.deploy.calibration.acceptance.exchanged_labels import exchanged_labels
+from lifelong_core.deploy.calibration.acceptance.findings import (
     Finding,
     constant_costs,
     dear_decisions,
@@ -19,15 +21,13 @@ from lifelong_core.deploy.acceptance.findings import (
     worse_than_previous,
     worse_than_promoted,
 )
-from lifelong_core.deploy.acceptance.label_order import exchanged_labels
-from lifelong_core.deploy.acceptance.means import ClassMixMean, Figure
+from lifelong_core.deploy.calibration.held_out import crossfitted_output, held_out_output
 from lifelong_core.deploy.checks import as_class_names
 from lifelong_core.deploy.decision import ABSTAIN
-from lifelong_core.deploy.folds import crossfitting_folds
-from lifelong_core.deploy.grouping import independent_cases
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
-from lifelong_core.deploy.held_out import crossfitted_output, held_out_output
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.numerics.folds import crossfitting_folds
+from lifelong_core.deploy.numerics.grouping import independent_cases
 
 _SMALLEST = float(np.finfo(np.float64).tiny)
 

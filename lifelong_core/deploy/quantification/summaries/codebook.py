@@ -7,10 +7,10 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, Logits, centred
-from lifelong_core.deploy.calibration import fit_weighted
-from lifelong_core.deploy.grouping import member_sums
+from lifelong_core.deploy.calibration.affine import fit_weighted
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.softmax import softmax
+from lifelong_core.deploy.numerics.grouping import member_sums
+from lifelong_core.deploy.numerics.softmax import softmax
 
 MOST_CELLS = 4096
 

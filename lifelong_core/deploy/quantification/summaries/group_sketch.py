@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Integers, frozen
-from lifelong_core.deploy.quantification.codebook import MOST_CELLS
+from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS
 from lifelong_core.deploy.quantification.uncertainty import Clusters
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError

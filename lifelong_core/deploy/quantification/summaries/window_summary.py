@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, Integers, Logits, frozen
 from lifelong_core.deploy.npz import array_digest, read_npz, write_npz
-from lifelong_core.deploy.quantification.codebook import MOST_CELLS
-from lifelong_core.deploy.quantification.group_sketch import ARRAYS, GroupSketch
+from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS
+from lifelong_core.deploy.quantification.summaries.group_sketch import ARRAYS, GroupSketch
 from lifelong_core.deploy.quantification.uncertainty import Clusters
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError

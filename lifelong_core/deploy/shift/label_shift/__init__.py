@@ -1,6 +1,7 @@
-"""Did only the prevalence change? (thesis Def. 6.4; section 6.1.3, assumption i)"""
+"""The label-shift assumption: did only the prevalence change? (thesis Def. 6.4; section 6.1.3, assumption i)
 
-from lifelong_core.deploy.assumption.judgement import AssumptionReference, assumption_test
-from lifelong_core.deploy.assumption.result import AssumptionTest, ComponentTest, Disagreement
-
-__all__ = ["AssumptionReference", "AssumptionTest", "ComponentTest", "Disagreement", "assumption_test"]
+- `assumption_test`: is the window a mix of the calibration classes?
+- `features`, `class_spread`: what is compared, and how far it may differ by chance
+- `drift`: detectors of drifts that occur in practice
+- `result`, `disagreement`: the result, and its explanation
+"""

@@ -24,15 +24,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, as_logits
-from lifelong_core.deploy.assumption.class_spread import ClassSpread
-from lifelong_core.deploy.assumption.disagreement import drift_disagreements, step_disagreements, worst_first
-from lifelong_core.deploy.assumption.drift import DriftDetectors, tangents, without
-from lifelong_core.deploy.assumption.features import FeatureMap
-from lifelong_core.deploy.assumption.result import AssumptionTest, ComponentTest
 from lifelong_core.deploy.checks import as_class_names, as_level, as_parameter
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
-from lifelong_core.deploy.scientific import f_tail, normal_quantile, t_tail
-from lifelong_core.deploy.simplex import simplex_least_squares, smoothed, tangent_basis
+from lifelong_core.deploy.numerics.scientific import f_tail, normal_quantile, t_tail
+from lifelong_core.deploy.numerics.simplex import simplex_least_squares, smoothed, tangent_basis
+from lifelong_core.deploy.shift.label_shift.class_spread import ClassSpread
+from lifelong_core.deploy.shift.label_shift.disagreement import (
+    drift_disagreements,
+    step_disagreements,
+    worst_first,
+)
+from lifelong_core.deploy.shift.label_shift.drift import DriftDetectors, tangents, without
+from lifelong_core.deploy.shift.label_shift.features import FeatureMap
+from lifelong_core.deploy.shift.label_shift.result import AssumptionTest, ComponentTest
 from lifelong_core.errors import InvalidInputError
 
 RELIABLE_FROM = 500

@@ -6,8 +6,8 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.deploy.grouping import independent_cases, sorted_runs
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
+from lifelong_core.deploy.numerics.grouping import independent_cases, sorted_runs
 
 PSEUDO_SAMPLES = 2.0
 """A class's covariance counts as if so many of its samples came from all classes alike: a feature that none of twenty

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.assumption.class_spread import ClassSpread
-from lifelong_core.deploy.assumption.drift import Drift, DriftDetectors
-from lifelong_core.deploy.assumption.features import FeatureMap
-from lifelong_core.deploy.assumption.result import Disagreement
+from lifelong_core.deploy.shift.label_shift.class_spread import ClassSpread
+from lifelong_core.deploy.shift.label_shift.drift import Drift, DriftDetectors
+from lifelong_core.deploy.shift.label_shift.features import FeatureMap
+from lifelong_core.deploy.shift.label_shift.result import Disagreement
 
 MOST = 5
 _NOTABLE = 2.5

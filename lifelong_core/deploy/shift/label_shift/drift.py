@@ -7,9 +7,9 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, Logits, Mask, centred
-from lifelong_core.deploy.assumption.features import FOLDS, FeatureMap, column_order
-from lifelong_core.deploy.folds import stratified_folds
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.numerics.folds import stratified_folds
+from lifelong_core.deploy.shift.label_shift.features import FOLDS, FeatureMap, column_order
 
 DriftKind: TypeAlias = Literal["moved_logit", "scaled_logits", "noisy_logits", "mixed_samples"]
 

@@ -7,9 +7,9 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, Logits, centred
-from lifelong_core.deploy.calibration import fit_weighted
-from lifelong_core.deploy.folds import stratified_folds
+from lifelong_core.deploy.calibration.affine import fit_weighted
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
+from lifelong_core.deploy.numerics.folds import stratified_folds
 
 FREQUENCIES = 48
 """Random directions in which the kernel test compares; each gives a cosine and a sine."""

@@ -1,7 +1,7 @@
-"""Evidence that the prevalence differs from what the head assumes, gathered over cycles, valid over endless looks."""
+"""The sequential shift test: evidence over many cycles, valid however often it is looked at.
 
-from lifelong_core.deploy.evidence.detector import ShiftEvidence, gather_evidence
-from lifelong_core.deploy.evidence.reference import ScoreReference
-from lifelong_core.deploy.evidence.scores import BucketScores, bucket_scores
-
-__all__ = ["BucketScores", "ScoreReference", "ShiftEvidence", "bucket_scores", "gather_evidence"]
+- `evidence`: its state, and how a bucket of predictions updates it
+- `betting`: bets against "the mean score lies in the zone"
+- `reference`: mean scores under the prevalence that the head assumes
+- `scores`: sums over a bucket
+"""

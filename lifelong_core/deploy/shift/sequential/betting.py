@@ -26,8 +26,8 @@ nothing: this class is found by what its samples take from the scores of the oth
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.evidence.reference import ScoreReference
-from lifelong_core.deploy.evidence.scores import BucketScores
+from lifelong_core.deploy.shift.sequential.reference import ScoreReference
+from lifelong_core.deploy.shift.sequential.scores import BucketScores
 
 LARGEST_STAKE = 0.5
 """Share of the capital that the worst sample or group can cost; larger bets are scaled down."""

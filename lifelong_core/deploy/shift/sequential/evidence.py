@@ -26,9 +26,9 @@ import numpy as np
 from lifelong_core.arrays import LARGEST_NUMBER, Floats, frozen
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.documents import take_fields
-from lifelong_core.deploy.evidence.betting import fixed_bets, learned_bets, log_growth, precision
-from lifelong_core.deploy.evidence.reference import ScoreReference
-from lifelong_core.deploy.evidence.scores import BucketScores
+from lifelong_core.deploy.shift.sequential.betting import fixed_bets, learned_bets, log_growth, precision
+from lifelong_core.deploy.shift.sequential.reference import ScoreReference
+from lifelong_core.deploy.shift.sequential.scores import BucketScores
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 
@@ -190,7 +190,7 @@ def gather_evidence(
     Examples:
         >>> import numpy as np
         >>> from lifelong_core.deploy import LabeledLogits, fit_head
-        >>> from lifelong_core.deploy.evidence import ScoreReference, bucket_scores, gather_evidence
+        >>> from lifelong_core.deploy.shift.sequential import ScoreReference, bucket_scores, gather_evidence
         >>> rng = np.random.default_rng(0)
         >>> def sample(*counts):
         ...     labels = rng.permutation(np.repeat(np.arange(len(counts)), counts))

@@ -7,12 +7,12 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, frozen
+from lifelong_core.deploy.calibration.held_out import held_out_output
 from lifelong_core.deploy.checks import as_parameter
-from lifelong_core.deploy.evidence.scores import BucketScores
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.deploy.held_out import held_out_output
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class, class_means
-from lifelong_core.deploy.scientific import chi_square_quantile, t_quantile
+from lifelong_core.deploy.numerics.scientific import chi_square_quantile, t_quantile
+from lifelong_core.deploy.shift.sequential.scores import BucketScores
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 

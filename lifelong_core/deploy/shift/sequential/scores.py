@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.arrays import Floats, as_groups, as_logits, frozen
 from lifelong_core.deploy.checks import as_parameter
-from lifelong_core.deploy.grouping import member_sums
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.numerics.grouping import member_sums
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 

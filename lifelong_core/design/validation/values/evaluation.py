@@ -6,15 +6,15 @@ from typing import Any, Self
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.design.fingerprint import ProblemFingerprint
-from lifelong_core.design.recommendation import RecommendedMetric
+from lifelong_core.design.problem_fingerprint import ProblemFingerprint
+from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS, compute_metrics, counting_metric, marginal_calibration_error
-from lifelong_core.metrics.at_target import PerClassMetric, target_cut_off
-from lifelong_core.metrics.parameters import Parameters
-from lifelong_core.metrics.ranking import class_rankings
-from lifelong_core.metrics.reasons import Reason
+from lifelong_core.metrics.catalogue.parameters import Parameters
+from lifelong_core.metrics.catalogue.undefined_reasons import Reason
+from lifelong_core.metrics.scores.at_target import PerClassMetric, target_cut_off
+from lifelong_core.metrics.scores.ranking import class_rankings
 
 
 @dataclass(frozen=True, eq=False)

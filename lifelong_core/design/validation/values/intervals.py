@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.design.validation.metric_value import ValueInterval
-from lifelong_core.metrics.intervals import Bootstrap
+from lifelong_core.design.validation.values.metric_value import ValueInterval
+from lifelong_core.metrics.resampling.intervals import Bootstrap
 from lifelong_core.metrics.scientific import normal_quantile
 
 LARGEST_BIAS = 1.0

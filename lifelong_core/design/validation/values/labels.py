@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from lifelong_core.design.recommendation import Recommendation, RecommendedMetric
+from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
 
 
 def labelled_metrics(recommendation: Recommendation) -> tuple[tuple[str, RecommendedMetric], ...]:

@@ -6,8 +6,8 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from lifelong_core.design.frozen import Frozen
-from lifelong_core.design.parameters import ParameterValue
+from lifelong_core.design.documents import Frozen
+from lifelong_core.design.recommendation.parameters import ParameterValue
 
 Number: TypeAlias = float | None
 """None: undefined, or infinite where `infinite` says so."""

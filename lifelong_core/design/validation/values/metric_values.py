@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.design.validation.evaluating import Recipe, estimated
-from lifelong_core.design.validation.metric_value import CutOff, MetricValue
 from lifelong_core.design.validation.outputs import Samples
-from lifelong_core.design.validation.resampled_metrics import KERNELS, at_cut_offs
-from lifelong_core.design.validation.resamples import Resamples
-from lifelong_core.design.validation.value_parts import finite, limits_of, part_values, taken
+from lifelong_core.design.validation.values.evaluation import Recipe, estimated
+from lifelong_core.design.validation.values.metric_value import CutOff, MetricValue
+from lifelong_core.design.validation.values.parts import finite, limits_of, part_values, taken
+from lifelong_core.design.validation.values.resampled_metrics import KERNELS, at_cut_offs
+from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS, compute_metrics, naive_decision
-from lifelong_core.metrics.confusion import confusion_matrix
-from lifelong_core.metrics.intervals import Bootstrap
+from lifelong_core.metrics.counting.confusion import confusion_matrix
+from lifelong_core.metrics.resampling.intervals import Bootstrap
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from lifelong_core.arrays import Floats, Mask
-from lifelong_core.design.validation.evaluating import Estimated, Recipe, mean_over_classes
-from lifelong_core.design.validation.metric_value import Number, ValueOf
 from lifelong_core.design.validation.outputs import Samples
-from lifelong_core.design.validation.resampled_metrics import resampled
-from lifelong_core.design.validation.resamples import Resamples, mapped
-from lifelong_core.design.validation.value_intervals import value_bounds
+from lifelong_core.design.validation.values.evaluation import Estimated, Recipe, mean_over_classes
+from lifelong_core.design.validation.values.intervals import value_bounds
+from lifelong_core.design.validation.values.metric_value import Number, ValueOf
+from lifelong_core.design.validation.values.resampled_metrics import resampled
+from lifelong_core.design.validation.values.resamples import Resamples, mapped
 from lifelong_core.metrics import METRICS
-from lifelong_core.metrics.intervals import Bootstrap
-from lifelong_core.metrics.reasons import Reason
+from lifelong_core.metrics.catalogue.undefined_reasons import Reason
+from lifelong_core.metrics.resampling.intervals import Bootstrap
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,21 +5,21 @@ from dataclasses import replace
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.design.validation.evaluating import CutOffs, Recipe, estimated, mean_over_classes
 from lifelong_core.design.validation.outputs import Samples
-from lifelong_core.design.validation.resamples import Resamples
-from lifelong_core.design.validation.weighted_kernels import weighted_ece_kde, weighted_kernel_error
-from lifelong_core.design.validation.weighted_scores import (
+from lifelong_core.design.validation.values.evaluation import CutOffs, Recipe, estimated, mean_over_classes
+from lifelong_core.design.validation.values.resamples import Resamples
+from lifelong_core.metrics import METRICS
+from lifelong_core.metrics.calibration.weighted_kernel import weighted_ece_kde, weighted_kernel_error
+from lifelong_core.metrics.computation.inputs import Evidence
+from lifelong_core.metrics.computation.invalid_outputs import with_invalid
+from lifelong_core.metrics.computation.workbench import Workbench
+from lifelong_core.metrics.resampling.intervals import Bootstrap
+from lifelong_core.metrics.scores.weighted_scores import (
     Counts,
     Weighted,
     weighted_brier_score,
     weighted_scores,
 )
-from lifelong_core.metrics import METRICS
-from lifelong_core.metrics.evidence import Evidence
-from lifelong_core.metrics.intervals import Bootstrap
-from lifelong_core.metrics.invalid_outputs import with_invalid
-from lifelong_core.metrics.workbench import Workbench
 
 SLOW_REPLICATES = 200
 """Of metrics that have to be computed anew for each resampled data set, and of kernels in subgroups"""

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, Integers, Mask
-from lifelong_core.metrics.intervals import Bootstrap, LeftOut
-from lifelong_core.metrics.resampling import DELETIONS
+from lifelong_core.metrics.resampling.bootstrap import DELETIONS
+from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
 from lifelong_core.metrics.scientific import weighted_counts
 
 BLOCK = 1 << 19

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from lifelong_core.store.tables import metadata
+from lifelong_core.store.schema.tables import metadata
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
 with context.begin_transaction():

@@ -23,17 +23,17 @@ from lifelong_core.store import (
     publish_candidate,
 )
 from lifelong_core.store.records import Scope
-from lifelong_service.bodies import parsed
-from lifelong_service.documents import calibration_set_document
-from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.labelled_bodies import (
+from lifelong_service.documents.registry import calibration_set_document
+from lifelong_service.http.bodies import parsed
+from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.http.labelled_bodies import (
     LABELLED_TYPES,
     LabelledRows,
     check_columns,
     labelled_request_body,
     read_labelled,
 )
-from lifelong_service.parameters import check_parameters
+from lifelong_service.http.parameters import check_parameters
 from lifelong_service.schemas.calibration import (
     CalibrationReportAnswer,
     CalibrationTrialAnswer,
@@ -45,7 +45,7 @@ from lifelong_service.schemas.registry import (
     CalibrationSetAnswer,
     CalibrationSetList,
 )
-from lifelong_service.worker import Worker
+from lifelong_service.worker.worker import Worker
 
 router = APIRouter(route_class=GuardedRoute, tags=["calibration sets"])
 

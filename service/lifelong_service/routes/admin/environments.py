@@ -5,8 +5,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.store.records import Name, Scope
-from lifelong_service.documents import environment_document
-from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.documents.registry import environment_document
+from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.history import EnvironmentAnswer, EnvironmentList
 from lifelong_service.schemas.requests import RequestDocument
 

@@ -8,8 +8,8 @@ from starlette.requests import Request
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.store.records import Activation, Name, Scope
-from lifelong_service.documents import head_document, head_in_force_document, pin_document
-from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.documents.registry import head_document, head_in_force_document, pin_document
+from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.registry import (
     ActivationAnswer,
     HeadAnswer,

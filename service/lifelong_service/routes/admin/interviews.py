@@ -11,16 +11,16 @@ from starlette.responses import Response
 
 from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store.records import Name, Scope
-from lifelong_service.design_documents import interview_document, interview_summary, recommendation_document
-from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.documents.design import interview_document, interview_summary, recommendation_document
+from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.design import InterviewAnswer, InterviewList, RecommendationAnswer
 from lifelong_service.schemas.requests import RequestDocument
 
 # The design loop is imported by the endpoints that need it: loading it takes longer than a worker may to start.
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation
-    from lifelong_core.design.interview import Interview
-    from lifelong_core.store.design_records import InterviewRecord
+    from lifelong_core.design.interview.interview import Interview
+    from lifelong_core.store.design.records import InterviewRecord
 
 router = APIRouter(route_class=GuardedRoute, tags=["interviews"])
 
@@ -69,7 +69,7 @@ def list_interviews(request: Request, limit: Annotated[int, Query(ge=1, le=200)]
 @access(Scope.OPERATE)
 def start_interview(request: Request, new: NewInterview) -> InterviewAnswer:
     """Start an interview; the answer holds the first question."""
-    from lifelong_core.design.interview import start_interview as start
+    from lifelong_core.design.interview.interview import start_interview as start
 
     store = worker_of(request).store
     names = new.class_names
@@ -202,9 +202,9 @@ def _expect(record: "InterviewRecord", seen: SeenInterview | None) -> None:
 
 def _values(answers: Mapping[str, Any], interview: "Interview") -> dict[str, Any]:
     """The answers as values: a text is read as people write it, unless a text or a decision is asked for."""
-    from lifelong_core.design.answer_texts import parse_answer
-    from lifelong_core.design.fingerprint import ITEMS
-    from lifelong_core.design.loading import the_method
+    from lifelong_core.design.interview.answer_texts import parse_answer
+    from lifelong_core.design.method.loader import the_method
+    from lifelong_core.design.problem_fingerprint import ITEMS
 
     def value_of(item: str, given: Any) -> Any:
         if not isinstance(given, str) or item not in ITEMS:

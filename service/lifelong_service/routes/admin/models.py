@@ -19,10 +19,10 @@ from lifelong_core.graph_check import check_new_graph, check_servable
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import Store, describe_serving, promote_calibrated
 from lifelong_core.store.records import ModelKind, Name, Scope, Task
-from lifelong_service.bodies import media_type, parse_in_turn, parsed
-from lifelong_service.documents import active_heads_document, model_document
-from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.parameters import check_fields, check_parameters
+from lifelong_service.documents.registry import active_heads_document, model_document
+from lifelong_service.http.bodies import media_type, parse_in_turn, parsed
+from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.http.parameters import check_fields, check_parameters
 from lifelong_service.schemas.registry import (
     ImageLogits,
     ModelAnswer,
@@ -32,7 +32,7 @@ from lifelong_service.schemas.registry import (
     RemovedAnswer,
 )
 from lifelong_service.schemas.requests import RequestDocument
-from lifelong_service.worker import Worker
+from lifelong_service.worker.worker import Worker
 
 MAXIMUM_IMAGES = 1000
 MAXIMUM_DATA_FILES = 1000

@@ -11,21 +11,21 @@ from lifelong_core.arrays import LARGEST_NUMBER
 from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.store import Store, attach_and_refit
 from lifelong_core.store.records import Scope
-from lifelong_service.design_documents import (
+from lifelong_service.documents.design import (
     NOTHING_REFITTED,
     attached_document,
     attached_summary,
     refit_document,
 )
-from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.routes.interviews import finished
+from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.routes.admin.interviews import finished
 from lifelong_service.schemas.design import AttachedAnswer, AttachedList, NewlyAttached
 from lifelong_service.schemas.requests import RequestDocument
 
 # As in the routes of interviews: loading the design loop takes longer than a worker may to start.
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation
-    from lifelong_core.design.frozen import FrozenDocument
+    from lifelong_core.design.documents import FrozenDocument
     from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 
     Document = TypeVar("Document", bound=FrozenDocument)

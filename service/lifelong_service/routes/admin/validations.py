@@ -15,20 +15,20 @@ from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import Job, JobState, Store
-from lifelong_core.store.calibration_sets import check_classes
-from lifelong_core.store.privacy import without_group_keys
+from lifelong_core.store.heads.calibration_sets import check_classes
+from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.records import Model, Name, Scope, Task
-from lifelong_service.bodies import parsed
-from lifelong_service.design_documents import job_document
-from lifelong_service.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.labelled_bodies import (
+from lifelong_service.documents.design import job_document
+from lifelong_service.http.bodies import parsed
+from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.http.labelled_bodies import (
     LABELLED_TYPES,
     LabelledRows,
     check_columns,
     labelled_request_body,
     read_labelled,
 )
-from lifelong_service.parameters import MAXIMUM_GROUP_LENGTH
+from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH
 from lifelong_service.schemas.design import JobAnswer, JobList, ValidationDocument
 
 PART = "labelled_set"

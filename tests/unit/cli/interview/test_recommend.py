@@ -13,10 +13,10 @@ from click.testing import CliRunner, Result
 
 from lifelong.cli import cli
 from lifelong.commands.common import open_store
-from lifelong.commands.interview_files import read_answers
+from lifelong.commands.interview.files import read_answers
 from lifelong_core.design import Interview, Recommendation
 from lifelong_core.errors import InvalidInputError
-from tests.unit.design.test_next_questions import SCREENING
+from tests.unit.design.interview.test_progress import SCREENING
 
 STATE = "recommendation-interview.json"
 

@@ -19,7 +19,7 @@ from lifelong.cli import cli
 from lifelong.commands.common import open_store
 from lifelong.doctor import examination, processes
 from lifelong_core.deploy import LabeledLogits, quantifier
-from lifelong_core.deploy.quantification.codebook import Codebook
+from lifelong_core.deploy.quantification.summaries.codebook import Codebook
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.monitor_settings import monitor_settings
 from lifelong_core.settings import Settings
@@ -31,17 +31,16 @@ from lifelong_core.store import (
     Store,
     Tick,
     Visit,
-    identifiers,
     load_group_key,
-    migrating,
     new_prediction_id,
     register_calibration,
-    tables,
 )
-from lifelong_core.store.audit_anchor import AnchorFile
-from lifelong_core.store.engine import Database
+from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.log import identifiers
 from lifelong_core.store.records import ModelLoad
-from lifelong_core.store.spool import Spool
+from lifelong_core.store.schema import migration, tables
+from lifelong_core.store.spool.spool import Spool
 from tests.unit.store.design_samples import recommendation
 from tests.unit.store.samples import CLASSES, COSTS, calibration, cycle, head
 
@@ -191,7 +190,7 @@ def test_settings_that_cannot_be_read(store: Store, monkeypatch: pytest.MonkeyPa
 
 def test_an_older_schema(store: Store):
     database = Database(f"sqlite:///{DATA.resolve()}/lifelong.db")
-    migrating.downgrade(database, "0001")
+    migration.downgrade(database, "0001")
     database.close()
     expect("database", "failure", "lifelong upgrade")
 

@@ -20,17 +20,10 @@ from lifelong import export
 from lifelong.commands.common import open_store
 from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.store import (
-    LogEntry,
-    NewLabel,
-    Prediction,
-    Store,
-    identifiers,
-    logged_at,
-    register_calibration,
-    tables,
-)
-from lifelong_core.store.exports import Exports
+from lifelong_core.store import LogEntry, NewLabel, Prediction, Store, logged_at, register_calibration
+from lifelong_core.store.lifecycle.exports import Exports
+from lifelong_core.store.log import identifiers
+from lifelong_core.store.schema import tables
 from tests.unit.store.samples import CLASSES, COSTS, calibration
 
 NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)

@@ -11,7 +11,7 @@ from lifelong.monitoring_files import export_monitoring_files, monitoring_files
 from lifelong_core.errors import ConfigurationError, ConflictError
 from tests import tools
 
-SHIPPED = Path(__file__).parents[3] / "grafana"
+SHIPPED = Path(__file__).parents[4] / "grafana"
 
 
 def test_all_files_are_written_as_they_are_shipped(tmp_path: Path) -> None:

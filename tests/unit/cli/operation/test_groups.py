@@ -14,11 +14,11 @@ from lifelong_core.store import (
     NewLabel,
     Prediction,
     RequestKey,
-    erasure,
     group_hash,
     load_group_key,
     new_prediction_id,
 )
+from lifelong_core.store.lifecycle import erasure
 
 
 @pytest.fixture(autouse=True)
@@ -64,12 +64,12 @@ def test_without_its_key_no_group_is_found(installed: Callable[..., str], tmp_pa
 
 
 def test_an_upgrade_says_what_it_did(installed: Callable[..., str], tmp_path: Path):
-    from lifelong_core.store import migrating
-    from lifelong_core.store.engine import Database
+    from lifelong_core.store.engine.database import Database
+    from lifelong_core.store.schema import migration
 
     assert installed("upgrade").startswith("Nothing to do: the database has the schema of this version, 00")
     database = Database(f"sqlite:///{tmp_path}/lifelong-data/lifelong.db")
-    migrating.downgrade(database, "0001")
+    migration.downgrade(database, "0001")
     database.close()
     assert installed("upgrade").startswith("Upgraded the database from schema 0001 to 00")
     (tmp_path / "lifelong-data" / "lifelong.db").unlink()

@@ -11,7 +11,7 @@ from lifelong.cli import cli
 from lifelong.commands.common import open_store
 from lifelong_core.errors import ConfigurationError
 from lifelong_core.store import load_group_key
-from lifelong_core.store.group_keys import KeyFile
+from lifelong_core.store.lifecycle.group_keys import KeyFile
 from tests import databases
 from tests.unit.store.samples import CLASSES, COSTS
 

@@ -20,8 +20,8 @@ from lifelong_core.design import (
 )
 from lifelong_core.design.report.words import interval_in_words
 from lifelong_core.errors import InvalidInputError
+from tests.unit.design.interview.test_progress import SCREENING
 from tests.unit.design.interviews import ALL_ALIKE
-from tests.unit.design.test_next_questions import SCREENING
 
 QUICK = ("--replicates", "50")
 

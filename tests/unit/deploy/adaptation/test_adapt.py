@@ -13,8 +13,8 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
-from lifelong_core.deploy.policy import NO_PROBABILITY_GAIN
-from lifelong_core.deploy.target import floored
+from lifelong_core.deploy.adaptation.policy import NO_PROBABILITY_GAIN
+from lifelong_core.deploy.adaptation.target_prevalence import floored
 from lifelong_core.errors import InvalidInputError
 
 COSTS = np.array([[0, 1, 1], [1, 0, 1], [2, 2, 0.0]])

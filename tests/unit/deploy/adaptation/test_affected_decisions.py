@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.deploy.affected import AffectedCounts, DecisionChange, find_affected
+from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, DecisionChange, find_affected
 from lifelong_core.errors import InvalidInputError
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import ExpectedGain, LabeledLogits, PostProcessingHead, fit_head, quantifier
-from lifelong_core.deploy.gain import HeadComparison, expected_gain, largest_harm
+from lifelong_core.deploy.adaptation.gain import HeadComparison, expected_gain, largest_harm
 
 COSTS = np.array([[0, 1, 1], [1, 0, 1], [4, 4, 0.0]])
 TARGET = np.array([0.85, 0.1, 0.05])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import LabeledLogits, quantifier
-from lifelong_core.deploy.planning import LARGEST_WINDOW, MOST_CASES, SamplePlan, plan_samples
+from lifelong_core.deploy.adaptation.planning import LARGEST_WINDOW, MOST_CASES, SamplePlan, plan_samples
 from lifelong_core.errors import InvalidInputError
 
 PREVALENCE = np.array([0.6, 0.3, 0.1])

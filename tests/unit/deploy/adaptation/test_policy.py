@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import AdaptationContext, AdaptationPolicy, PrevalenceEstimate
-from lifelong_core.deploy.policy import NO_PROBABILITY_GAIN
+from lifelong_core.deploy.adaptation.policy import NO_PROBABILITY_GAIN
 from lifelong_core.errors import InvalidInputError
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lifelong_core.deploy.traffic import Traffic, describe_traffic
+from lifelong_core.deploy.adaptation.traffic import Traffic, describe_traffic
 from lifelong_core.errors import InvalidInputError
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

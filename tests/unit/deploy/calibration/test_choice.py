@@ -5,15 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lifelong_core.deploy import LabeledLogits, calibration_choice, fit_affine
-from lifelong_core.deploy.calibration_choice import CREDIBLE_BIASES, FOLDS, choose_calibration
-from lifelong_core.deploy.folds import stratified_folds
-from lifelong_core.deploy.matrix_scaling import (
+from lifelong_core.deploy import LabeledLogits, fit_affine
+from lifelong_core.deploy.calibration import choice
+from lifelong_core.deploy.calibration.choice import CREDIBLE_BIASES, FOLDS, choose_calibration
+from lifelong_core.deploy.calibration.matrix_scaling import (
     MatrixProblem,
     fit_matrix,
     inverse_hessian,
     losses_and_probabilities,
 )
+from lifelong_core.deploy.numerics.folds import stratified_folds
 
 
 def draw(rng, samples, *, noise=None, prevalence=(0.5, 0.3, 0.2), scale=1.0):
@@ -98,13 +99,13 @@ def test_small_sets_get_better_calibrations_than_affine_where_the_network_knows_
 
 def test_a_matrix_must_be_clearly_better_not_only_the_luckiest(monkeypatch):
     rng = np.random.default_rng(4)
-    usual = calibration_choice.DOUBT
+    usual = choice.DOUBT
     chosen: dict[float, list] = {0.0: [], usual: []}
     losses: dict[float, list] = {0.0: [], usual: []}
     for _ in range(12):
         data, fresh = (known_prevalence(draw(rng, samples)) for samples in (60, 3000))
         for doubt in chosen:
-            monkeypatch.setattr(calibration_choice, "DOUBT", doubt)
+            monkeypatch.setattr(choice, "DOUBT", doubt)
             calibration = choose_calibration(data)
             chosen[doubt].append(calibration.features.squares or calibration.problem.layout.matrix)
             losses[doubt].append(held_out_loss(calibration, fresh))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, fit_head
-from lifelong_core.deploy.folds import stratified_folds
-from lifelong_core.deploy.held_out import FOLDS, crossfitted_output, held_out_output
+from lifelong_core.deploy.calibration.held_out import FOLDS, crossfitted_output, held_out_output
+from lifelong_core.deploy.numerics.folds import stratified_folds
 
 COSTS = np.array([[0, 1, 1], [1, 0, 1], [4, 4, 0.0]])
 TARGET = np.array([0.5, 0.375, 0.125])  # sums to 1 exactly

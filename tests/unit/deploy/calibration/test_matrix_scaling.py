@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 from scipy.special import log_softmax
 
-from lifelong_core.deploy.matrix_scaling import (
+from lifelong_core.deploy.calibration.matrix_scaling import (
     LARGEST_SQUARE,
     WEAK,
     Layout,

@@ -3,8 +3,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from lifelong_core.deploy.crossentropy import AffineProblem
-from lifelong_core.deploy.minimize import minimize_convex
+from lifelong_core.deploy.calibration.cross_entropy import AffineProblem
+from lifelong_core.deploy.numerics.newton import minimize_convex
 
 
 @dataclass

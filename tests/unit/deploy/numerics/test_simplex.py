@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from lifelong_core.deploy.simplex import (
+from lifelong_core.deploy.numerics.simplex import (
     mixture_weights,
     simplex_least_squares,
     tangent_basis,

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import LabeledLogits, quantifier
-from lifelong_core.deploy.calibration_choice import fit_calibration
-from lifelong_core.deploy.matrix_scaling import Layout, LogitFeatures, MatrixProblem, Ridge
+from lifelong_core.deploy.calibration.choice import fit_calibration
+from lifelong_core.deploy.calibration.matrix_scaling import Layout, LogitFeatures, MatrixProblem, Ridge
+from lifelong_core.deploy.numerics.simplex import mixture_weights, smoothed
 from lifelong_core.deploy.quantification.uncertainty import Influence
-from lifelong_core.deploy.simplex import mixture_weights, smoothed
 
 NOISE = np.array([[1.0, 1.6, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 1.0]])
 """Correlated noise: the posterior needs a matrix."""

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, fit_affine, quantifier
-from lifelong_core.deploy.folds import stratified_folds
-from lifelong_core.deploy.quantification.likelihood import FOLDS
+from lifelong_core.deploy.numerics.folds import stratified_folds
+from lifelong_core.deploy.quantification.em import FOLDS
 
 
 @pytest.mark.parametrize("separation", [2.0, 12.0])

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import LabeledLogits, quantifier
+from lifelong_core.deploy.numerics.softmax import one_hot, softmax
 from lifelong_core.deploy.quantification.separation import Separation
-from lifelong_core.deploy.softmax import one_hot, softmax
 
 
 def confounded(samples, noise, rng, *, mix=(1 / 3, 1 / 3, 1 / 3)):

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from lifelong_core.deploy import PrevalenceEstimate, ShiftTest
-from lifelong_core.deploy.shift import prevalence_shift_test, sequential_shift_test
+from lifelong_core.deploy.shift.shift_test import prevalence_shift_test, sequential_shift_test
 from lifelong_core.errors import InvalidInputError
 
 

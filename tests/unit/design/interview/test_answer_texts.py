@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.design import ProblemFingerprint, format_answer, parse_answer
-from lifelong_core.design.fingerprint import FIELDS
-from lifelong_core.design.loading import the_method
+from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.problem_fingerprint import FIELDS
 from lifelong_core.errors import InvalidInputError
 from tests.unit.design.interviews import sheets
 

@@ -14,12 +14,12 @@ from lifelong_core.design import (
     recommend,
     start_interview,
 )
-from lifelong_core.design.loading import the_method
-from lifelong_core.design.parameters import parameter_value
-from lifelong_core.design.progress import possible_questions
+from lifelong_core.design.interview.progress import possible_questions
+from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.recommendation.parameters import parameter_value
 from lifelong_core.errors import InvalidInputError
+from tests.unit.design.interview.test_progress import SCREENING
 from tests.unit.design.interviews import sheets
-from tests.unit.design.test_next_questions import SCREENING
 
 NAMES = ("benign", "malignant")
 
@@ -157,7 +157,7 @@ def test_many_classes_have_their_costs_computed_once(monkeypatch):
         computed.append(source)
         return parameter_value(source, fingerprint)
 
-    monkeypatch.setattr("lifelong_core.design.walk.parameter_value", counted)
+    monkeypatch.setattr("lifelong_core.design.recommendation.walk.parameter_value", counted)
     weighted = {"unequal_interest": True, "importance_mismatch": True, "class_weights": [1, 2]}
     sheet = {
         **SCREENING,

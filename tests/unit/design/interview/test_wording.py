@@ -5,9 +5,9 @@ from typing import get_args
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lifelong_core.design.method_schema import Confidence, Display
-from lifelong_core.design.recommendation import DecidedBy
-from lifelong_core.design.wording import CONFIDENCE_WORDS, DECIDED_BY, DISPLAY_NAMES, told_apart
+from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DECIDED_BY, DISPLAY_NAMES, told_apart
+from lifelong_core.design.method.schema import Confidence, Display
+from lifelong_core.design.recommendation.document import DecidedBy
 
 NUMBERS = st.floats(-1e12, 1e12, allow_nan=False)
 

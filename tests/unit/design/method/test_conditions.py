@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from lifelong_core.design.conditions import parse_condition
+from lifelong_core.design.method.conditions import parse_condition
 
 CONDITIONS = [
     {},

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from lifelong_core.design import MethodError
-from lifelong_core.design.fingerprint import FIELDS
-from lifelong_core.design.loading import build_method, the_method
+from lifelong_core.design.method.loader import build_method, the_method
+from lifelong_core.design.problem_fingerprint import FIELDS
 from lifelong_core.metrics import METRICS
 from tests.unit.design.conftest import REPOSITORY
 

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from lifelong_core.design import ProblemFingerprint
-from lifelong_core.design.fingerprint import field_of
-from lifelong_core.design.walk import Walk
+from lifelong_core.design.problem_fingerprint import field_of
+from lifelong_core.design.recommendation.walk import Walk
 
 GUIDES = ["DG2.1", "DG2.2", "DG2.3", "DG3.1", "DG3.2", "DG3.3", "DG3.4", "DG3.5", "DG4.1"]
 GUIDES += ["DG5.1", "DG5.2", "DG5.3", "DG5.4"]

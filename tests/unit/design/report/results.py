@@ -9,11 +9,11 @@ import numpy as np
 from lifelong_core.arrays import Floats, Integers
 from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-from lifelong_core.design.validation.comparing import compare
+from lifelong_core.design.validation.compare import compare
 from lifelong_core.design.validation.comparison import ModelComparison
 from lifelong_core.design.validation.outputs import ModelOutputs
 from lifelong_core.design.validation.result import ValidationResult
-from lifelong_core.design.validation.validating import validate
+from lifelong_core.design.validation.validate import validate
 from tests import tools
 from tests.unit.design.interviews import ALL_ALIKE
 

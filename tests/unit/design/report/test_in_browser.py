@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.design.report import comparison_html, validation_html
+from lifelong_core.design.report.pages import comparison_html, validation_html
 from tests.integration.browser import Browser, running_browser
 from tests.unit.design.report.results import hundred_classes, ten_classes, three_models, two_classes
 from tests.unit.design.report.test_pages import HOSTILE, hostile

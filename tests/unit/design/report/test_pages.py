@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 
 from lifelong_core.design import ProblemFingerprint, recommend
-from lifelong_core.design.method_schema import CONFIDENCES
-from lifelong_core.design.report import comparison_html, validation_html
-from lifelong_core.design.report.pages import LARGEST_DOCUMENT
+from lifelong_core.design.method.schema import CONFIDENCES
+from lifelong_core.design.report.pages import LARGEST_DOCUMENT, comparison_html, validation_html
 from lifelong_core.design.report.subgroups import of_subgroup, subgroup_columns
 from lifelong_core.design.report.words import exact, of
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome, AcceptanceThreshold
 from lifelong_core.design.validation.acceptance import judged as judged_by
-from lifelong_core.design.validation.comparing import compare
+from lifelong_core.design.validation.compare import compare
 from lifelong_core.design.validation.outputs import ModelOutputs
 from lifelong_core.design.validation.result import ValidationResult
-from lifelong_core.design.validation.validating import validate
+from lifelong_core.design.validation.validate import validate
 from tests.unit.design.interviews import ALL_ALIKE
 from tests.unit.design.report.results import (
     absent_class,

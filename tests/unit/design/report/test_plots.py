@@ -17,7 +17,7 @@ from lifelong_core.design.report.forest import Entry, entries_of, forest, forest
 from lifelong_core.design.report.plots import Scale, padded, path_through, round_numbers
 from lifelong_core.design.report.words import number
 from lifelong_core.design.validation.displays import SubgroupMetric
-from lifelong_core.design.validation.validating import validate
+from lifelong_core.design.validation.validate import validate
 from tests.unit.design.interviews import ALL_ALIKE
 from tests.unit.design.report.results import advised, logits, ten_classes, two_classes
 

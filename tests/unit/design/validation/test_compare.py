@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from lifelong_core.design import ModelComparison, ModelOutputs, compare
-from lifelong_core.design.validation.ranking_models import Places, ranked
-from lifelong_core.design.validation.resamples import Resamples
+from lifelong_core.design.validation.model_ranks import Places, ranked
+from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.errors import InvalidInputError
 from tests.unit.design.validations import metric, recommending, simulated
 

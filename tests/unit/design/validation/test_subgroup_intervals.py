@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import norm
 
 from lifelong_core.design import ValidationResult, validate
-from lifelong_core.design.validation.resamples import Resamples
-from lifelong_core.design.validation.value_intervals import value_bounds
+from lifelong_core.design.validation.values.intervals import value_bounds
+from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS
-from lifelong_core.metrics.intervals import Bootstrap, LeftOut
+from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
 from tests.unit.design.validations import metric, recommending, simulated
 
 LABELS, PROBABILITIES = simulated(90, 3)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.calibration_binned import (
+from lifelong_core.metrics.calibration.binned import (
     bin_edges,
     canonical_calibration_error,
     class_wise_calibration_error,

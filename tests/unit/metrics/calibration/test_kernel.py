@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics import calibration_kernel
-from lifelong_core.metrics.calibration_kernel import (
+from lifelong_core.metrics.calibration import kernel
+from lifelong_core.metrics.calibration.kernel import (
     Estimate,
     ece_kde,
     kernel_calibration_error,
@@ -151,7 +151,7 @@ def test_a_subsample_is_repeatable():
 def test_blocks_change_nothing(monkeypatch):
     cases = simulated(100)
     whole = [metric(*cases).value for metric in (ece_kde, kernel_calibration_error)]
-    monkeypatch.setattr(calibration_kernel, "BLOCK", 700)
+    monkeypatch.setattr(kernel, "BLOCK", 700)
     parts = [metric(*cases).value for metric in (ece_kde, kernel_calibration_error)]
     assert parts == pytest.approx(whole, abs=1e-14)
 

@@ -6,8 +6,8 @@ import pytest
 import lifelong_core.metrics as package
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS, compute_metrics
-from lifelong_core.metrics.catalogue import card_of
-from lifelong_core.metrics.relations import RELATIONS
+from lifelong_core.metrics.catalogue.metrics import card_of
+from lifelong_core.metrics.catalogue.relations import RELATIONS
 from tests.unit.metrics.reference import REFERENCE
 
 CATALOGUE = {entry["acronym"]: entry for entry in REFERENCE["metric_catalogue"]}

@@ -1,4 +1,4 @@
-"""Samples without a valid output, decision -1: `lifelong_core.metrics.invalid_outputs` says how they count."""
+"""Samples without a valid output, decision -1: how they count."""
 
 import math
 

@@ -7,7 +7,7 @@ from sklearn import metrics as sklearn_metrics
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import accuracy, confusion_matrix
-from lifelong_core.metrics.confusion import as_confusions, one_versus_rest, ratio
+from lifelong_core.metrics.counting.confusion import as_confusions, one_versus_rest, ratio
 from tests.unit.metrics.counting_cases import confusions, few_examples
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import accuracy, confusion_matrix, expected_cost
-from lifelong_core.metrics.cost import (
+from lifelong_core.metrics.counting.cost import (
     linear_costs,
     naive_decision,
     normalised_expected_cost,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.cost import expected_cost, linear_costs, quadratic_costs, zero_one_costs
-from lifelong_core.metrics.counting import (
+from lifelong_core.metrics.counting.cost import expected_cost, linear_costs, quadratic_costs, zero_one_costs
+from lifelong_core.metrics.counting.multiclass import (
     accuracy,
     balanced_accuracy,
     cohen_kappa,
@@ -16,7 +16,7 @@ from lifelong_core.metrics.counting import (
     matthews_correlation,
     weighted_cohen_kappa,
 )
-from lifelong_core.metrics.one_versus_rest import markedness, precision, sensitivity, youden_index
+from lifelong_core.metrics.counting.one_versus_rest import markedness, precision, sensitivity, youden_index
 from tests.unit.metrics.counting_cases import (
     EVERY,
     FUNCTIONS,

@@ -4,9 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.confusion import confusion_matrix
-from lifelong_core.metrics.cost import expected_cost
-from lifelong_core.metrics.net_benefit import decision_curve, net_benefit, net_benefit_from_probabilities
+from lifelong_core.metrics.counting.confusion import confusion_matrix
+from lifelong_core.metrics.counting.cost import expected_cost
+from lifelong_core.metrics.counting.net_benefit import (
+    decision_curve,
+    net_benefit,
+    net_benefit_from_probabilities,
+)
 from tests.unit.metrics.counting_cases import confusions, few_examples
 from tests.unit.metrics.labelled_cases import labelled, simulated
 

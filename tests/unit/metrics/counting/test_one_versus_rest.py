@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.one_versus_rest import (
+from lifelong_core.metrics.counting.one_versus_rest import (
     f_beta,
     fall_out,
     false_discovery_rate,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.stability import (
+from lifelong_core.metrics.counting.stability import (
     adjusted_jaccard,
     adjusted_positive_jaccard,
     adjusted_positive_overlap,

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.confusion import confusion_matrix
-from lifelong_core.metrics.counting import accuracy
-from lifelong_core.metrics.one_versus_rest import f_beta, fall_out, precision, sensitivity
-from lifelong_core.metrics.uncertainty_aware import (
+from lifelong_core.metrics.counting.confusion import confusion_matrix
+from lifelong_core.metrics.counting.multiclass import accuracy
+from lifelong_core.metrics.counting.one_versus_rest import f_beta, fall_out, precision, sensitivity
+from lifelong_core.metrics.counting.uncertainty_aware import (
     uncertainty_aware_accuracy,
     uncertainty_aware_confusion,
     uncertainty_aware_f1,

@@ -5,11 +5,16 @@ import pytest
 from scipy import stats
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.confusion import confusion_matrix
-from lifelong_core.metrics.cost import expected_costs
-from lifelong_core.metrics.counting import accuracies, accuracy, balanced_accuracies, matthews_correlations
-from lifelong_core.metrics.one_versus_rest import precision, sensitivity
-from lifelong_core.metrics.resampling import DELETIONS, bootstrap, bootstrap_confusions
+from lifelong_core.metrics.counting.confusion import confusion_matrix
+from lifelong_core.metrics.counting.cost import expected_costs
+from lifelong_core.metrics.counting.multiclass import (
+    accuracies,
+    accuracy,
+    balanced_accuracies,
+    matthews_correlations,
+)
+from lifelong_core.metrics.counting.one_versus_rest import precision, sensitivity
+from lifelong_core.metrics.resampling.bootstrap import DELETIONS, bootstrap, bootstrap_confusions
 from tests.unit.metrics.counting_cases import EVERY, STACKED
 
 

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.intervals import Bootstrap, LeftOut
+from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
 
 
 def left_out(statistic, samples):

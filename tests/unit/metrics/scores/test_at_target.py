@@ -7,8 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.at_target import choose_threshold, metric_at_target, value_at_threshold
-from lifelong_core.metrics.one_versus_rest import (
+from lifelong_core.metrics.counting.one_versus_rest import (
     f_beta,
     fall_out,
     miss_rate,
@@ -19,6 +18,7 @@ from lifelong_core.metrics.one_versus_rest import (
     sensitivity,
     specificity,
 )
+from lifelong_core.metrics.scores.at_target import choose_threshold, metric_at_target, value_at_threshold
 from tests.unit.metrics.labelled_cases import few_examples, labelled, simulated
 
 LABELS = [1, 0, 1, 1, 0, 0]

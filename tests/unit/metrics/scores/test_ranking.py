@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.ranking import (
+from lifelong_core.metrics.scores.ranking import (
     auroc,
     average_precision,
     precision_recall_curve,

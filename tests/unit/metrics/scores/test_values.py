@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.values import as_values
+from lifelong_core.metrics.scores.values import as_values
 
 
 def test_numbers_become_an_array():

@@ -9,13 +9,14 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import AdaptationContext, LabeledLogits
 from lifelong_core.settings import PolicySettings, Settings
-from lifelong_core.store import Activation, Model, Store, register_calibration, tables
-from lifelong_monitor.circumstances import services
-from lifelong_monitor.cycle import CycleResult, run_cycle
-from lifelong_monitor.replay import replay
-from lifelong_monitor.reports import report_of
-from lifelong_monitor.schedule import due_before
-from lifelong_monitor.words import describe
+from lifelong_core.store import Activation, Model, Store, register_calibration
+from lifelong_core.store.schema import tables
+from lifelong_monitor.cycle.context import services
+from lifelong_monitor.cycle.cycle import CycleResult, run_cycle
+from lifelong_monitor.cycle.replay import replay
+from lifelong_monitor.cycle.reports import report_of
+from lifelong_monitor.cycle.text import describe
+from lifelong_monitor.schedule.trigger import due_before
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, SHIFTED, draw, predict
 
 MINUTE = timedelta(minutes=1)

@@ -10,14 +10,14 @@ from lifelong_core.deploy import FittedQuantifier, LabeledLogits
 from lifelong_core.errors import NotFoundError
 from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Cycle, Heartbeat, Model, Store, new_prediction_id, register_calibration
-from lifelong_monitor.cycle import ELSEWHERE, CycleResult, run_cycle
-from lifelong_monitor.figures import figures_of
-from lifelong_monitor.quantifiers import FittedQuantifiers
-from lifelong_monitor.replay import replay
-from lifelong_monitor.reports import inputs_of, report_of
-from lifelong_monitor.schedule import due_before
-from lifelong_monitor.status import CycleFigures
-from lifelong_monitor.words import describe
+from lifelong_monitor.cycle.cycle import ELSEWHERE, CycleResult, run_cycle
+from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
+from lifelong_monitor.cycle.replay import replay
+from lifelong_monitor.cycle.reports import inputs_of, report_of
+from lifelong_monitor.cycle.text import describe
+from lifelong_monitor.exporter.cycle_figures import figures_of
+from lifelong_monitor.exporter.status import CycleFigures
+from lifelong_monitor.schedule.trigger import due_before
 from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, add_model, draw, predict
 

@@ -11,10 +11,10 @@ from lifelong_core.deploy import LabeledLogits, ShiftEvidence
 from lifelong_core.errors import NotFoundError
 from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Cycle, LogEntry, Model, Prediction, Store, new_prediction_id
-from lifelong_monitor.cycle import run_cycle
-from lifelong_monitor.replay import replay
-from lifelong_monitor.reports import inputs_of, report_of
-from lifelong_monitor.schedule import due_before
+from lifelong_monitor.cycle.cycle import run_cycle
+from lifelong_monitor.cycle.replay import replay
+from lifelong_monitor.cycle.reports import inputs_of, report_of
+from lifelong_monitor.schedule.trigger import due_before
 from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict
 

@@ -9,14 +9,15 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.settings import Settings
-from lifelong_core.store import Cycle, Model, Store, tables
-from lifelong_monitor.cycle import run_cycle
-from lifelong_monitor.exporter import Exporter
-from lifelong_monitor.replay import replay
-from lifelong_monitor.reports import inputs_of, report_of
-from lifelong_monitor.schedule import due_before
-from lifelong_monitor.tick import Ticker
-from lifelong_monitor.words import describe
+from lifelong_core.store import Cycle, Model, Store
+from lifelong_core.store.schema import tables
+from lifelong_monitor.cycle.cycle import run_cycle
+from lifelong_monitor.cycle.replay import replay
+from lifelong_monitor.cycle.reports import inputs_of, report_of
+from lifelong_monitor.cycle.text import describe
+from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.schedule.tick import Ticker
+from lifelong_monitor.schedule.trigger import due_before
 from tests import databases
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, draw, predict
 

@@ -12,11 +12,11 @@ from lifelong_core.deploy import AdaptationReport, LabeledLogits
 from lifelong_core.errors import NotFoundError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Cycle, LogEntry, Model, Prediction, Store, new_prediction_id
-from lifelong_core.store.identifiers import first_id_at
-from lifelong_monitor.cycle import INCOMPLETE, RESUME_SECONDS, CycleResult, run_cycle
-from lifelong_monitor.replay import replay
-from lifelong_monitor.reports import inputs_of, report_of
-from lifelong_monitor.schedule import due_before
+from lifelong_core.store.log.identifiers import first_id_at
+from lifelong_monitor.cycle.cycle import INCOMPLETE, RESUME_SECONDS, CycleResult, run_cycle
+from lifelong_monitor.cycle.replay import replay
+from lifelong_monitor.cycle.reports import inputs_of, report_of
+from lifelong_monitor.schedule.trigger import due_before
 from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw
 
@@ -29,7 +29,7 @@ THIS_HOUR = due_before(NOW, HOUR)
 
 @pytest.fixture(autouse=True)
 def summaries_from_500_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lifelong_monitor.windows.LARGEST_WINDOW_OF_ROWS", 500)
+    monkeypatch.setattr("lifelong_monitor.cycle.window.LARGEST_WINDOW_OF_ROWS", 500)
 
 
 def log(
@@ -137,7 +137,7 @@ def test_it_says_nearly_the_same_as_a_cycle_over_rows(
         update={"policy": settings.policy.model_copy(update={"mode": "shadow"})}, deep=True
     )
     by_hours = report_of(recorded(cycle(store, shadow, model))).prevalence
-    monkeypatch.setattr("lifelong_monitor.windows.LARGEST_WINDOW_OF_ROWS", 20_000)
+    monkeypatch.setattr("lifelong_monitor.cycle.window.LARGEST_WINDOW_OF_ROWS", 20_000)
     log(store, model, 20, draw(SHIFTED, 3, seed=1))
     by_rows = report_of(recorded(cycle(store, shadow, model, NOW + 2 * HOUR))).prevalence
     assert by_hours is not None

@@ -7,17 +7,17 @@ from uuid import UUID
 import pytest
 
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.deploy.traffic import Traffic
+from lifelong_core.deploy.adaptation.traffic import Traffic
 from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Cycle, LogEntry, Model, Prediction, Scope, Store, new_prediction_id
-from lifelong_core.store.identifiers import first_id_at
-from lifelong_monitor.cycle import run_cycle
-from lifelong_monitor.replay import replay
-from lifelong_monitor.reports import report_of
-from lifelong_monitor.schedule import due_before
+from lifelong_core.store.log.identifiers import first_id_at
+from lifelong_monitor.cycle.cycle import run_cycle
+from lifelong_monitor.cycle.replay import replay
+from lifelong_monitor.cycle.reports import report_of
+from lifelong_monitor.schedule.trigger import due_before
 from tests import databases
+from tests.unit.monitor.cycle.test_summarised_cycle import HOUR, NOW
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw
-from tests.unit.monitor.test_summarised_cycle import HOUR, NOW
 
 THIS_HOUR = due_before(NOW, HOUR)
 
@@ -59,7 +59,7 @@ def test_a_swap_for_what_another_token_sent_in_a_burst(
     largest_window_of_rows: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lifelong_monitor.windows.LARGEST_WINDOW_OF_ROWS", largest_window_of_rows)
+    monkeypatch.setattr("lifelong_monitor.cycle.window.LARGEST_WINDOW_OF_ROWS", largest_window_of_rows)
     own, other = token(store, "clinic-a"), token(store, "clinic-b")
     for hour in range(61, 1, -1):
         send(store, model, own, hour, draw(BALANCED, 10, seed=hour))

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from prometheus_client import generate_latest
 
-from lifelong_core.deploy.affected import AffectedCounts, DecisionChange
-from lifelong_core.deploy.policy import MODES
+from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, DecisionChange
+from lifelong_core.deploy.adaptation.policy import MODES
 from lifelong_core.errors import (
     ConfigurationError,
     ForbiddenError,
@@ -22,11 +22,11 @@ from lifelong_core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from lifelong_core.store.swaps import AffectedFigures
-from lifelong_monitor import metrics_server
-from lifelong_monitor.exporter import CYCLE_OUTCOMES, Exporter
-from lifelong_monitor.job_metrics import JOB_OUTCOMES
-from lifelong_monitor.status import (
+from lifelong_core.store.cycles.swaps import AffectedFigures
+from lifelong_monitor.exporter import server
+from lifelong_monitor.exporter.exporter import CYCLE_OUTCOMES, Exporter
+from lifelong_monitor.exporter.job_metrics import JOB_OUTCOMES
+from lifelong_monitor.exporter.status import (
     AssumptionFigures,
     CycleFigures,
     EvidenceFigures,
@@ -360,7 +360,7 @@ def test_what_is_no_request_gets_no_page_that_a_browser_could_take_for_one(
 def test_a_silent_client_is_cut_off(
     exporter: Exporter, port: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(metrics_server._Handler, "timeout", 0.1)
+    monkeypatch.setattr(server._Handler, "timeout", 0.1)
     with exporter:
         exporter.listen("127.0.0.1", port)
         with socket.create_connection(("127.0.0.1", port), timeout=5) as client:

@@ -11,9 +11,9 @@ import pytest
 from lifelong_core.errors import ForbiddenError, UnauthenticatedError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store, Token
-from lifelong_core.store.registry_cache import RegistryCache
-from lifelong_monitor import scrape_access
-from lifelong_monitor.scrape_access import ScrapeAccess
+from lifelong_core.store.registry.cache import RegistryCache
+from lifelong_monitor.exporter import scrape_access
+from lifelong_monitor.exporter.scrape_access import ScrapeAccess
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import numpy as np
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
-from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.runner import JobRunner
+from tests.unit.monitor.jobs.test_runner import ended, is_alive, pids, telling, until
 from tests.unit.monitor.population import BALANCED, add_model, draw, open_store, settings_for
 from tests.unit.monitor.recommendations import attach
-from tests.unit.monitor.test_jobs import ended, is_alive, pids, telling, until
 from tests.unit.monitor.test_process import environment, free_port, monitor, wait_for
 
 

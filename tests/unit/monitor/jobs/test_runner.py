@@ -19,11 +19,11 @@ import pytest
 from lifelong_core.errors import InvalidInputError, LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
-from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.__main__ import outcome_of
 from lifelong_monitor.jobs.kinds import work_of
-from lifelong_monitor.jobs.lifeline import ABANDONED, HOLD
 from lifelong_monitor.jobs.outcome import JobError, Outcome
+from lifelong_monitor.jobs.parent_watchdog import ABANDONED, HOLD
 from lifelong_monitor.jobs.redaction import last_words
 from lifelong_monitor.jobs.runner import JobRunner
 
@@ -386,7 +386,7 @@ def shown(exporter: Exporter, name: str, **labels: str) -> float | None:
 def test_jobs_that_wait_and_jobs_that_failed_are_shown_whoever_ran_them(
     store: Store, settings: Settings, exporter: Exporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("lifelong_monitor.jobs.state.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("lifelong_monitor.jobs.state_watch.LOOK_SECONDS", 0.05)
     waiting, since = "lifelong_jobs_waiting", "lifelong_job_waiting_since_timestamp_seconds"
     failure = "lifelong_job_last_failure_timestamp_seconds"
     store.jobs.submit("of-a-newer-version", {}, actor="tests")
@@ -414,7 +414,7 @@ def test_what_nobody_knows_any_more_is_not_shown(
     def state() -> None:
         raise UnavailableError("gone.")
 
-    monkeypatch.setattr("lifelong_monitor.jobs.state.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("lifelong_monitor.jobs.state_watch.LOOK_SECONDS", 0.05)
     with running(store, settings, exporter, telling(result={})):
         until(lambda: shown(exporter, "lifelong_jobs_waiting") == 0)
         with monkeypatch.context() as patched:
@@ -422,5 +422,5 @@ def test_what_nobody_knows_any_more_is_not_shown(
             until(lambda: shown(exporter, "lifelong_jobs_waiting") is None)
             assert shown(exporter, "lifelong_job_time_limit_seconds") is not None
         until(lambda: shown(exporter, "lifelong_jobs_waiting") == 0)
-        monkeypatch.setattr("lifelong_monitor.job_metrics.STATE_HOLDS_SECONDS", 0)
+        monkeypatch.setattr("lifelong_monitor.exporter.job_metrics.STATE_HOLDS_SECONDS", 0)
         assert shown(exporter, "lifelong_jobs_waiting") is None, "as if the database had hung since"

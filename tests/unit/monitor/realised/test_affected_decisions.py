@@ -9,13 +9,15 @@ import sqlalchemy as sa
 
 from lifelong_core.errors import UnavailableError
 from lifelong_core.settings import Settings
-from lifelong_core.store import Cycle, Model, Store, affected, tables
-from lifelong_core.store.affected_periods import LATE
-from lifelong_monitor import affected as counting
-from lifelong_monitor.affected import SETTLING
-from lifelong_monitor.exporter import Exporter
-from lifelong_monitor.schedule import due_before
-from lifelong_monitor.tick import Ticker
+from lifelong_core.store import Cycle, Model, Store
+from lifelong_core.store.cycles import affected_decisions
+from lifelong_core.store.cycles.affected_periods import LATE
+from lifelong_core.store.schema import tables
+from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.realised import affected_decisions as counting
+from lifelong_monitor.realised.affected_decisions import SETTLING
+from lifelong_monitor.schedule.tick import Ticker
+from lifelong_monitor.schedule.trigger import due_before
 from tests import databases
 from tests.unit.monitor.population import SHIFTED, draw, predict
 
@@ -101,7 +103,7 @@ def test_a_long_period_is_counted_in_parts_and_cycles_go_on(
     swap: Cycle,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(affected, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(affected_decisions, "BLOCK_ROWS", 100)
     monkeypatch.setattr(counting, "COUNTING_SECONDS", -1)
     for _ in range(6):
         assert tick(ticker, SETTLING) == counting.RESUME_SECONDS

@@ -2,8 +2,8 @@ import numpy as np
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import NotFoundError
-from lifelong_core.store.head_rows import DamagedHeadError
-from lifelong_monitor.answered import answered
+from lifelong_core.store.heads.rows import DamagedHeadError
+from lifelong_monitor.realised.answered_predictions import answered
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, draw
 
 HEADS = {

@@ -9,9 +9,9 @@ import pytest
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.metrics import accuracy, confusion_matrix, expected_cost, sensitivity
 from lifelong_core.store import Model, Store
-from lifelong_monitor import recommended
-from lifelong_monitor.status import RecommendedMetrics
-from lifelong_monitor.validation import RealisedPerformances
+from lifelong_monitor.exporter.status import RecommendedMetrics
+from lifelong_monitor.realised import recommended_metrics
+from lifelong_monitor.realised.performance import RealisedPerformances
 from tests.unit.monitor.population import BALANCED, COSTS, draw, label, predict
 from tests.unit.monitor.recommendations import RECOMMENDED, attach, metric, naming, of, realised, reasons
 
@@ -143,7 +143,7 @@ def test_many_classes_never_give_more_series_than_prometheus_takes(
         (6, [None, 0, 1, 2, None, None], ["AUROC"]),
         (9, [None, 0, 1, 2, None, None, 0, 1, 2], []),
     ):
-        monkeypatch.setattr(recommended, "MOST_SERIES", most)
+        monkeypatch.setattr(recommended_metrics, "MOST_SERIES", most)
         found = realised(store, model).recommended
         assert [metric.class_index for metric in found.values] == classes
         assert [metric.label for metric in found.left_out] == cut
@@ -152,7 +152,7 @@ def test_many_classes_never_give_more_series_than_prometheus_takes(
 def test_tasks_with_too_many_classes_keep_accuracy_and_cost(
     store: Store, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recommended, "MOST_CLASSES", 2)
+    monkeypatch.setattr(recommended_metrics, "MOST_CLASSES", 2)
     labelled(store, model)
     attach(store)
     performance = realised(store, model)
@@ -168,11 +168,11 @@ def test_metrics_are_computed_again_only_when_something_has_changed(
     computed: list[RecommendedMetrics] = []
 
     def counting(*arguments: Any, **named: Any) -> RecommendedMetrics:
-        computed.append(recommended_metrics(*arguments, **named))
+        computed.append(original(*arguments, **named))
         return computed[-1]
 
-    recommended_metrics = recommended.realised_metrics
-    monkeypatch.setattr(recommended, "realised_metrics", counting)
+    original = recommended_metrics.realised_metrics
+    monkeypatch.setattr(recommended_metrics, "realised_metrics", counting)
     performances = RealisedPerformances(store)
 
     def found() -> RecommendedMetrics:
@@ -205,10 +205,14 @@ def test_a_recommendation_that_cannot_be_read_leaves_the_other_figures(store: St
 
 def test_the_design_loop_is_imported_only_where_a_task_has_a_recommendation() -> None:
     """Every other module of the monitor that runs in its process leaves it alone."""
-    folder = Path(recommended.__file__).parent
+    package = Path(recommended_metrics.__file__).parents[1]
     importing = {
-        file.name
-        for file in folder.glob("*.py")
-        if re.search(r"^from lifelong_(core\.design|monitor\.recommended)", file.read_text(), re.MULTILINE)
+        file.relative_to(package).as_posix()
+        for file in package.rglob("*.py")
+        if re.search(
+            r"^from lifelong_(core\.design|monitor\.realised\.recommended_metrics)",
+            file.read_text(),
+            re.MULTILINE,
+        )
     }
-    assert importing == {"recommended.py"}
+    assert importing == {"realised/recommended_metrics.py", "jobs/validate.py"}

@@ -13,15 +13,16 @@ from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.design import Recommendation
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.result import ValidationResult
-from lifelong_core.design.validation.validating import validate
+from lifelong_core.design.validation.validate import validate
 from lifelong_core.settings import Settings
-from lifelong_core.store import Model, Store, tables
-from lifelong_monitor import recommended
-from lifelong_monitor.exporter import Exporter
-from lifelong_monitor.schedule import due_before
-from lifelong_monitor.status import RealisedPerformance
-from lifelong_monitor.tick import Ticker
-from lifelong_monitor.validation import RealisedPerformances
+from lifelong_core.store import Model, Store
+from lifelong_core.store.schema import tables
+from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.exporter.status import RealisedPerformance
+from lifelong_monitor.realised import recommended_metrics
+from lifelong_monitor.realised.performance import RealisedPerformances
+from lifelong_monitor.schedule.tick import Ticker
+from lifelong_monitor.schedule.trigger import due_before
 from tests import databases
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, SHIFTED, draw, label, predict
 from tests.unit.monitor.recommendations import attach, metric, naming, of, realised, reasons
@@ -51,7 +52,7 @@ GROUPS = [bytes([index % 40]) * 16 for index in range(250)]
 @pytest.fixture
 def as_many_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """For decisions as for probabilities, so that one validation tells what to expect of both."""
-    monkeypatch.setattr(recommended, "REPLICATES", recommended.FEWER_REPLICATES)
+    monkeypatch.setattr(recommended_metrics, "REPLICATES", recommended_metrics.FEWER_REPLICATES)
 
 
 def publish_another(store: Store, model: Model) -> None:
@@ -75,7 +76,7 @@ def validated(
     rows: slice = slice(None),
     *,
     grouped: bool = False,
-    replicates: int = recommended.FEWER_REPLICATES,
+    replicates: int = recommended_metrics.FEWER_REPLICATES,
 ) -> ValidationResult:
     """Of what the two heads answer."""
     heads = [store.heads.get(model.reference, version).head for version in (1, 2)]
@@ -205,9 +206,9 @@ def test_of_very_many_predictions_the_newest_count(
     store: Store, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of probabilities, the more classes there are, the fewer."""
-    monkeypatch.setattr(recommended, "MOST_SAMPLES", 200)
-    monkeypatch.setattr(recommended, "MOST_PROBABILITIES", 3 * 120 + 2)
-    monkeypatch.setattr(recommended, "MOST_KERNEL_SAMPLES", 80)
+    monkeypatch.setattr(recommended_metrics, "MOST_SAMPLES", 200)
+    monkeypatch.setattr(recommended_metrics, "MOST_PROBABILITIES", 3 * 120 + 2)
+    monkeypatch.setattr(recommended_metrics, "MOST_KERNEL_SAMPLES", 80)
     two_heads(store, model)
     what = naming("TPR", "AUROC", "KCE", "ECE_KDE")
     attach(store, what=what)
@@ -224,18 +225,18 @@ def test_decisions_are_resampled_as_often_as_for_a_validation_while_they_are_few
     what = naming("TPR", "BS")
     attach(store, what=what)
     often, seldom = (validated(store, model, what, replicates=replicates) for replicates in (1000, 200))
-    monkeypatch.setattr(recommended, "MOST_FOR_ALL_REPLICATES", 3 * 250)
+    monkeypatch.setattr(recommended_metrics, "MOST_FOR_ALL_REPLICATES", 3 * 250)
     performance = realised(store, model)
     compare(performance, often, "TPR")
     compare(performance, seldom, "BS")
-    monkeypatch.setattr(recommended, "MOST_FOR_ALL_REPLICATES", 3 * 250 - 1)
+    monkeypatch.setattr(recommended_metrics, "MOST_FOR_ALL_REPLICATES", 3 * 250 - 1)
     compare(realised(store, model), seldom)
 
 
 def test_a_kernel_that_takes_much_memory_is_left_out_where_classes_are_many(
     store: Store, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recommended, "MOST_KDE_CLASSES", 2)
+    monkeypatch.setattr(recommended_metrics, "MOST_KDE_CLASSES", 2)
     two_heads(store, model)
     attach(store, what=naming("ECE_KDE", "KCE", "CWCE"))
     performance = realised(store, model)

@@ -17,11 +17,11 @@ from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.errors import UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
-from lifelong_core.store.leases import Lease, hold
-from lifelong_monitor.cycle import ELSEWHERE, CycleResult, run_cycle
-from lifelong_monitor.leasing import leased
-from lifelong_monitor.quantifiers import FittedQuantifiers
-from lifelong_monitor.schedule import due_before
+from lifelong_core.store.engine.leases import Lease, hold
+from lifelong_monitor.cycle.cycle import ELSEWHERE, CycleResult, run_cycle
+from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
+from lifelong_monitor.schedule.lease import leased
+from lifelong_monitor.schedule.trigger import due_before
 from tests.unit.monitor.population import SHIFTED, draw, predict
 
 MINUTE = timedelta(minutes=1)
@@ -64,7 +64,7 @@ from datetime import datetime
 from pathlib import Path
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
-from lifelong_monitor.cycle import run_cycle
+from lifelong_monitor.cycle.cycle import run_cycle
 
 settings = Settings(data_directory=Path(sys.argv[1]), window_samples=600, lease_seconds=2)
 store = Store.open(settings.resolved_database_url, settings.resolved_artifacts_url)

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Heartbeat, Model, Store
 from lifelong_monitor import heartbeat
-from lifelong_monitor.exporter import Exporter
+from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.heartbeat import HeartbeatThread
-from lifelong_monitor.schedule import due_before
-from lifelong_monitor.tick import Ticker
+from lifelong_monitor.schedule.tick import Ticker
+from lifelong_monitor.schedule.trigger import due_before
 from tests import databases
 from tests.unit.monitor.daemons import until
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, label, predict

@@ -8,12 +8,13 @@ import sqlalchemy as sa
 
 from lifelong_core.errors import UnavailableError
 from lifelong_core.settings import PolicySettings, Settings
-from lifelong_core.store import Model, Store, tables
-from lifelong_monitor.cycle import RESUME_SECONDS
-from lifelong_monitor.exporter import Exporter
-from lifelong_monitor.leasing import leased
-from lifelong_monitor.schedule import due_before
-from lifelong_monitor.tick import Ticker
+from lifelong_core.store import Model, Store
+from lifelong_core.store.schema import tables
+from lifelong_monitor.cycle.cycle import RESUME_SECONDS
+from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.schedule.lease import leased
+from lifelong_monitor.schedule.tick import Ticker
+from lifelong_monitor.schedule.trigger import due_before
 from tests.unit.monitor.population import (
     BALANCED,
     CLASS_NAMES,
@@ -120,7 +121,7 @@ def test_an_unexpected_exception_is_logged_with_its_traceback(
         raise ZeroDivisionError("a defect")
 
     predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
-    monkeypatch.setattr("lifelong_monitor.tick.run_cycle", defect)
+    monkeypatch.setattr("lifelong_monitor.schedule.tick.run_cycle", defect)
     ticker.tick(NOW, DUE)
     assert cycles(exporter, "error") == 1
     assert "Traceback" in caplog.text
@@ -228,7 +229,7 @@ def test_one_line_says_what_a_cycle_found_and_a_lasting_reason_to_skip_is_said_o
         # What a swap affects is counted some seconds after it, which is later than NOW where other tests took long.
         ticker.tick(datetime.now(UTC) + 3 * MINUTE, DUE + 3 * MINUTE)
     swap, skip, affected = (
-        record.getMessage() for record in caplog.records if record.name == "lifelong_monitor.tick"
+        record.getMessage() for record in caplog.records if record.name == "lifelong_monitor.schedule.tick"
     )
     assert swap.startswith("lesions@1 in clinic: swap. ")
     assert "benign 0." in swap
@@ -280,7 +281,7 @@ def test_a_tick_says_when_to_go_on_with_what_was_left(
 ) -> None:
     for environment in ("clinic", "other"):
         predict(store, model, environment, draw(BALANCED, 60, seed=3))
-    monkeypatch.setattr("lifelong_monitor.tick.FOLD_SECONDS", 0.0)
+    monkeypatch.setattr("lifelong_monitor.schedule.tick.FOLD_SECONDS", 0.0)
     assert ticker.tick(NOW, DUE) == RESUME_SECONDS
     monkeypatch.undo()
     with leased(store.leases, f"cycle/{model.id}/clinic", 60):

@@ -11,11 +11,11 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.design import recommend
-from lifelong_core.design.interview import start_interview
-from lifelong_core.store import tables
+from lifelong_core.design.interview.interview import start_interview
+from lifelong_core.store.schema import tables
 from tests.unit.service.conftest import CLASS_NAMES, Service
 from tests.unit.service.consoles import OURS, Console, with_task
-from tests.unit.service.test_interviews import ANSWERS, OPEN_CHOICE
+from tests.unit.service.routes.admin.test_interviews import ANSWERS, OPEN_CHOICE
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from lifelong_service import decisions
 from lifelong_service.decoding import decoder
+from lifelong_service.prediction import batch_pipeline
 from tests.attacks.images import elongated_png, progressive_jpeg, rle_bmp, webp_canvas
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually
@@ -70,13 +70,13 @@ def test_a_batch_that_does_not_end_makes_the_worker_unready(
 ) -> None:
     service = serve(request_timeout_seconds=1)
     go_on = threading.Event()
-    decode = decisions.decode
+    decode = batch_pipeline.decode
 
     def hang(*arguments: object, **named: object) -> object:
         assert go_on.wait(30)
         return decode(*arguments, **named)
 
-    monkeypatch.setattr(decisions, "decode", hang)
+    monkeypatch.setattr(batch_pipeline, "decode", hang)
     assert service.client.post("/v1/predict", content=png(9)).status_code == 503
     eventually(lambda: service.client.get("/readyz").status_code == 503)
     assert "has not finished a batch" in service.client.get("/readyz").json()["reasons"][0]

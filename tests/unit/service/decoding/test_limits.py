@@ -16,7 +16,7 @@ from lifelong_service.decoding.limits import (
     is_cheap,
     takes_much_memory,
 )
-from lifelong_service.images import FULL_PIXELS
+from lifelong_service.prediction.images import FULL_PIXELS
 
 LIMIT = 1_000_000
 

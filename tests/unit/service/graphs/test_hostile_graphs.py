@@ -14,18 +14,18 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
-from lifelong.commands.models import models
+from lifelong.commands.models.models import models
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.graph_check import check_graph, child_environment
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
-from lifelong_service.graph_rules import MAXIMUM_NODES, check_rules
-from lifelong_service.inference import load_classifier
+from lifelong_service.graphs.classifier import load_classifier
+from lifelong_service.graphs.rules import MAXIMUM_NODES, check_rules
 from tests.attacks.graphs import CANARY, CORPUS
 from tests.attacks.hostile_graph import DOCUMENT, shows_secret
-from tests.unit.service import graphs
+from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import GREY, Service
-from tests.unit.service.test_operations import error_of
+from tests.unit.service.routes.test_operations import error_of
 
 REASONS = {
     "endless_loop": "Loop is not taken: how long it runs",
@@ -129,7 +129,7 @@ def test_memory_is_limited_by_a_setting(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("location", ["data/group.key", ".hidden"])
 def test_files_that_hold_no_weights_are_not_read(tmp_path: Path, location: str) -> None:
-    model = onnx.load_from_string(graphs.linear())
+    model = onnx.load_from_string(onnx_graphs.linear())
     tensor = model.graph.initializer[0]
     (tmp_path / "data").mkdir()
     (tmp_path / location).write_bytes(tensor.raw_data)

@@ -9,11 +9,12 @@ import sqlalchemy as sa
 from onnx import TensorProto
 
 from lifelong_core.settings import Settings
-from lifelong_core.store import Store, register_calibration, tables
-from lifelong_core.store.registry import bump_revision
-from tests.unit.service import graphs
+from lifelong_core.store import Store, register_calibration
+from lifelong_core.store.registry.registry import bump_revision
+from lifelong_core.store.schema import tables
+from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import GREY, Service, calibration, png
-from tests.unit.service.test_operations import error_of
+from tests.unit.service.routes.test_operations import error_of
 from tests.unit.service.waiting import eventually
 
 
@@ -89,7 +90,7 @@ def test_promoting_a_model_that_only_the_memory_of_workers_holds_is_refused(serv
 
 def test_a_model_that_was_never_calibrated_says_so_instead_of_try_again(service: Service) -> None:
     service.store.models.add(
-        "skin", "raw", kind="onnx", onnx=graphs.linear(), preprocessing=GREY, actor="test"
+        "skin", "raw", kind="onnx", onnx=onnx_graphs.linear(), preprocessing=GREY, actor="test"
     )
     service.store.models.add("skin", "elsewhere", kind="external", actor="test")
     some = {"logits": [[1, 2, 3]], "model": "elsewhere"}  # a worker that knows the last one knows both
@@ -113,7 +114,7 @@ def test_a_graph_with_one_logit_or_bytes_serves_a_task_of_two_classes(
     client.post("/v1/admin/tasks", json={"name": "two", "classes": ["no", "yes"], "costs": [[0, 1], [1, 0]]})
     plain = {"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]}
     document = json.dumps({"task": "two", "name": "single", "preprocessing": plain})
-    graph = graphs.one_logit(rank=rank, element=element)
+    graph = onnx_graphs.one_logit(rank=rank, element=element)
     added = client.post("/v1/admin/models", data={"document": document}, files={"onnx": graph})
     assert added.status_code == 201, added.text
     labels = [0, 1] * 30

@@ -5,15 +5,15 @@ import pytest
 
 from lifelong_core.errors import ConfigurationError
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_service.inference import load_classifier
-from lifelong_service.providers import CPU, check_providers, chosen_providers
-from tests.unit.service import graphs
+from lifelong_service.graphs.classifier import load_classifier
+from lifelong_service.graphs.providers import CPU, check_providers, chosen_providers
+from tests.unit.service import onnx_graphs
 
 GREY = Preprocessing.model_validate({"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]})
 
 
 def load(*providers: str) -> str:
-    return load_classifier(graphs.linear(), GREY, classes=3, providers=providers).provider
+    return load_classifier(onnx_graphs.linear(), GREY, classes=3, providers=providers).provider
 
 
 def test_the_cpu_may_be_configured_and_is_there_by_itself() -> None:

@@ -10,9 +10,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_service.inference import load_classifier
-from lifelong_service.self_contained import self_contained
-from tests.unit.service import graphs
+from lifelong_service.graphs.classifier import load_classifier
+from lifelong_service.graphs.self_contained import self_contained
+from tests.unit.service import onnx_graphs
 
 GREY = Preprocessing.model_validate({"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]})
 LARGE = 10**9
@@ -31,7 +31,7 @@ def outside(tensor: onnx.TensorProto, location: str = DATA, **entries: str) -> b
 
 def linear(location: str = DATA, **entries: str) -> tuple[bytes, bytes]:
     """The linear graph without its weights, and the weights."""
-    model = onnx.load_from_string(graphs.linear())
+    model = onnx.load_from_string(onnx_graphs.linear())
     weights = outside(model.graph.initializer[0], location, **entries)
     return model.SerializeToString(), weights
 
@@ -43,18 +43,18 @@ def written(folder: Path, content: bytes) -> Path:
 
 
 def test_a_graph_without_external_data_stays_as_it_is(tmp_path: Path) -> None:
-    graph = written(tmp_path, graphs.linear())
-    assert self_contained(graph, tmp_path, maximum_bytes=LARGE) == graphs.linear()
+    graph = written(tmp_path, onnx_graphs.linear())
+    assert self_contained(graph, tmp_path, maximum_bytes=LARGE) == onnx_graphs.linear()
 
 
 def test_weights_beside_the_graph_are_put_into_it(tmp_path: Path) -> None:
-    content, weights = linear(offset="3", length=str(graphs.linear_weights().nbytes))
+    content, weights = linear(offset="3", length=str(onnx_graphs.linear_weights().nbytes))
     (tmp_path / DATA).write_bytes(b"abc" + weights + b"more")
     whole = self_contained(written(tmp_path, content), tmp_path, maximum_bytes=LARGE)
     (tmp_path / DATA).unlink()
-    image = np.random.default_rng(0).random((1, graphs.EDGE, graphs.EDGE)).astype(np.float32)
+    image = np.random.default_rng(0).random((1, onnx_graphs.EDGE, onnx_graphs.EDGE)).astype(np.float32)
     logits = load_classifier(whole, GREY, classes=3).logits([image])
-    np.testing.assert_allclose(logits, image.reshape(1, -1) @ graphs.linear_weights(), atol=1e-6)
+    np.testing.assert_allclose(logits, image.reshape(1, -1) @ onnx_graphs.linear_weights(), atol=1e-6)
     assert not [tensor for tensor in onnx.load_from_string(whole).graph.initializer if tensor.external_data]
 
 
@@ -94,7 +94,7 @@ def test_external_data_is_found_wherever_it_hides(
     tmp_path: Path, hide: Callable[[onnx.ModelProto, onnx.TensorProto], None]
 ) -> None:
     model, tensor = (
-        onnx.load_from_string(graphs.linear()),
+        onnx.load_from_string(onnx_graphs.linear()),
         numpy_helper.from_array(np.ones(2, np.float32), "w"),
     )
     content = outside(tensor)
@@ -170,7 +170,7 @@ def test_graph_and_weights_together_have_a_limit(tmp_path: Path) -> None:
 def test_a_graph_that_ends_in_an_activation_is_refused(
     tmp_path: Path, operator: str, after: list[str]
 ) -> None:
-    model = onnx.load_from_string(graphs.linear())
+    model = onnx.load_from_string(onnx_graphs.linear())
     model.graph.node[-1].output[0] = name = "scores"
     for number, one in enumerate([operator, *after]):
         attributes = {"to": TensorProto.FLOAT} if one == "Cast" else {}

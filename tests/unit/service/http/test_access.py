@@ -12,7 +12,7 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Scope
 from lifelong_service.application import create_application
 from lifelong_service.console.route import ConsoleRoute
-from lifelong_service.guard import GuardedRoute
+from lifelong_service.http.guard import GuardedRoute
 from tests.unit.service.conftest import Service, png
 
 PUBLIC = {"/", "/livez", "/readyz", "/openapi.json"}

@@ -11,9 +11,9 @@ import pytest
 
 from lifelong_core.errors import ForbiddenError, UnauthenticatedError, UnavailableError
 from lifelong_core.store import Scope, Token
-from lifelong_core.store.token_rows import hash_secret
-from lifelong_service import lookups
-from lifelong_service.authentication import Authenticator
+from lifelong_core.store.access.token_rows import hash_secret
+from lifelong_service.http.authentication import Authenticator
+from lifelong_service.prediction import lookups
 
 NOW = datetime.now(UTC)
 

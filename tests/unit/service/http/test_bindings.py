@@ -9,9 +9,9 @@ import httpx
 import numpy as np
 
 from lifelong_core.store import Scope
-from lifelong_service.prediction_log import CREATED_SECONDS
+from lifelong_service.prediction.prediction_log import CREATED_SECONDS
 from tests.unit.service.conftest import Service, png
-from tests.unit.service.test_operations import error_of
+from tests.unit.service.routes.test_operations import error_of
 
 ROWS = [[2.0, 0.1, -0.3], [0.0, 1.0, 0.5]]
 

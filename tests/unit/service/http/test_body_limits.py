@@ -13,19 +13,19 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from lifelong_core.design import ProblemFingerprint, Recommendation
-from lifelong_core.design.interview import Interview
+from lifelong_core.design.interview.interview import Interview
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.fail_fast import LISTS, FailFastModel
 from lifelong_service.application import create_application
-from lifelong_service.bodies import parsed
-from lifelong_service.labelled_bodies import LabelledRows, check_columns
-from lifelong_service.logits_bodies import LogitsBody
-from lifelong_service.openapi import _BODIES  # pyright: ignore[reportPrivateUsage]
+from lifelong_service.http.bodies import parsed
+from lifelong_service.http.labelled_bodies import LabelledRows, check_columns
+from lifelong_service.http.openapi import _BODIES  # pyright: ignore[reportPrivateUsage]
+from lifelong_service.prediction.logits_bodies import LogitsBody
+from lifelong_service.routes.admin.validations import NewLabelledSet
 from lifelong_service.routes.feedback import Labels
-from lifelong_service.routes.validations import NewLabelledSet
 from tests.attacks.json_bombs import documents, documents_at_limits
 from tests.unit.service.conftest import Service, Settings, calibration, png
-from tests.unit.service.test_operations import error_of
+from tests.unit.service.routes.test_operations import error_of
 
 JSON = {"Content-Type": "application/json"}
 LOGITS = b'{"logits": [[1, 2, 3]]'

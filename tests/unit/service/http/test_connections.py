@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from lifelong_service.connections import Connections
+from lifelong_service.http.connections import Connections
 
 PROXY = ipaddress.ip_network("10.0.0.0/8")
 

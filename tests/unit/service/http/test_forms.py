@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.unit.service.conftest import GREY, Service, calibration, png
-from tests.unit.service.graphs import linear
-from tests.unit.service.test_operations import error_of
+from tests.unit.service.onnx_graphs import linear
+from tests.unit.service.routes.test_operations import error_of
 
 
 @pytest.mark.parametrize("field", ["environment", "group", "colour"])

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lifelong_core.errors import PayloadTooLargeError
-from lifelong_service import json_structure
-from lifelong_service.json_structure import (
+from lifelong_service.http import json_structure
+from lifelong_service.http.json_structure import (
     MAXIMUM_CONTAINERS,
     MAXIMUM_NAMES,
     MAXIMUM_VALUES,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lifelong_service import bodies, tidying
-from lifelong_service.tidying import LARGE_BODY, LARGE_PARSED_BODY, Tidier
+from lifelong_service.http import bodies, memory_release
+from lifelong_service.http.memory_release import LARGE_BODY, LARGE_PARSED_BODY, Tidier
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually
 
@@ -37,7 +37,7 @@ class Counting(Executor):
 def test_after_several_large_bodies_once(
     received: int, *, is_parsed: bool, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tidying, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(memory_release, "PAUSE_SECONDS", 0.0)
     executor = Counting()
 
     async def several() -> None:
@@ -57,7 +57,7 @@ def test_a_loop_that_ends_before_its_time_keeps_no_other_from_it(monkeypatch: py
     tidier = Tidier(executor)
 
     async def once(pause: float) -> None:
-        monkeypatch.setattr(tidying, "PAUSE_SECONDS", pause)
+        monkeypatch.setattr(memory_release, "PAUSE_SECONDS", pause)
         tidier.note(LARGE_BODY + 1, is_parsed=False)
         await asyncio.sleep(0.05)
 
@@ -68,7 +68,7 @@ def test_a_loop_that_ends_before_its_time_keeps_no_other_from_it(monkeypatch: py
 
 def test_a_request_with_a_large_body_is_noted(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     given_back = threading.Event()
-    monkeypatch.setattr(tidying, "give_back_free_memory", given_back.set)
+    monkeypatch.setattr(memory_release, "give_back_free_memory", given_back.set)
     assert bodies.TIDIER is not None
     assert service.client.post("/v1/predict", content=png(9)).status_code == 200
     large = json.dumps({"logits": [[0.1234567890123, 1.0, 2.0]] * 6000}).encode()

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from lifelong.cli import cli
 from lifelong_core.errors import InvalidInputError
 from tests.unit.service.conftest import Service
-from tests.unit.service.test_operations import error_of
+from tests.unit.service.routes.test_operations import error_of
 
 NAMES = ("environment", "task", "name")
 ILLEGAL = ("", " ", "../x", "x" * 65, "Upper", "nul\0")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.service.conftest import Service
 from tests.unit.service.documented import check_answer
-from tests.unit.service.test_operations import error_of
+from tests.unit.service.routes.test_operations import error_of
 
 
 def test_openapi_describes_every_call(service: Service) -> None:

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from lifelong_service import protocol
+from lifelong_service.http import protocol
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux only")

@@ -11,11 +11,12 @@ import sqlalchemy as sa
 from starlette.requests import Request
 
 from lifelong_core.errors import UnavailableError
-from lifelong_core.store import AuditEntry, Scope, Store, tables
-from lifelong_core.store.audit import REFUSED_ACCESS, REFUSED_LOGIN, AuditLog, Refusals
-from lifelong_core.store.audit_anchor import AnchorFile
-from lifelong_service.addresses import address_of
-from lifelong_service.refusals import (
+from lifelong_core.store import AuditEntry, Scope, Store
+from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_LOGIN, AuditLog, Refusals
+from lifelong_core.store.schema import tables
+from lifelong_service.http.client_addresses import address_of
+from lifelong_service.http.refused_requests import (
     MINUTES_PER_HOUR,
     NAMED_PER_HOUR,
     NAMED_PER_MINUTE,

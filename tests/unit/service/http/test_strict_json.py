@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.service.conftest import COSTS, Service
-from tests.unit.service.test_operations import error_of
+from tests.unit.service.routes.test_operations import error_of
 
 HEADERS = {"Content-Type": "application/json"}
 

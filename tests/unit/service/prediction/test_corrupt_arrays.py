@@ -6,7 +6,7 @@ from io import BytesIO
 import pytest
 
 from tests.unit.service.conftest import Service
-from tests.unit.service.test_operations import error_of
+from tests.unit.service.routes.test_operations import error_of
 
 HEADERS = [
     b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3",

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from lifelong_core.settings import Settings
-from lifelong_core.store import erasure, group_hash, load_group_key
-from lifelong_core.store.group_keys import KeyFile
-from lifelong_core.store.privacy import rotate_group_key
-from lifelong_core.store.registry_cache import _checksum
+from lifelong_core.store import group_hash, load_group_key
+from lifelong_core.store.lifecycle import erasure
+from lifelong_core.store.lifecycle.group_keys import KeyFile
+from lifelong_core.store.lifecycle.privacy import rotate_group_key
+from lifelong_core.store.registry.cache import _checksum
 from tests.unit.service.conftest import Service, png
-from tests.unit.service.test_outage_start import kept, move_away
 from tests.unit.service.waiting import eventually
+from tests.unit.service.worker.test_outage_start import kept, move_away
 
 GROUPED = "/v1/predict?group=patient-1"
 

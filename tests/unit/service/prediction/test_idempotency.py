@@ -11,10 +11,10 @@ import pytest
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import UnavailableError
-from lifelong_core.store import tables
-from lifelong_core.store.predictions import Predictions
-from lifelong_service.decisions import Decider
-from lifelong_service.jobs import Address, LogitsJob
+from lifelong_core.store.log.predictions import Predictions
+from lifelong_core.store.schema import tables
+from lifelong_service.prediction.batch_pipeline import Decider
+from lifelong_service.prediction.requests import Address, LogitsJob
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from lifelong_core.errors import InvalidInputError, UnavailableError
-from lifelong_service.batching import MicroBatcher
+from lifelong_service.prediction.micro_batcher import MicroBatcher
 
 
 class Recorder:

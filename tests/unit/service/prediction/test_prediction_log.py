@@ -16,10 +16,12 @@ import pytest
 
 from lifelong_core.errors import ConflictError, InvalidInputError, UnavailableError
 from lifelong_core.settings import Settings
-from lifelong_core.store import LogEntry, Prediction, RequestKey, Store, engine, new_prediction_id
-from lifelong_core.store.log_writing import insert_missing_entries
-from lifelong_core.store.spool import Spool, SpoolFullError
-from lifelong_service.prediction_log import PredictionLog
+from lifelong_core.store import LogEntry, Prediction, RequestKey, Store, new_prediction_id
+from lifelong_core.store.engine import database
+from lifelong_core.store.log.writing import insert_missing_entries
+from lifelong_core.store.spool.errors import SpoolFullError
+from lifelong_core.store.spool.spool import Spool
+from lifelong_service.prediction.prediction_log import PredictionLog
 from tests import databases, tools
 from tests.faults.network import Network
 from tests.faults.postgresql import MortalPostgreSQL
@@ -192,7 +194,7 @@ def short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Connections that are opened from now on are given up after two or three seconds."""
     brief = {"tcp_user_timeout": 1000, "keepalives_idle": 1, "keepalives_interval": 1, "keepalives_count": 1}
     for name, value in brief.items():
-        monkeypatch.setitem(engine.NETWORK, name, value)
+        monkeypatch.setitem(database.NETWORK, name, value)
 
 
 @pytest.mark.usefixtures("short_silence")

@@ -11,8 +11,8 @@ from starlette.requests import Request
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import InvalidInputError
-from lifelong_service.parameters import parameters_of
-from tests.unit.service import graphs
+from lifelong_service.http.parameters import parameters_of
+from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import CLASS_NAMES, Service, png
 
 LOGITS = [[2.0, 0.5, -1.0], [0.0, 0.25, 3.0]]
@@ -32,7 +32,7 @@ def test_an_image_is_decided_as_the_formula_says_and_logged(service: Service) ->
     pixels = np.arange(16).reshape(4, 4) * 16
     answer = service.client.post("/v1/predict?environment=site-a", content=png(pixels)).json()
     scaled = (pixels.reshape(1, 16) / 255 - 0.5) / 0.5
-    logits = (scaled @ graphs.linear_weights()).astype(np.float32)
+    logits = (scaled @ onnx_graphs.linear_weights()).astype(np.float32)
     prediction = service.store.predictions.get(UUID(answer["prediction_id"]))
     assert prediction is not None
     np.testing.assert_allclose(prediction.logits, logits[0], atol=1e-5)

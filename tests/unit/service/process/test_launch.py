@@ -17,8 +17,8 @@ import pytest
 from lifelong_core.errors import ConfigurationError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
-from lifelong_core.store.registry_cache import RegistryCache
-from lifelong_service import launch, stopping
+from lifelong_core.store.registry.cache import RegistryCache
+from lifelong_service.process import launch, signals
 from tests.databases import locked
 from tests.integration.processes import eventually
 
@@ -72,7 +72,7 @@ def test_closed_standard_streams_change_nothing_but_who_hears_the_reason(tmp_pat
 
 def test_files_never_get_the_numbers_of_closed_standard_streams() -> None:
     shown = (
-        "import os; from lifelong_service.launch import open_standard_streams; open_standard_streams();"
+        "import os; from lifelong_service.process.launch import open_standard_streams; open_standard_streams();"
         "print('lost'); number = os.open('/dev/null', os.O_RDONLY); os._exit(number)"
     )
     opening = f'exec {sys.executable} -c "{shown}" <&- >&- 2>&-'
@@ -217,7 +217,7 @@ def test_the_starter_names_itself_as_the_parent(tmp_path: Path, monkeypatch: pyt
         assert not gc.isenabled()
     finally:
         gc.enable()
-        stopping.end_at_once()
+        signals.end_at_once()
         signal.signal(signal.SIGINT, signal.default_int_handler)
     assert started[0][launch.PARENT] == str(os.getpid())
     assert sys.argv[:3] == ["bentoml", "serve", launch.SERVICE]

@@ -10,7 +10,7 @@ import yaml
 from lifelong.monitoring_files import monitoring_files
 from supply_chain.packages import CONTAINER
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 SERVE_ONE = """
 import sys, tempfile

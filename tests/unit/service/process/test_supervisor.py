@@ -5,7 +5,7 @@ from bentoml._internal.utils.circus import create_standalone_arbiter
 from circus.arbiter import Arbiter
 
 from lifelong_core.errors import ConfigurationError
-from lifelong_service.supervision import close_control_sockets
+from lifelong_service.process.supervisor import close_control_sockets
 
 
 @pytest.fixture(autouse=True)

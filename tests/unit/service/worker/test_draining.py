@@ -7,8 +7,8 @@ import time
 
 from starlette.types import Message, Receive, Scope, Send
 
-from lifelong_service.draining import Draining
-from lifelong_service.middleware import RequestMiddleware
+from lifelong_service.http.middleware import RequestMiddleware
+from lifelong_service.worker.draining import Draining
 
 
 def draining(**seconds: float) -> Draining:

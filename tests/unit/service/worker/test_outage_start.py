@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.settings import Settings
-from lifelong_core.store import tables
+from lifelong_core.store.schema import tables
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually
 

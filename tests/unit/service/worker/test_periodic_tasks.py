@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from lifelong_core.errors import UnavailableError
-from lifelong_core.store.registry_cache import RegistryCache
-from lifelong_service.upkeep import CacheKeeper, Upkeep
-from tests.unit.service.test_poller import registry
+from lifelong_core.store.registry.cache import RegistryCache
+from lifelong_service.worker.periodic_tasks import CacheKeeper, Upkeep
 from tests.unit.service.waiting import LONG, eventually
+from tests.unit.service.worker.test_registry_poller import registry
 
 
 @pytest.fixture

@@ -17,12 +17,13 @@ import pytest
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.settings import Settings
-from lifelong_core.store.changes import Changes
 from lifelong_core.store.records import HeadRecord, Model, Registry, Task
-from lifelong_service import launch, metrics
-from lifelong_service.inference import Classifier
-from lifelong_service.poller import RegistryPoller, describe_damage
-from lifelong_service.worker import Worker
+from lifelong_core.store.registry.changes import Changes
+from lifelong_service import metrics
+from lifelong_service.graphs.classifier import Classifier
+from lifelong_service.process import launch
+from lifelong_service.worker.registry_poller import RegistryPoller, describe_damage
+from lifelong_service.worker.worker import Worker
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HEAD = PostProcessingHead(1.0, [0, 0], [[0, 1], [1, 0]], [0.5, 0.5], ("no", "yes"))
@@ -183,7 +184,7 @@ def test_a_model_that_is_gone_while_it_is_loaded_keeps_nothing_from_being_served
 
 LOADING_FOR_EVER = """
 import threading
-from lifelong_service.loading import GraphLoader
+from lifelong_service.graphs.loader import GraphLoader
 
 begun = threading.Event()
 loader = GraphLoader(lambda model, task: begun.set() or threading.Event().wait())
@@ -297,7 +298,7 @@ def test_what_was_kept_and_is_damaged_is_not_served(source: Source, caplog: pyte
 
 
 def test_a_store_that_hangs_keeps_nobody_waiting(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lifelong_service.poller.PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("lifelong_service.worker.registry_poller.PATIENCE_SECONDS", 0.05)
     gate = threading.Event()
     kept = registry(7, models=1, promoted=1)
     current = registry(8, models=1, promoted=1)

@@ -9,7 +9,7 @@ import pytest
 
 from lifelong_core.errors import UnavailableError
 from lifelong_core.store import Heartbeat, Tick, Visit
-from lifelong_service.upkeep import Upkeep
+from lifelong_service.worker.periodic_tasks import Upkeep
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually
 

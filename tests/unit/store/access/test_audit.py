@@ -8,9 +8,10 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, InvalidInputError
-from lifelong_core.store import AuditEntry, Scope, Store, tables
-from lifelong_core.store.audit import LOCAL, Refusals, changes_from
-from lifelong_core.store.audit_chain import GENESIS, Anchor, chained, digest_of
+from lifelong_core.store import AuditEntry, Scope, Store
+from lifelong_core.store.access.audit_chain import GENESIS, Anchor, chained, digest_of
+from lifelong_core.store.access.audit_log import LOCAL, Refusals, changes_from
+from lifelong_core.store.schema import tables
 from tests.unit.store.samples import (
     CLASSES,
     COSTS,
@@ -240,8 +241,8 @@ def test_an_anchor_is_refused_that_is_none(text: str):
 WRITER = """
 import random, sys
 from lifelong_core.store import Store
-from lifelong_core.store.audit import write_audit
-from lifelong_core.store.registry import bump_revision
+from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.registry.registry import bump_revision
 
 url, name = sys.argv[1:]
 with Store.open(url, "memory://artifacts") as store:

@@ -9,7 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.errors import NotFoundError, UnauthenticatedError
-from lifelong_core.store import Scope, Store, console_sessions, tables
+from lifelong_core.store import Scope, Store
+from lifelong_core.store.access import console_sessions
+from lifelong_core.store.schema import tables
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)

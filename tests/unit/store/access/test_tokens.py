@@ -7,7 +7,8 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.store import Scope, Store, tables
+from lifelong_core.store import Scope, Store
+from lifelong_core.store.schema import tables
 
 
 def test_a_secret_is_shown_once_and_verifies_its_token(store: Store):

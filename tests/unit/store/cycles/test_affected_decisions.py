@@ -18,14 +18,14 @@ from lifelong_core.store import (
     NewLabel,
     Prediction,
     Store,
-    affected,
-    identifiers,
     logged_at,
     new_prediction_id,
 )
-from lifelong_core.store.affected_periods import LATE
-from lifelong_core.store.affected_ranking import Place, Ranking
-from lifelong_core.store.swaps import AffectedFigures
+from lifelong_core.store.cycles import affected_decisions
+from lifelong_core.store.cycles.affected_periods import LATE
+from lifelong_core.store.cycles.affected_ranking import Place, Ranking
+from lifelong_core.store.cycles.swaps import AffectedFigures
+from lifelong_core.store.log import identifiers
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, cycle
 
 SITE = "site-a"
@@ -133,7 +133,7 @@ def test_all_decisions_that_differ_are_found_most_costly_first(store: Store, mod
 def test_pages_hold_each_prediction_once(
     store: Store, model: Model, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(affected, "BLOCK_ROWS", 9)
+    monkeypatch.setattr(affected_decisions, "BLOCK_ROWS", 9)
     logged = rows(model, 30)
     # Equal logits and decisions: the order of equal costs is that of the ids.
     logged += [replace(one, id=new_prediction_id()) for one in logged]
@@ -353,7 +353,7 @@ def test_a_swap_that_was_refused_is_not_noted(store: Store, model: Model) -> Non
 def test_a_ranking_keeps_the_most_costly(
     costs: list[float], limit: int | None, behind: int, block: int
 ) -> None:
-    from lifelong_core.store import affected_ranking
+    from lifelong_core.store.cycles import affected_ranking
 
     ids = [new_prediction_id() for _ in costs]
     expected = sorted(zip(costs, ids, strict=True), key=lambda pair: (-pair[0], pair[1]))

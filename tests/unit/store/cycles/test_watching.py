@@ -7,8 +7,8 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.store import LogEntry, Model, NewLabel, Store, new_prediction_id
-from lifelong_core.store.commit_order import read_horizon
-from lifelong_core.store.summaries import Summaries
+from lifelong_core.store.log.commit_order import read_horizon
+from lifelong_core.store.summaries.summaries import Summaries
 from tests.unit.store.samples import add_model, add_serving_model, cycle, entry, head, prediction
 
 DUE = datetime(2026, 1, 1, tzinfo=UTC)

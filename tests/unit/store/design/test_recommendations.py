@@ -9,7 +9,10 @@ import sqlalchemy as sa
 from lifelong_core.deploy import fit_head
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
-from lifelong_core.store import Registry, Store, recommendations, register_calibration, registration, tables
+from lifelong_core.store import Registry, Store, register_calibration
+from lifelong_core.store.design import recommendations
+from lifelong_core.store.heads import registration
+from lifelong_core.store.schema import tables
 from tests.unit.store.at_once import at_once
 from tests.unit.store.design_samples import (
     STATED_COSTS,

@@ -5,8 +5,9 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store import Store, tables
-from lifelong_core.store.columns import pack_logits, unpack_logit_rows, unpack_logits
+from lifelong_core.store import Store
+from lifelong_core.store.engine.columns import pack_logits, unpack_logit_rows, unpack_logits
+from lifelong_core.store.schema import tables
 
 
 def test_logits_survive_to_the_last_bit_as_little_endian_float32():

@@ -12,16 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
-from lifelong_core.store import (
-    LogEntry,
-    Prediction,
-    RequestKey,
-    Store,
-    engine,
-    new_prediction_id,
-    tables,
-)
-from lifelong_core.store.engine import Database, Durability, parse_url
+from lifelong_core.store import LogEntry, Prediction, RequestKey, Store, new_prediction_id
+from lifelong_core.store.engine import database as database_module
+from lifelong_core.store.engine.database import Database, Durability, parse_url
+from lifelong_core.store.schema import tables
 
 only_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 
@@ -265,7 +259,7 @@ def test_after_idle_connections_died_at_most_one_call_fails(
     store: Store, monkeypatch: pytest.MonkeyPatch, trusted_seconds: float, failures: int
 ):
     """None after a pause; under load nobody asks first, and with the first that fails all are renewed."""
-    monkeypatch.setattr(engine, "_TRUSTED_SECONDS", trusted_seconds)
+    monkeypatch.setattr(database_module, "_TRUSTED_SECONDS", trusted_seconds)
     with store.database.read() as one, store.database.read() as other:
         one.execute(sa.select(1))
         other.execute(sa.select(1))
@@ -332,7 +326,7 @@ def test_a_server_that_vanished_without_a_word_is_given_up_within_seconds(store:
 def test_the_room_that_a_long_reader_cost_is_given_back_when_it_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(engine, "_LOG_BYTES", 100_000)
+    monkeypatch.setattr(database_module, "_LOG_BYTES", 100_000)
     url, log = f"sqlite:///{tmp_path}/lifelong.db", tmp_path / "lifelong.db-wal"
     Store.migrate(url)
     with Store.open(url, f"file://{tmp_path}/artifacts") as store:

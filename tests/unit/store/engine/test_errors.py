@@ -15,10 +15,12 @@ import sqlalchemy as sa
 
 from lifelong_core.errors import ConfigurationError, LifelongError, SchemaError, UnavailableError
 from lifelong_core.settings import Settings
-from lifelong_core.store import Store, engine, tables
-from lifelong_core.store.database_errors import explain
-from lifelong_core.store.engine import Database, parse_url
-from lifelong_service import launch
+from lifelong_core.store import Store
+from lifelong_core.store.engine import database
+from lifelong_core.store.engine.database import Database, parse_url
+from lifelong_core.store.engine.errors import explain
+from lifelong_core.store.schema import tables
+from lifelong_service.process import launch
 from tests import tools
 from tests.unit.store.samples import entry
 
@@ -125,7 +127,7 @@ def test_a_start_waits_for_a_lock_that_goes(
         holder.close()
         return longest
 
-    monkeypatch.setattr(engine.random, "uniform", go)
+    monkeypatch.setattr(database.random, "uniform", go)
     launch.check_database(Settings(data_directory=tmp_path))
     assert waits
 

@@ -12,8 +12,9 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, UnavailableError
-from lifelong_core.store import Store, tables
-from lifelong_core.store.leases import Lease, hold
+from lifelong_core.store import Store
+from lifelong_core.store.engine.leases import Lease, hold
+from lifelong_core.store.schema import tables
 from tests.unit.store.samples import add_serving_model, cycle, head
 
 NAME = "cycle/1/site-a"
@@ -160,7 +161,7 @@ def test_a_process_that_is_stopped_within_its_transaction_holds_nobody_up(store:
 _HOLDER = """
 import sys
 from lifelong_core.store import Store
-from lifelong_core.store.leases import hold
+from lifelong_core.store.engine.leases import hold
 from lifelong_core.errors import ConflictError
 store = Store.open(sys.argv[1], sys.argv[2])
 lease = store.leases.acquire("cycle/1/site-a", "stopped", float(sys.argv[3]))

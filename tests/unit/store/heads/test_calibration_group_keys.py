@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.store import Model, Store, register_calibration, tables
+from lifelong_core.store import Model, Store, register_calibration
+from lifelong_core.store.schema import tables
 from tests.unit.store.samples import add_model, calibration
 
 KEY = "patient-4711"

@@ -9,8 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.errors import UnavailableError
-from lifelong_core.store import Registry, Store, tables
-from lifelong_core.store.head_rows import keep_last_good
+from lifelong_core.store import Registry, Store
+from lifelong_core.store.heads.rows import keep_last_good
+from lifelong_core.store.schema import tables
 from tests.unit.store.samples import add_model, add_serving_model, head
 
 SITE = "site-a"

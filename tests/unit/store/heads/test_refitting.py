@@ -11,7 +11,9 @@ import sqlalchemy as sa
 from lifelong_core.deploy import PostProcessingHead, fit_head
 from lifelong_core.design import Recommendation
 from lifelong_core.errors import ConflictError
-from lifelong_core.store import HeadRecord, Model, Store, attach_and_refit, refitting, tables
+from lifelong_core.store import HeadRecord, Model, Store, attach_and_refit
+from lifelong_core.store.heads import refitting
+from lifelong_core.store.schema import tables
 from tests.unit.store.design_samples import STATED_COSTS, recommendation, recommendation_without_costs
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, cycle, head
 

@@ -10,11 +10,11 @@ from lifelong_core.store import (
     Store,
     WorseModelError,
     examine_candidate,
-    heads,
     promote_calibrated,
     publish_candidate,
     register_calibration,
 )
+from lifelong_core.store.heads import heads
 from tests.unit.store.samples import CLASSES, COSTS, add_model, calibration, head
 
 

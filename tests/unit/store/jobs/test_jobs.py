@@ -18,9 +18,17 @@ from lifelong_core.errors import (
     PayloadTooLargeError,
     UnavailableError,
 )
-from lifelong_core.store import Job, Store, jobs, tables
+from lifelong_core.store import Job, Store
 from lifelong_core.store.artifacts import Artifacts, digest_of
-from lifelong_core.store.jobs import LARGEST_PAYLOAD, LARGEST_RESULT, MOST_ATTEMPTS, SENDING_SECONDS, Jobs
+from lifelong_core.store.jobs import jobs
+from lifelong_core.store.jobs.jobs import (
+    LARGEST_PAYLOAD,
+    LARGEST_RESULT,
+    MOST_ATTEMPTS,
+    SENDING_SECONDS,
+    Jobs,
+)
+from lifelong_core.store.schema import tables
 from tests.unit.store.at_once import at_once
 from tests.unit.store.samples import add_model, calibration, started_together
 

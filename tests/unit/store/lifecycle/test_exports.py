@@ -2,7 +2,8 @@
 
 from datetime import timedelta
 
-from lifelong_core.store import LogEntry, NewLabel, Store, identifiers, logged_at
+from lifelong_core.store import LogEntry, NewLabel, Store, logged_at
+from lifelong_core.store.log import identifiers
 from tests.unit.store.samples import add_model, prediction
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from lifelong_core.errors import ConflictError
 from lifelong_core.store import Scope, Store, load_group_key
-from lifelong_core.store.group_keys import (
+from lifelong_core.store.lifecycle.group_keys import (
     GroupKeyError,
     KeyFile,
     check_complete,
@@ -16,7 +16,7 @@ from lifelong_core.store.group_keys import (
     key_digest,
     short_digest,
 )
-from lifelong_core.store.privacy import rotate_group_key
+from lifelong_core.store.lifecycle.privacy import rotate_group_key
 from tests.unit.store.at_once import at_once
 
 

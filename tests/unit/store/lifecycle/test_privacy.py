@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
 from lifelong_core.store import group_hash, load_group_key
-from lifelong_core.store.privacy import group_hashes, load_group_keys, numbered_groups, rotate_group_key
+from lifelong_core.store.lifecycle.privacy import (
+    group_hashes,
+    load_group_keys,
+    numbered_groups,
+    rotate_group_key,
+)
 
 
 def test_a_group_hash_depends_on_key_and_group_and_is_short():

@@ -15,18 +15,12 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.deploy import quantifier
-from lifelong_core.store import (
-    LogEntry,
-    NewLabel,
-    RequestKey,
-    Store,
-    deletion,
-    identifiers,
-    partitions,
-    tables,
-)
-from lifelong_core.store import retention as module
-from lifelong_core.store.retention import RetentionOutcome
+from lifelong_core.store import LogEntry, NewLabel, RequestKey, Store
+from lifelong_core.store.engine import deletion
+from lifelong_core.store.lifecycle import retention as module
+from lifelong_core.store.lifecycle.retention import RetentionOutcome
+from lifelong_core.store.log import identifiers, partitions
+from lifelong_core.store.schema import tables
 from tests import databases
 from tests.unit.store.samples import add_serving_model, calibration, prediction
 

@@ -10,9 +10,10 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.store import LogEntry, LogPosition, Store, tables
-from lifelong_core.store.commit_order import align_clock
-from lifelong_core.store.log_writing import insert_entries
+from lifelong_core.store import LogEntry, LogPosition, Store
+from lifelong_core.store.log.commit_order import align_clock
+from lifelong_core.store.log.writing import insert_entries
+from lifelong_core.store.schema import tables
 from tests.unit.store.samples import LONG_AGO, entry, ids_of, prediction, read_all
 
 only_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)

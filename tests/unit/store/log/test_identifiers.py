@@ -4,8 +4,9 @@ from uuid import UUID, uuid1, uuid4
 
 import pytest
 
-from lifelong_core.store import identifiers, logged_at, logged_on, new_prediction_id
-from lifelong_core.store.identifiers import PredictionIds, first_id_at, is_prediction_id
+from lifelong_core.store import logged_at, logged_on, new_prediction_id
+from lifelong_core.store.log import identifiers
+from lifelong_core.store.log.identifiers import PredictionIds, first_id_at, is_prediction_id
 
 
 def test_an_id_is_a_uuid_of_version_7():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.store import LogEntry, Prediction, RequestKey, new_prediction_id
-from lifelong_core.store.recent_requests import RecentRequests
+from lifelong_core.store.log.recent_requests import RecentRequests
 
 URL = "postgresql+psycopg://user@somewhere/lifelong"
 HOUR = 3600.0

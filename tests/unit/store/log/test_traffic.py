@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from lifelong_core.store import LogEntry, Store
-from lifelong_core.store.identifiers import EPOCH, first_id_at
+from lifelong_core.store.log.identifiers import EPOCH, first_id_at
 from lifelong_core.store.spool.encoding import decode_entries, encode_entries
 from tests.unit.store.samples import add_serving_model, entry, prediction
 

@@ -12,9 +12,9 @@ import pytest
 from lifelong_core.errors import UnavailableError
 from lifelong_core.preprocessing import Preprocessing, Resize
 from lifelong_core.store import Registry, Scope, Store
-from lifelong_core.store.group_keys import KeyFile
-from lifelong_core.store.registry_cache import RegistryCache
-from lifelong_core.store.token_rows import hash_secret
+from lifelong_core.store.access.token_rows import hash_secret
+from lifelong_core.store.lifecycle.group_keys import KeyFile
+from lifelong_core.store.registry.cache import RegistryCache
 from tests.unit.store.samples import add_model, add_serving_model, head
 
 URL = "postgresql://somebody:secret@db.example:5432/lifelong"

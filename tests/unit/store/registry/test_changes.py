@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.store import Store
-from lifelong_core.store.changes import Changes
+from lifelong_core.store.registry.changes import Changes
 from tests.unit.store.samples import add_serving_model, head
 
 LONG = 30.0

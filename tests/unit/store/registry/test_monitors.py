@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
-from lifelong_core.store import Heartbeat, Store, Tick, Visit, tables
-from lifelong_core.store.monitors import FORGOTTEN_AFTER, LOST_AFTER, describe_disagreements
+from lifelong_core.store import Heartbeat, Store, Tick, Visit
+from lifelong_core.store.registry.monitors import FORGOTTEN_AFTER, LOST_AFTER, describe_disagreements
+from lifelong_core.store.schema import tables
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 FIRST = Heartbeat(

@@ -13,9 +13,11 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from lifelong_core.errors import ConfigurationError, SchemaError
-from lifelong_core.store import NewLabel, Scope, Store, migrating, partitions, schema, tables
-from lifelong_core.store.audit import CHAINED, NUMBERED
-from lifelong_core.store.engine import Database
+from lifelong_core.store import NewLabel, Scope, Store
+from lifelong_core.store.access.audit_log import CHAINED, NUMBERED
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.log import partitions
+from lifelong_core.store.schema import migration, tables, version
 from tests import databases
 from tests.unit.store.design_samples import STATED_COSTS, interview, recommendation
 from tests.unit.store.samples import CLASSES, COSTS, add_serving_model, cycle, entry, read_all
@@ -113,9 +115,9 @@ def test_the_log_is_partitioned_by_day_on_postgresql(database_url: str, kind: st
 def test_migrating_down_leaves_nothing_and_up_again_everything(empty_url: str):
     Store.migrate(empty_url)
     database = Database(empty_url)
-    migrating.downgrade(database, "base")
+    migration.downgrade(database, "base")
     assert set(names_in(empty_url)) == {"alembic_version"}
-    migrating.upgrade(database)
+    migration.upgrade(database)
     database.close()
     assert differences(empty_url) == []
 
@@ -156,7 +158,7 @@ def test_opening_a_database_that_is_not_there_names_init(empty_url: str, artifac
 
 def test_opening_an_older_schema_names_upgrade(database_url: str, artifacts_url: str):
     database = Database(database_url)
-    migrating.downgrade(database, "0001")
+    migration.downgrade(database, "0001")
     database.close()
     with pytest.raises(SchemaError, match=r"older schema 0001.*lifelong upgrade"):
         Store.open(database_url, artifacts_url)
@@ -182,8 +184,8 @@ REVISIONS = [f"{number:04}" for number in range(1, 16)]
 
 
 def test_the_known_revisions_are_those_of_alembic() -> None:
-    scripts = ScriptDirectory(str(schema.SCRIPTS))
-    assert schema.revisions() == sorted(script.revision for script in scripts.walk_revisions()) == REVISIONS
+    scripts = ScriptDirectory(str(version.SCRIPTS))
+    assert version.revisions() == sorted(script.revision for script in scripts.walk_revisions()) == REVISIONS
     assert scripts.get_current_head() == REVISIONS[-1]
 
 
@@ -192,7 +194,7 @@ def test_what_a_released_schema_holds_is_kept_up_and_down_and_up(
     empty_url: str, artifacts_url: str, revision: str
 ):
     database = Database(empty_url)
-    migrating.upgrade(database)
+    migration.upgrade(database)
     partitions.ensure_partitions(database, datetime.now(UTC).date())
     database.close()
     with Store.open(empty_url, artifacts_url) as store:
@@ -208,14 +210,14 @@ def test_what_a_released_schema_holds_is_kept_up_and_down_and_up(
         store.jobs.submit("validate", {"task": "lesions"}, actor="tests")
     database = Database(empty_url)
     # As if that version had written it all.
-    migrating.downgrade(database, revision)
+    migration.downgrade(database, revision)
     held = content_of(empty_url)
     assert len(held["predictions"]) == 3
     assert len(held["audit"]) == 11
     assert ("jobs" in held) == (revision >= "0004")
     assert ("group_keys" in held) == (revision >= "0007")
-    migration = migrating.upgrade(database)
-    assert (migration.before, migration.after) == (revision, REVISIONS[-1])
+    done = migration.upgrade(database)
+    assert (done.before, done.after) == (revision, REVISIONS[-1])
     assert differences(empty_url) == []
     with Store.open(empty_url, artifacts_url) as store:
         assert store.cycles.list() == [recorded]
@@ -226,12 +228,12 @@ def test_what_a_released_schema_holds_is_kept_up_and_down_and_up(
         assert np.array_equal(store.tasks.get("lesions").costs, STATED_COSTS)
         assert len(store.jobs.list()) == (revision >= "0004")
         store.tasks.add("another", CLASSES, COSTS, actor="tests")
-    migrating.downgrade(database, revision)
+    migration.downgrade(database, revision)
     again = content_of(empty_url)
     assert {name: [row for row in held[name] if row not in again[name]] for name in held} == {
         name: [row for row in held[name] if name == "registry_revision"] for name in held
     }
-    migrating.upgrade(database)
+    migration.upgrade(database)
     database.close()
     assert differences(empty_url) == []
 
@@ -241,7 +243,7 @@ def test_gaps_that_older_versions_left_in_the_audit_log_are_noted_once(empty_url
     with Store.open(empty_url, artifacts_url) as store:
         add_serving_model(store)
     database = Database(empty_url)
-    migrating.downgrade(database, "0002")
+    migration.downgrade(database, "0002")
     with database.write() as connection:
         connection.execute(sa.text("DELETE FROM audit WHERE id IN (2, 3)"))
         if database.is_postgresql:
@@ -250,7 +252,7 @@ def test_gaps_that_older_versions_left_in_the_audit_log_are_noted_once(empty_url
                 "INSERT INTO audit (at, actor, action, subject, details) VALUES (now(), 'a', 'b', 'c', '{}')"
             )
             connection.execute(sa.text(insert))
-    migrating.upgrade(database)
+    migration.upgrade(database)
     database.close()
     with Store.open(empty_url, artifacts_url) as store:
         newest, noted, *_ = store.audit.list()

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from lifelong_core.store import LogEntry, Prediction, RequestKey, new_prediction_id
-from lifelong_core.store.spool import Spool
 from lifelong_core.store.spool.locks import FileLock
+from lifelong_core.store.spool.spool import Spool
 
 LOGITS = np.zeros(3, np.float32)
 

@@ -95,7 +95,7 @@ def test_the_check_of_flipped_bits_can_fail(folder: Path, broken: str, monkeypat
     elif broken == "check of the header":
         monkeypatch.setattr(framing.zlib, "crc32", lambda _: 0)
     else:
-        monkeypatch.setattr("lifelong_core.store.spool.delivering.find_record", lambda *_, **__: None)
+        monkeypatch.setattr("lifelong_core.store.spool.delivery.find_record", lambda *_, **__: None)
     with pytest.raises(AssertionError):
         check_flips(folder)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core.store.spool import Spool
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
+from lifelong_core.store.spool.spool import Spool
 from tests.unit.store.spool.waiting import open_spool
 
 SWARM = Path(__file__).with_name("swarm.py")

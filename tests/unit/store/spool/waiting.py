@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from lifelong_core.store import LogEntry
-from lifelong_core.store.spool import Spool
 from lifelong_core.store.spool.segments import segment_numbers, segment_path
+from lifelong_core.store.spool.spool import Spool
 from tests.unit.store.samples import entry
 
 MAXIMUM_BYTES = 10_000_000

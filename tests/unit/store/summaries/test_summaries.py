@@ -15,14 +15,16 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import FittedQuantifier, WindowSummary, quantifier
 from lifelong_core.errors import ConflictError, LifelongError
-from lifelong_core.store import LogEntry, Model, Store, summary_work, tables
-from lifelong_core.store.commit_order import align_clock
-from lifelong_core.store.identifiers import first_id_at, new_prediction_id
-from lifelong_core.store.log_writing import insert_entries
-from lifelong_core.store.summaries import bucket_of
-from lifelong_core.store.summary_work import SummaryWork
+from lifelong_core.store import LogEntry, Model, Store
+from lifelong_core.store.log.commit_order import align_clock
+from lifelong_core.store.log.identifiers import first_id_at, new_prediction_id
+from lifelong_core.store.log.writing import insert_entries
+from lifelong_core.store.schema import tables
+from lifelong_core.store.summaries import folding
+from lifelong_core.store.summaries.folding import SummaryWork
+from lifelong_core.store.summaries.summaries import bucket_of
+from tests.unit.store.log.test_commit_order import only_postgresql, open_append
 from tests.unit.store.samples import LONG_AGO, add_model, calibration, prediction
-from tests.unit.store.test_commit_order import only_postgresql, open_append
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
@@ -138,7 +140,7 @@ def test_a_clock_that_jumps_loses_nothing_whatever_time_it_says(store: Store, mo
 def test_rows_of_very_many_hours_are_written_in_several_transactions(
     store: Store, model: Model, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, rows: int
 ):
-    monkeypatch.setattr(summary_work, limit, value)
+    monkeypatch.setattr(folding, limit, value)
     append(store, model, *(NOON + (index % 12) * HOUR for index in range(24)))
     first = [store.summaries.fold(model, SITE, fitted(), classes=3) for _ in range(2)][1]
     assert (first.rows, first.is_done) == (rows, rows == 24)
@@ -171,7 +173,7 @@ def test_the_check_catches_a_reader_that_goes_by_ids(
         newest[0] = max([newest[0], *(row.id for row in rows)])
         return rows
 
-    monkeypatch.setattr(summary_work, "next_rows", by_id)
+    monkeypatch.setattr(folding, "next_rows", by_id)
     append(store, model, NOON, NOON + HOUR)
     fold(store, model)
     assert check(store, model) == []
@@ -332,7 +334,7 @@ def test_rows_that_are_deleted_while_they_are_being_read_do_not_come_back(
 
 @pytest.fixture
 def abandoned_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lifelong_core.store.summaries.ABANDONED_SECONDS", 0.0)
+    monkeypatch.setattr("lifelong_core.store.summaries.summaries.ABANDONED_SECONDS", 0.0)
 
 
 def test_two_monitors_with_different_quantifiers_keep_their_summaries_both(
@@ -346,7 +348,7 @@ def test_two_monitors_with_different_quantifiers_keep_their_summaries_both(
             assert fold(elsewhere, model, "ACC") == 1
             assert stored(store, model) == stored(store, model, "ACC") == {NOON: (rows, 0)}
         assert not store.summaries.are_behind(model.id, SITE)
-        monkeypatch.setattr("lifelong_core.store.summaries.ABANDONED_SECONDS", 0.0)
+        monkeypatch.setattr("lifelong_core.store.summaries.summaries.ABANDONED_SECONDS", 0.0)
         assert fold(store, model) == 0
         assert stored(store, model, "ACC") == {NOON: (3, 0)}, "they have grown since it looked last"
         assert fold(store, model) == 0
@@ -371,7 +373,7 @@ def test_another_quantifier_has_summaries_of_its_own_and_those_of_the_old_one_go
 def test_who_still_folds_with_a_quantifier_whose_summaries_are_being_dropped_begins_anew(
     store: Store, model: Model, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("lifelong_core.store.summary_writing._DROPPED_AT_ONCE", 1)
+    monkeypatch.setattr("lifelong_core.store.summaries.writing._DROPPED_AT_ONCE", 1)
     append(store, model, NOON, NOON + HOUR, NOON + 2 * HOUR)
     fold(store, model)
     while len(stored(store, model)) == 3:

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from lifelong_core.store.audit_chain import GENESIS, chained
+from lifelong_core.store.access.audit_chain import GENESIS, chained
 from lifelong_core.store.records import AuditEntry
 
 revision = "0013"

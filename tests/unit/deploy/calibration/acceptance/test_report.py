@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
-from lifelong_core.deploy.acceptance import examine_calibration
-from lifelong_core.deploy.held_out import crossfitted_output
+from lifelong_core.deploy.calibration.acceptance.report import examine_calibration
+from lifelong_core.deploy.calibration.held_out import crossfitted_output
 from lifelong_core.metrics import brier_score, confusion_matrix, expected_cost
 
 NAMES = ("benign", "unclear", "malignant")

@@ -7,13 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.arrays import centred
-from lifelong_core.deploy.assumption import AssumptionReference, assumption_test
-from lifelong_core.deploy.assumption.class_spread import ClassSpread
-from lifelong_core.deploy.assumption.disagreement import _per_cent, drift_disagreements
-from lifelong_core.deploy.assumption.judgement import _step_test
-from lifelong_core.deploy.assumption.result import AssumptionTest
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.simplex import smoothed
+from lifelong_core.deploy.numerics.simplex import smoothed
+from lifelong_core.deploy.shift.label_shift.assumption_test import (
+    AssumptionReference,
+    _step_test,
+    assumption_test,
+)
+from lifelong_core.deploy.shift.label_shift.class_spread import ClassSpread
+from lifelong_core.deploy.shift.label_shift.disagreement import _per_cent, drift_disagreements
+from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 CLASSES = 4

@@ -7,15 +7,10 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import PostProcessingHead, fit_head
-from lifelong_core.deploy.evidence import (
-    BucketScores,
-    ScoreReference,
-    ShiftEvidence,
-    bucket_scores,
-    gather_evidence,
-)
-from lifelong_core.deploy.evidence import detector as module
-from lifelong_core.deploy.evidence.detector import LARGEST_LOG_CAPITAL
+from lifelong_core.deploy.shift.sequential import evidence as module
+from lifelong_core.deploy.shift.sequential.evidence import LARGEST_LOG_CAPITAL, ShiftEvidence, gather_evidence
+from lifelong_core.deploy.shift.sequential.reference import ScoreReference
+from lifelong_core.deploy.shift.sequential.scores import BucketScores, bucket_scores
 from lifelong_core.errors import InvalidInputError
 
 ALARM = np.log(175_200)

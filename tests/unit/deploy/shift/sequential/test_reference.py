@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head, quantifier
-from lifelong_core.deploy.evidence.betting import precision
-from lifelong_core.deploy.evidence.reference import ScoreReference
-from lifelong_core.deploy.evidence.scores import bucket_scores
-from lifelong_core.deploy.folds import stratified_folds
+from lifelong_core.deploy.numerics.folds import stratified_folds
+from lifelong_core.deploy.shift.sequential.betting import precision
+from lifelong_core.deploy.shift.sequential.reference import ScoreReference
+from lifelong_core.deploy.shift.sequential.scores import bucket_scores
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 PREVALENCE = np.array([0.6, 0.3, 0.1])

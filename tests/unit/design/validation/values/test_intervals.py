@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from lifelong_core.design import validate
-from lifelong_core.design.validation.value_intervals import value_bounds
-from lifelong_core.metrics.intervals import Bootstrap
+from lifelong_core.design.validation.values.intervals import value_bounds
+from lifelong_core.metrics.resampling.intervals import Bootstrap
 from tests.unit.design.validations import metric, recommending, simulated
 
 BINARY = {"number_of_classes": 2}

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from lifelong_core.design.validation.evaluating import Recipe, Split
 from lifelong_core.design.validation.outputs import ModelOutputs, Samples
-from lifelong_core.design.validation.resampled_metrics import resampled
-from lifelong_core.design.validation.resamples import Resamples
-from lifelong_core.design.validation.weighted_kernels import weighted_ece_kde, weighted_kernel_error
+from lifelong_core.design.validation.values.evaluation import Recipe, Split
+from lifelong_core.design.validation.values.resampled_metrics import resampled
+from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS, bootstrap_confusions, compute_metrics
-from lifelong_core.metrics.calibration_kernel import median_pairwise_distance
-from lifelong_core.metrics.parameters import Parameters
+from lifelong_core.metrics.calibration.kernel import median_pairwise_distance
+from lifelong_core.metrics.calibration.weighted_kernel import weighted_ece_kde, weighted_kernel_error
+from lifelong_core.metrics.catalogue.parameters import Parameters
 from tests.unit.design.validations import metric, simulated
 
 COSTS = ((0.0, 1.0, 2.0), (3.0, 0.0, 1.0), (4.0, 1.0, 0.0))

@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from lifelong_core.deploy import LabeledLogits
-from tests.unit.service import graphs
+from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import CLASS_NAMES, COSTS, GREY, Service, calibration, png
 
 DOCUMENT = {"task": "skin", "name": "fresh", "preprocessing": GREY.model_dump(mode="json")}
@@ -36,13 +36,13 @@ def test_from_an_empty_database_to_a_served_model(serve: Callable[..., Service])
     client = service.client
     task = client.post("/v1/admin/tasks", json={"name": "skin", "classes": CLASS_NAMES, "costs": COSTS})
     assert task.status_code == 201
-    model = add_model(service, graphs.linear())
+    model = add_model(service, onnx_graphs.linear())
     assert model.status_code == 201, model.text
     assert (model.json()["model"], model.json()["promoted"]) == ("fresh@1", False)
     images = [("images", (str(value), png(value), "image/png")) for value in (1, 2, 250)]
     rows = client.post("/v1/admin/models/fresh/logits", files=images).json()["logits"]
     scaled = (np.array([1, 2, 250]) / 255 - 0.5) / 0.5
-    expected = scaled[:, None] * graphs.linear_weights().sum(axis=0)
+    expected = scaled[:, None] * onnx_graphs.linear_weights().sum(axis=0)
     np.testing.assert_allclose(rows, expected, atol=1e-4)
     assert service.logged() == 0
     added = client.post(
@@ -139,12 +139,12 @@ def test_an_npz_that_unpacks_to_too_much_is_refused(registered: None, serve: Cal
     ("graph", "changes", "status", "field"),
     [
         (b"garbage", {}, 422, "onnx"),
-        (graphs.linear(classes=5), {}, 422, "onnx"),
-        (graphs.two_outputs(), {}, 422, "onnx"),
-        (graphs.linear(), {"preprocessing": {"colour": "green"}}, 422, "preprocessing.colour"),
-        (graphs.linear(), {"task": "nothing"}, 404, "task"),
-        (graphs.linear(), {"name": "Not Legal"}, 422, "name"),
-        (graphs.linear(), {"kind": "external"}, 422, "kind"),
+        (onnx_graphs.linear(classes=5), {}, 422, "onnx"),
+        (onnx_graphs.two_outputs(), {}, 422, "onnx"),
+        (onnx_graphs.linear(), {"preprocessing": {"colour": "green"}}, 422, "preprocessing.colour"),
+        (onnx_graphs.linear(), {"task": "nothing"}, 404, "task"),
+        (onnx_graphs.linear(), {"name": "Not Legal"}, 422, "name"),
+        (onnx_graphs.linear(), {"kind": "external"}, 422, "kind"),
         (b"", {}, 422, "onnx"),
     ],
 )
@@ -159,7 +159,7 @@ def test_wrong_models_leave_nothing(
 
 
 def test_external_data_comes_from_the_upload_alone(service: Service) -> None:
-    model = onnx.load_from_string(graphs.linear())
+    model = onnx.load_from_string(onnx_graphs.linear())
     tensor = model.graph.initializer[0]
     weights = tensor.raw_data
     tensor.ClearField("raw_data")
@@ -180,7 +180,7 @@ def test_external_data_comes_from_the_upload_alone(service: Service) -> None:
     assert added.status_code == 201
     assert weights in service.store.artifacts.get(added.json()["artifact"])
     rows = service.client.post("/v1/admin/models/fresh/logits", files=[("images", png(128))]).json()["logits"]
-    expected = (np.full((1, graphs.EDGE**2), 128 / 255) - 0.5) / 0.5 @ graphs.linear_weights()
+    expected = (np.full((1, onnx_graphs.EDGE**2), 128 / 255) - 0.5) / 0.5 @ onnx_graphs.linear_weights()
     np.testing.assert_allclose(rows, expected, atol=1e-5)
 
 
@@ -194,7 +194,7 @@ def test_an_external_model_is_a_document(service: Service) -> None:
 
 def test_model_size_limit(registered: None, serve: Callable[..., Service]) -> None:
     service = serve(maximum_model_bytes=500)
-    answer = add_model(service, graphs.linear())
+    answer = add_model(service, onnx_graphs.linear())
     assert answer.status_code == 413
     assert "LIFELONG_MAXIMUM_MODEL_BYTES" in answer.json()["error"]["mend"]
 

@@ -8,11 +8,11 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from lifelong_core.deploy.affected import find_affected
+from lifelong_core.deploy.adaptation.affected_decisions import find_affected
 from lifelong_core.store import Cycle, logged_at, new_prediction_id
-from lifelong_service.routes import affected
+from lifelong_service.routes.admin import affected
 from tests.unit.service.conftest import Service
-from tests.unit.service.test_pins_and_proposals import NOON
+from tests.unit.service.routes.admin.test_pins_and_proposals import NOON
 
 LOGITS = [[0.5 * (i % 7), 0.4 * (i % 5), 0.3 * (i % 3)] for i in range(1, 61)]
 COLUMNS = {

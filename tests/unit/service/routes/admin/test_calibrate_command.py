@@ -11,9 +11,9 @@ import uvicorn
 from click.testing import CliRunner, Result
 
 from lifelong.cli import cli
-from lifelong.commands.calibration_text import print_report
+from lifelong.commands.models.calibration_text import print_report
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.deploy.acceptance import examine_calibration
+from lifelong_core.deploy.calibration.acceptance.report import examine_calibration
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_service.application import create_application

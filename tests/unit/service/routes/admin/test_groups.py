@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from lifelong_core.store import erasure
-from lifelong_core.store.privacy import rotate_group_key
+from lifelong_core.store.lifecycle import erasure
+from lifelong_core.store.lifecycle.privacy import rotate_group_key
 from tests.unit.service.conftest import Service, png
 
 

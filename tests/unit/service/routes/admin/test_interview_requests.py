@@ -6,11 +6,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifelong_core.design.fingerprint import ITEMS
-from lifelong_core.design.loading import the_method
+from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.problem_fingerprint import ITEMS
 from tests.unit.service.conftest import Service
 from tests.unit.service.consoles import Console
-from tests.unit.service.test_interviews import ANSWERS, OPEN_CHOICE, PATH
+from tests.unit.service.routes.admin.test_interviews import ANSWERS, OPEN_CHOICE, PATH
 
 TYPED = [
     *(

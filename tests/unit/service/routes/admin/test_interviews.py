@@ -6,7 +6,7 @@ from uuid import UUID
 import httpx
 
 from tests.unit.service.conftest import CLASS_NAMES, Service
-from tests.unit.service.test_operations import error_of
+from tests.unit.service.routes.test_operations import error_of
 
 PATH = "/v1/admin/interviews"
 COSTS = [[0, 1, 1, 0.5], [1, 0, 1, 0.5], [9, 9, 0, 0.5]]

@@ -8,7 +8,7 @@ import pytest
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.store import Cycle, new_prediction_id
 from tests.unit.service.conftest import Service, png
-from tests.unit.service.test_admin import eventually
+from tests.unit.service.routes.admin.test_admin import eventually
 
 HEADS = "/v1/admin/models/linear/heads"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

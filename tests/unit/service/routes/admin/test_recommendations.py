@@ -9,14 +9,14 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.deploy import fit_head
-from lifelong_core.store import tables
-from lifelong_core.store.documents import text_digest
+from lifelong_core.store.engine.documents import text_digest
+from lifelong_core.store.schema import tables
 from tests.unit.design.interviews import ALL_ALIKE
 from tests.unit.service.conftest import CLASS_NAMES, Service, calibration, png
 from tests.unit.service.conftest import COSTS as OLD_COSTS
-from tests.unit.service.test_admin import eventually
-from tests.unit.service.test_interviews import ANSWERS, COSTS, started
-from tests.unit.service.test_operations import error_of
+from tests.unit.service.routes.admin.test_admin import eventually
+from tests.unit.service.routes.admin.test_interviews import ANSWERS, COSTS, started
+from tests.unit.service.routes.test_operations import error_of
 
 PATH = "/v1/admin/tasks/skin/recommendations"
 FINGERPRINT = {"number_of_classes": 3} | ANSWERS

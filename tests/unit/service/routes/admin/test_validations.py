@@ -14,12 +14,13 @@ import pytest
 
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.errors import UnavailableError
-from lifelong_core.store import Job, jobs
+from lifelong_core.store import Job
+from lifelong_core.store.jobs import jobs
 from lifelong_monitor.jobs import validate
 from tests.unit.service.conftest import Service, calibration
-from tests.unit.service.test_interviews import ANSWERS
-from tests.unit.service.test_operations import error_of
-from tests.unit.service.test_recommendations import attached
+from tests.unit.service.routes.admin.test_interviews import ANSWERS
+from tests.unit.service.routes.admin.test_recommendations import attached
+from tests.unit.service.routes.test_operations import error_of
 
 PATH = "/v1/admin/models/linear/validations"
 JOBS = "/v1/admin/jobs"

@@ -1,30 +1,23 @@
-"""Quantifiers that match the window's distribution of softmax probabilities to a mix of those of the classes."""
+"""KDEyHD and KDEyCS: match kernel densities of the softmax probabilities by a divergence."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 
 from lifelong_core.arrays import Floats, Logits
+from lifelong_core.deploy.checks import as_whole_number
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
-from lifelong_core.deploy.quantification.adjusted import matching_directions, matching_influence
-from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
-from lifelong_core.deploy.quantification.density import KernelDensityQuantifier
-from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, as_bandwidth, kernel_chunks
-from lifelong_core.deploy.quantification.uncertainty import Influence
-from lifelong_core.deploy.simplex import (
+from lifelong_core.deploy.numerics.simplex import (
     non_negative_minimum,
-    simplex_least_squares,
     simplex_minimum,
 )
-from lifelong_core.deploy.softmax import one_hot, softmax
-from lifelong_core.errors import InvalidInputError
-
-LEAST_DISTANCE = 1e-4
-"""Of a histogram from its match: at 0 the slope of a Hellinger distance would be infinite."""
-
-MOST_BINS = 1000
+from lifelong_core.deploy.numerics.softmax import softmax
+from lifelong_core.deploy.quantification.adjusted import matching_directions, matching_influence
+from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
+from lifelong_core.deploy.quantification.kdey import KernelDensityQuantifier
+from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, as_bandwidth, kernel_chunks
+from lifelong_core.deploy.quantification.uncertainty import Influence
 
 MOST_TRIALS = 1_000_000
 
@@ -32,36 +25,6 @@ LARGEST_SEED = 2**32
 
 FLOOR = 1e-15
 """Density, in units of the kernel's height, below which the reference points' densities cannot fall."""
-
-
-@dataclass(frozen=True)
-class MeanHellingerDistance:
-    """Mean over channels of the Hellinger distance between a histogram and a mix of histograms."""
-
-    target: Floats
-    """shape (K, B), histogram of each channel"""
-    components: Floats
-    """shape (K, B, C), those of the classes"""
-
-    def value(self, weights: Floats) -> float:
-        """The mean distance; not convex in general, but nearly: each squared distance is."""
-        return float(self.distances(weights).mean())
-
-    def distances(self, weights: Floats) -> Floats:
-        """Distance in each channel, shape (K,)."""
-        squares = (np.sqrt(self.target) - np.sqrt(self.components @ weights)) ** 2
-        return np.sqrt(squares.sum(axis=1) + LEAST_DISTANCE**2)
-
-    def quadratic_model(self, weights: Floats) -> tuple[Floats, Floats]:
-        """That of the weighted sum of squared distances that has the same gradient and is nowhere lower."""
-        mixture = self.components @ weights
-        precision = 1 / (self.distances(weights) * mixture.shape[0])[:, np.newaxis]
-        used = (self.target > 0) & (mixture > 0)
-        ratios = self.components[used] / mixture[used][:, np.newaxis]
-        affinity = (precision * np.sqrt(self.target * mixture))[used]
-        total = (precision[:, :, np.newaxis] * self.components).sum(axis=(0, 1)) / 2
-        gradient = total - affinity @ ratios / 2
-        return gradient, (ratios * affinity[:, np.newaxis]).T @ ratios / 4
 
 
 @dataclass(frozen=True)
@@ -86,55 +49,6 @@ class SampledHellingerDistance:
         return gradient, (ratios * affinity[:, np.newaxis]).T @ ratios / 2
 
 
-class HellingerDistanceHistograms(FittedQuantifier):
-    """HDy: the mix of classes whose histograms of softmax probabilities are nearest to those of the window.
-
-    One histogram for each class's probability; the mean of their Hellinger distances is minimised (González-Castro
-    et al. 2013, for many classes as distribution matching, Firat 2016).
-
-    Settings:
-        bins: of each histogram, of equal width; 8 by default.
-    """
-
-    method = "HDy"
-    defaults = MappingProxyType({"bins": 8})
-
-    def _fit(self) -> None:
-        self._bins = _whole(self.settings, "bins", 2, MOST_BINS)
-        self._own = self._features(self.calibration.logits)
-        self._check_separated(self._own)
-        self._means = class_means(self._own, self.calibration)
-
-    def _features(self, rows: Logits) -> Floats:
-        """1 in the bin of each class's probability, shape (N, C * bins)."""
-        probabilities = softmax(rows.astype(np.float64))
-        bins = np.minimum((probabilities * self._bins).astype(np.int64), self._bins - 1)
-        return np.hstack([one_hot(column, self._bins) for column in bins.T])
-
-    def _distance(self, features: Floats, counts: Floats) -> MeanHellingerDistance:
-        shape = (self.calibration.classes, self._bins)
-        return MeanHellingerDistance(
-            mean_feature(features, counts).reshape(shape),
-            self._means.reshape(*shape, self.calibration.classes),
-        )
-
-    def _solve(self, features: Floats, counts: Floats) -> Floats:
-        return simplex_minimum(self._distance(features, counts), self.calibration.prevalence)
-
-    def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
-        # A channel weighs the more the better it matches; near a match a bin weighs as its variance says.
-        distances = self._distance(features, counts).distances(prevalence)
-        expected = self._means @ prevalence
-        precision = np.zeros_like(expected)
-        np.divide(np.repeat(1 / distances, self._bins), expected, out=precision, where=expected > 0)
-        directions = matching_directions(self._means, precision)
-        return matching_influence(features @ directions, self._own @ directions, self.calibration, prevalence)
-
-    def _second_solution(self, features: Floats, counts: Floats, prevalence: Floats) -> Floats:  # noqa: ARG002
-        """Least squares, which bins with a few samples or none do not bias."""
-        return simplex_least_squares(self._means, mean_feature(features, counts))
-
-
 class KernelDensityHellinger(KernelDensityQuantifier):
     """KDEyHD: the mix of the classes' kernel densities nearest, in Hellinger distance, to that of the window.
 
@@ -152,10 +66,8 @@ class KernelDensityHellinger(KernelDensityQuantifier):
 
     def _fit(self) -> None:
         super()._fit()
-        trials, seed = (
-            _whole(self.settings, "trials", 1, MOST_TRIALS),
-            _whole(self.settings, "seed", 0, LARGEST_SEED),
-        )
+        trials = as_whole_number(self.settings["trials"], 1, MOST_TRIALS, field="trials")
+        seed = as_whole_number(self.settings["seed"], 0, LARGEST_SEED, field="seed")
         self._reference = reference_sample(self._own, self.calibration, self._bandwidth, trials, seed)
         densities, self._scale = self._kernels.densities(self._reference)
         densities += FLOOR
@@ -253,10 +165,3 @@ def reference_sample(
         noise[:, order] = rng.normal(0, bandwidth, (each, counts.size))
         points.append(probabilities[centres] + noise)
     return np.vstack(points)
-
-
-def _whole(settings: Mapping[str, float], name: str, smallest: int, largest: int) -> int:
-    value = settings[name]
-    if not smallest <= value <= largest or value != int(value):
-        raise InvalidInputError(f"expected a whole number in {smallest}..{largest}.", field=name)
-    return int(value)

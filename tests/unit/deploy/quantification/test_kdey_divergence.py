@@ -9,14 +9,10 @@ from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
 from lifelong_core.deploy import LabeledLogits, quantifier
-from lifelong_core.deploy.quantification.divergence import (
-    LEAST_DISTANCE,
-    MeanHellingerDistance,
-    SampledHellingerDistance,
-    reference_sample,
-)
+from lifelong_core.deploy.numerics.simplex import simplex_minimum
+from lifelong_core.deploy.quantification.hdy import LEAST_DISTANCE, MeanHellingerDistance
+from lifelong_core.deploy.quantification.kdey_divergence import SampledHellingerDistance, reference_sample
 from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, kernel_chunks
-from lifelong_core.deploy.simplex import simplex_minimum
 from lifelong_core.errors import InvalidInputError
 
 seeds = st.integers(0, 10_000)

@@ -1,0 +1,1 @@
+"""`lifelong adapt` and `lifelong cycles`."""

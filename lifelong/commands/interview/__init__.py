@@ -1,0 +1,1 @@
+"""`lifelong recommend`: the interview in the terminal."""

@@ -1,0 +1,1 @@
+"""Commands about tasks, models, calibration sets and heads."""

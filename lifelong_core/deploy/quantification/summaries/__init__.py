@@ -1,0 +1,6 @@
+"""Windows in bounded space: mergeable summaries instead of rows.
+
+- `window_summary`: counts and sums per cell of a codebook
+- `codebook`: the partition of the space of logits
+- `group_sketch`: which samples belong to the same group
+"""

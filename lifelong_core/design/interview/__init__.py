@@ -1,0 +1,8 @@
+"""The interview that fills a problem fingerprint.
+
+- `interview`: answers and decisions so far, the next question, the way back
+- `answer_texts`, `class_order`: answers as text; answers about classes in another order
+- `progress`, `contradictions`: open questions; answers that exclude each other
+- `proposals`: answers that data suggests
+- `wording`: terms that all surfaces share
+"""

@@ -1,0 +1,6 @@
+"""Metrics Reloaded as data: YAML files and their reader.
+
+- `loader`: reads and checks the files
+- `schema`, `conditions`: their form
+- `checks`, `errors`: what must hold of every version
+"""

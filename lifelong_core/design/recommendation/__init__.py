@@ -1,0 +1,7 @@
+"""From a problem fingerprint to recommended metrics.
+
+- `engine`: `recommend` and `next_questions`
+- `walk`: one pass through the method
+- `document`: the recommendation as a value
+- `explanation`, `parameters`: reasons; parameters of metrics
+"""

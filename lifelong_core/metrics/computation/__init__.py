@@ -1,0 +1,7 @@
+"""Any metrics in one call.
+
+- `compute_metrics`: the call
+- `inputs`, `workbench`: checked inputs, and intermediate results that metrics share
+- `evaluation`: the function of each acronym
+- `invalid_outputs`: samples without a valid output
+"""

@@ -1,0 +1,7 @@
+"""What workers serve: tasks, models and environments, under one revision number.
+
+- `registry`, `changes`: the registry, and waiting for its next revision
+- `cache`, `documents`: the registry on the local disk, and as JSON
+- `tasks`, `models`, `model_removal`, `environments`: its parts
+- `workers`, `monitors`, `serving`: running processes, and the heads that they serve
+"""

@@ -1,0 +1,6 @@
+"""The Prometheus exporter.
+
+- `exporter`, `server`, `scrape_access`: metrics, HTTP server, access
+- `population_metrics`, `gauges`, `status`, `cycle_figures`: series of a population
+- `job_metrics`: series of jobs
+"""

@@ -1,0 +1,6 @@
+"""Realised performance, where labels have arrived.
+
+- `answered_predictions`: probabilities as they were answered
+- `performance`, `recommended_metrics`: accuracy, cost and the recommended metrics
+- `affected_decisions`: decisions that a swap changes
+"""

@@ -1,0 +1,7 @@
+"""The processes of the service.
+
+- `launch`: start and its checks
+- `supervisor`, `signals`: the supervisor of the workers; SIGTERM and SIGINT
+- `confinement`: limits that a process sets itself
+- `spool_folder`: can the spool be written?
+"""

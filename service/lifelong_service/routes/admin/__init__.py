@@ -1,0 +1,1 @@
+"""The routes under `/v1/admin`, one module for each resource."""
