@@ -19,6 +19,7 @@ from lifelong_core.metrics import (
     median_pairwise_distance,
     naive_decision,
     negative_agreement_ratio,
+    one_versus_rest,
     pearson_correlation,
     positive_agreement_ratio,
     quadratic_costs,
@@ -26,7 +27,6 @@ from lifelong_core.metrics import (
     total_agreement_ratio,
     uncertainty_aware_confusion,
 )
-from lifelong_core.metrics.counting import one_versus_rest
 from tests.unit.metrics.reference import REFERENCE
 
 TOLERANCE = 1e-9

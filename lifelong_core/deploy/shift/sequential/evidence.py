@@ -190,7 +190,8 @@ def gather_evidence(
     Examples:
         >>> import numpy as np
         >>> from lifelong_core.deploy import LabeledLogits, fit_head
-        >>> from lifelong_core.deploy.shift.sequential import ScoreReference, bucket_scores, gather_evidence
+        >>> from lifelong_core.deploy.shift.sequential.reference import ScoreReference
+        >>> from lifelong_core.deploy.shift.sequential.scores import bucket_scores
         >>> rng = np.random.default_rng(0)
         >>> def sample(*counts):
         ...     labels = rng.permutation(np.repeat(np.arange(len(counts)), counts))

@@ -2,8 +2,7 @@ import itertools
 
 import pytest
 
-from lifelong_core.design import ProblemFingerprint, recommend
-from lifelong_core.design.interview import contradictions
+from lifelong_core.design import ProblemFingerprint, contradictions, recommend
 from lifelong_core.errors import InvalidInputError
 
 CASES = {

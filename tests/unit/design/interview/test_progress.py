@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifelong_core.design import ProblemFingerprint, next_questions, recommend
-from lifelong_core.design.interview import contradictions
+from lifelong_core.design import ProblemFingerprint, contradictions, next_questions, recommend
 from lifelong_core.design.problem_fingerprint import FIELDS
 from tests.unit.design.interviews import interview, sheets
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from lifelong_core.design import ProblemFingerprint, next_questions, recommend
-from lifelong_core.design.interview import contradictions
+from lifelong_core.design import ProblemFingerprint, contradictions, next_questions, recommend
 from lifelong_core.metrics import compute_metrics
 from tests.unit.design.conftest import REPOSITORY
 

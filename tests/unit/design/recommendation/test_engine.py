@@ -5,8 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings
 
-from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
-from lifelong_core.design.interview import contradictions
+from lifelong_core.design import ProblemFingerprint, Recommendation, contradictions, recommend
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS
 from tests.unit.design.interviews import ALL_ALIKE, interview, sheets

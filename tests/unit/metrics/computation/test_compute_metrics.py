@@ -14,6 +14,7 @@ from lifelong_core.metrics import (
     counting_metric,
     expected_cost,
     metric_at_target,
+    net_benefit,
     net_benefit_from_probabilities,
     normalised_expected_cost,
     quadratic_costs,
@@ -21,7 +22,6 @@ from lifelong_core.metrics import (
     specificity,
     value_at_threshold,
 )
-from lifelong_core.metrics.counting import net_benefit
 
 POOL = [acronym for acronym, card in METRICS.items() if card.is_in_pool]
 COUNTING = [acronym for acronym in POOL if METRICS[acronym].family == "counting"]
