@@ -21,7 +21,7 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
-from lifelong_core.deploy.adaptation.windows import Followed, follow
+from lifelong_core.deploy.adaptation.windows import FollowedWindow, follow_changes
 
 POLICY = AdaptationPolicy()
 LARGEST_CALIBRATION = 2000
@@ -137,13 +137,13 @@ def adapted(
     return Answer(method, report.prevalence, found, seconds, fluctuates, head=swap or head)
 
 
-def followed(place: Place, stream: Stream, window: LabeledLogits) -> dict[str, Followed]:
+def followed(place: Place, stream: Stream, window: LabeledLogits) -> dict[str, FollowedWindow]:
     """What ours follows, by method; all else that a cycle does is left out."""
     rows, summaries = OURS
     level, times = POLICY.change_level, stream.times
     return {
-        rows: follow(place.fitted, window.logits, window.groups, times, level),
-        summaries: follow(place.fitted, bucketed(place, window), None, times[::BUCKET], level),
+        rows: follow_changes(place.fitted, window.logits, window.groups, times, level),
+        summaries: follow_changes(place.fitted, bucketed(place, window), None, times[::BUCKET], level),
     }
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.datasets import shared_task, with_labels
 from benchmarks.machine import describe
 from lifelong_core.deploy import AdaptationPolicy, LabeledLogits, PostProcessingHead, ShiftEvidence, fit_head
-from lifelong_core.deploy.shift.sequential.evidence import gather_evidence
+from lifelong_core.deploy.shift.sequential.evidence import update_evidence
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.deploy.shift.sequential.scores import bucket_scores
 
@@ -168,7 +168,7 @@ def samples_to_find(
     evidence: ShiftEvidence | None = None
     for seen in range(look, MOST_SAMPLES, look):
         bucket = bucket_scores(head, population.draw(target, look, rng).logits)
-        evidence = gather_evidence(evidence, reference, [bucket], key="", tolerance=POLICY.tolerance)
+        evidence = update_evidence(evidence, reference, [bucket], key="", tolerance=POLICY.tolerance)
         if evidence.log_e_value >= ALARM:
             return seen
     return MOST_SAMPLES
@@ -186,7 +186,7 @@ def calm(population: Population, size: int, streams: int, years: float, look: in
         begin = time.perf_counter()
         for _ in range(looks):
             bucket = bucket_scores(head, stock[rng.integers(stock.shape[0], size=look)])
-            evidence = gather_evidence(evidence, reference, [bucket], key="", tolerance=POLICY.tolerance)
+            evidence = update_evidence(evidence, reference, [bucket], key="", tolerance=POLICY.tolerance)
             highest = max(highest, evidence.log_e_value)
         spent += time.perf_counter() - begin
         alarming += highest >= ALARM

@@ -60,13 +60,13 @@ def measure_cycles(kind: str, server: PostgreSQL, *, rows: int, cycles: int) -> 
             seconds.append(time.perf_counter() - began)
             samples = _judged(result)
         began = time.perf_counter()
-        store.summaries.remade(
+        store.summaries.rebuilt_window(
             model.id,
             ENVIRONMENT,
             fitted,
             since=now - settings.window_age,
             until=now + an_hour,
-            horizon=store.predictions.horizon(),
+            horizon=store.predictions.log_position(),
             is_grouped=False,
         )
         anew = time.perf_counter() - began

@@ -16,7 +16,7 @@ from benchmarks.store_writers import SEED
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.settings import Settings
 from lifelong_core.store import LogEntry, Model, Prediction, Store, new_prediction_id, register_calibration
-from lifelong_core.store.engine.statements import portions
+from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.rows import cycle_row
 from lifelong_core.store.schema import tables
 from lifelong_monitor.cycle.cycle import run_cycle
@@ -140,7 +140,7 @@ def _watch_all(
         rows = [{"name": name, "created_at": now} for name in names]
         connection.execute(sa.insert(tables.environments), rows)
     logits = draw(EVEN, _SAMPLES, rng).logits
-    for some in portions(names, 100):
+    for some in batched(names, 100):
         log(store, model, some, logits)
     first, *others = names
     cycle = run_cycle(store, settings, model, first, due_before(now, _HOUR)).last

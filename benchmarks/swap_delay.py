@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.machine import describe
 from benchmarks.many_populations import CLASSES, EVEN, draw, installation, log
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits
-from lifelong_core.deploy.shift.sequential.evidence import gather_evidence
+from lifelong_core.deploy.shift.sequential.evidence import update_evidence
 from lifelong_core.deploy.shift.sequential.scores import bucket_scores
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
@@ -163,7 +163,7 @@ class Stream:
 
         def look(drawn: LabeledLogits) -> bool:
             bucket = bucket_scores(head, drawn.logits)
-            state[0] = gather_evidence(
+            state[0] = update_evidence(
                 state[0], reference, [bucket], key=evidence.key, tolerance=policy.tolerance
             )
             return state[0].log_e_value >= alarm

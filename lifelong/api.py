@@ -7,7 +7,7 @@ from typing import Any, Self
 import httpx
 
 from lifelong_core.errors import InvalidInputError, LifelongError, UnavailableError
-from lifelong_core.redaction import redacted
+from lifelong_core.redaction import redact
 
 TIMEOUT_SECONDS = 30.0
 
@@ -26,7 +26,7 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
         refused.details = error.get("details")
     except (ValueError, KeyError, TypeError) as unreadable:
         raise LifelongError(
-            f"{response.request.method} {redacted(str(response.request.url))} answered {response.status_code}."
+            f"{response.request.method} {redact(str(response.request.url))} answered {response.status_code}."
         ) from unreadable
     raise refused
 
@@ -49,7 +49,7 @@ class Api:
             )
         except httpx.InvalidURL as error:
             raise InvalidInputError(
-                f"{redacted(url)!r} is not a URL ({error}).", field="--url", mend="Use http://host:port."
+                f"{redact(url)!r} is not a URL ({error}).", field="--url", mend="Use http://host:port."
             ) from error
 
     def __enter__(self) -> Self:
@@ -100,6 +100,6 @@ class Api:
             return answer_of(self._client.request(method, path, **arguments))
         except httpx.TransportError as error:
             raise UnavailableError(
-                f"{redacted(str(self._client.base_url))} does not answer ({error}).",
+                f"{redact(str(self._client.base_url))} does not answer ({error}).",
                 mend="Is `lifelong serve` running there?",
             ) from error

@@ -9,7 +9,7 @@ import numpy as np
 
 from lifelong_core.arrays import Integers
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store.lifecycle.privacy import numbered_groups
+from lifelong_core.store.lifecycle.privacy import number_groups
 
 
 def groups_from_csv(table: Path, names: Sequence[str]) -> Integers:
@@ -119,7 +119,7 @@ def read_csv(path: Path, *, required: Sequence[str], field: str) -> list[dict[st
 
 
 def _numbered(groups: Sequence[str]) -> Integers:
-    numbers = numbered_groups(np.array(groups, dtype=np.str_))
+    numbers = number_groups(np.array(groups, dtype=np.str_))
     if numbers is None:
         raise TypeError("groups that are there have numbers")
     return numbers

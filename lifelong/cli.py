@@ -25,7 +25,7 @@ from lifelong.commands.operation import (
 )
 from lifelong.commands.validation import validate
 from lifelong_core.errors import LifelongError
-from lifelong_core.redaction import redacted
+from lifelong_core.redaction import redact
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Start": (demo.demo, initialise.init, processes.serve, processes.monitor),
@@ -89,8 +89,8 @@ def main() -> None:
     try:
         cli()
     except LifelongError as error:
-        click.secho(f"Error: {redacted(str(error))}", fg="red", err=True)
+        click.secho(f"Error: {redact(str(error))}", fg="red", err=True)
         sys.exit(1)
     except Exception:  # noqa: BLE001 - a mistake of ours; what libraries say may hold the URL of the database
-        click.echo(redacted(traceback.format_exc()), err=True, nl=False)
+        click.echo(redact(traceback.format_exc()), err=True, nl=False)
         sys.exit(1)

@@ -18,7 +18,7 @@ from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.file_modes import PRIVATE_FILE
 from lifelong_core.store import logged_at
-from lifelong_core.store.files import replacing
+from lifelong_core.store.files import replace_file
 
 if TYPE_CHECKING:
     from lifelong_core.store import Model, Store, Task
@@ -67,10 +67,10 @@ def write_log(
     classes = _classes([tasks[one.task_id] for one in models])
     schema = _schema(classes, _description(environment, models, tasks))
     class_names = _class_names([tasks[one.task_id] for one in models]) if _is_csv(path) else None
-    horizon = store.exports.horizon()
+    horizon = store.exports.log_position()
     size = max(1, min(_LARGEST_PAGE, _PAGE_VALUES // classes))
     rows = 0
-    with replacing(path) as draft:
+    with replace_file(path) as draft:
         # Only its owner reads it: it holds what patients were diagnosed with.
         draft.touch(mode=PRIVATE_FILE)
         with _writing(path, draft, schema, class_names) as write:

@@ -234,13 +234,13 @@ def as_column(values: ArrayLike, *, samples: int, field: str, what: str = "value
     return array
 
 
-def centred(logits: Logits) -> Floats:
+def centre_rows(logits: Logits) -> Floats:
     """Logits as float64 with zero mean per row: everything we compute ignores a row's constant."""
     rows = logits.astype(np.float64)
     return rows - rows.mean(axis=1, keepdims=True)
 
 
-def frozen(array: AnyArray) -> AnyArray:
+def read_only(array: AnyArray) -> AnyArray:
     """The same array, read-only from now on, for the fields of frozen value types."""
     array.setflags(write=False)
     return array

@@ -27,7 +27,7 @@ from lifelong_core.errors import (
 )
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
-from lifelong_core.store import Model, Serving, Store, check_name, serving_of
+from lifelong_core.store import Model, ServingState, Store, check_name, serving_state
 
 CHECK_SECONDS = 300.0
 """Time limit of a check that a command makes; a request to the service has less."""
@@ -156,7 +156,7 @@ def check_servable(store: Store, settings: Settings, reference: str, *, patience
         NotFoundError: there is no such model.
         ConflictError: a worker cannot load the model, or has not loaded it in time.
     """
-    serving = serving_of(store, reference, patience_seconds=patience_seconds)
+    serving = serving_state(store, reference, patience_seconds=patience_seconds)
     if serving.head_version is None or serving.model.kind == "external":
         return
     if serving.failures or serving.workers:
@@ -189,7 +189,7 @@ def cannot_be_loaded(model: Model, error: LifelongError) -> ConflictError:
     )
 
 
-def _check_workers(serving: Serving, patience_seconds: float) -> None:
+def _check_workers(serving: ServingState, patience_seconds: float) -> None:
     reference, workers = serving.model.reference, len(serving.workers)
     if serving.failures:
         worker, reason = next(iter(serving.failures.items()))

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, TypeAlias, cast
 
-from lifelong_core.redaction import redacted
+from lifelong_core.redaction import redact
 
 LogFormat: TypeAlias = Literal["json", "console"]
 
@@ -67,16 +67,16 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "process": record.process,
-            "message": redacted(_message(record)),
+            "message": redact(_message(record)),
         }
         if details := getattr(record, "details", None):
             line["details"] = _redacted_values(details)
         if traceback := _traceback(self, record):
             line["traceback"] = traceback
         try:
-            return json.dumps(line, default=lambda value: redacted(str(value)), allow_nan=False)
+            return json.dumps(line, default=lambda value: redact(str(value)), allow_nan=False)
         except (TypeError, ValueError):  # nan, or keys that are no texts
-            return json.dumps({**line, "details": redacted(repr(details))})
+            return json.dumps({**line, "details": redact(repr(details))})
 
 
 class ConsoleFormatter(logging.Formatter):
@@ -85,8 +85,8 @@ class ConsoleFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record as text."""
         details: dict[str, object] = getattr(record, "details", None) or {}
-        message = " ".join(redacted(_message(record)).split("\n"))
-        shown = {name: redacted(str(value)) for name, value in details.items()}
+        message = " ".join(redact(_message(record)).split("\n"))
+        shown = {name: redact(str(value)) for name, value in details.items()}
         named = ", ".join(f"{name}={value}" for name, value in shown.items()).replace("\n", " ")
         line = f"{_time(record)} {record.levelname} {record.name}: {message}" + (
             f" ({named})" if named else ""
@@ -107,13 +107,13 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    return redacted(formatter.formatException(record.exc_info)) if record.exc_info else ""
+    return redact(formatter.formatException(record.exc_info)) if record.exc_info else ""
 
 
 def _redacted_values(details: Any) -> Any:
     """Details without secrets in their texts; their names are ours and hide nothing."""
     if isinstance(details, str):
-        return redacted(details)
+        return redact(details)
     if isinstance(details, dict):
         values = cast("dict[Any, Any]", details)
         return {name: _redacted_values(value) for name, value in values.items()}

@@ -26,7 +26,7 @@ _QUOTED_NAME = re.compile(rf"""(["'])([\w.%+-]{{1,80}}+)(\1\s?:\s?)({_VALUE})"""
 """`"name": value`: in JSON, or in a dictionary that was printed."""
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """The text with a mask in the place of each secret.
 
     Secrets are the passwords of URLs, the values of parameters whose names say so (`password`, `sslpassword`, `secret`,

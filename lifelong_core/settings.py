@@ -33,7 +33,7 @@ from pydantic_settings import (
 
 from lifelong_core.errors import ConfigurationError
 from lifelong_core.logs import LogFormat
-from lifelong_core.redaction import redacted
+from lifelong_core.redaction import redact
 from lifelong_core.validation_errors import as_input_error, suggest
 
 
@@ -494,7 +494,7 @@ class Settings(BaseSettings):
         except ValidationError as error:
             wrong = as_input_error(error, cls)
             raise ConfigurationError(
-                redacted(wrong.message), field=_source_of(wrong.field), mend=wrong.mend
+                redact(wrong.message), field=_source_of(wrong.field), mend=wrong.mend
             ) from error
 
     @property

@@ -214,7 +214,7 @@ class _Writer:
         context = problem.get("ctx", {})
         if "actual_length" in context:
             return f", got {context['actual_length']}"
-        return "" if self.is_request else f", got {shown(problem['input'])}"
+        return "" if self.is_request else f", got {format_value(problem['input'])}"
 
 
 def suggest(given: object, known: Sequence[str]) -> str | None:
@@ -288,7 +288,7 @@ def _without_full_stop(text: str) -> str:
     return text.rstrip(". ")
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as it is named in a message.
 
     Examples:

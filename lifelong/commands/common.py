@@ -56,6 +56,6 @@ def actor() -> str:
     return f"cli:{getpass.getuser()}"
 
 
-def counted(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """A number with its noun: `1 key`, `2 keys`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

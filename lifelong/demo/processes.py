@@ -32,7 +32,7 @@ def free_ports(count: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningProcess:
     """A started process and the file that holds its output."""
 
     name: str
@@ -54,7 +54,7 @@ class Processes:
         configuration = directory / "lifelong.toml"
         configuration.touch()
         self._environment = inherited | settings | {"LIFELONG_CONFIG": str(configuration)}
-        self._running: list[Running] = []
+        self._running: list[RunningProcess] = []
 
     def __enter__(self) -> Self:
         return self
@@ -62,7 +62,7 @@ class Processes:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def start(self, command: str) -> Running:
+    def start(self, command: str) -> RunningProcess:
         """Start `lifelong COMMAND` with its output in a log file."""
         log = self._directory / f"{command}.log"
         with log.open("wb") as output:
@@ -75,11 +75,11 @@ class Processes:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        running = Running(command, process, log)
+        running = RunningProcess(command, process, log)
         self._running.append(running)
         return running
 
-    def wait_until_ready(self, running: Running, url: str) -> float:
+    def wait_until_ready(self, running: RunningProcess, url: str) -> float:
         """Wait until `url` answers 200; returns the seconds that it took.
 
         Raises:

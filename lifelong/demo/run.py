@@ -112,7 +112,7 @@ def tell(installation: Installation, processes: Processes, seed: int, steps: Ste
             phases.append(clinic("Stream images with the development mix", images))
             with steps.step("Let the monitor look: nothing should happen"):
                 observer.first_cycle(sum(len(phase.answers) for phase in phases))
-        development = Answers.joined(phases)
+        development = Answers.concatenate(phases)
 
         shift_started_at = time.time()
         images = draw_stream(held_out, CLINIC_PREVALENCE, SHIFTED_IMAGES, rng)

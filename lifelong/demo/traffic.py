@@ -40,7 +40,7 @@ class Answers:
     """how often the service said 503 before it answered"""
 
     @classmethod
-    def joined(cls, parts: "Sequence[Answers]") -> "Answers":
+    def concatenate(cls, parts: "Sequence[Answers]") -> "Answers":
         """The answers of several streams, one after the other."""
         answers = tuple(answer for part in parts for answer in part.answers)
         labels = np.concatenate([part.labels for part in parts])

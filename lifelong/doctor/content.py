@@ -74,7 +74,7 @@ def heads(installation: Installation) -> Iterator[Finding]:
         )
     total = 0
     for model in store.models.list():
-        damaged = set(store.heads.damaged(model.reference).values()) - set(registry.damaged.values())
+        damaged = set(store.heads.list_damaged(model.reference).values()) - set(registry.damaged.values())
         for reason in sorted(damaged):
             yield warning(f"{reason}; it is not in force anywhere.", "It cannot be rolled back to.")
         total += len(store.heads.list(model.reference))
@@ -97,7 +97,7 @@ def recommendations(installation: Installation) -> Iterator[Finding]:
 def group_key(installation: Installation) -> Iterator[Finding]:
     """It is there, it is the one that the database knows, and nobody else reads it."""
     path = installation.settings.resolved_group_key_file
-    known = installation.store.group_keys.known()
+    known = installation.store.group_keys.known_digests()
     file = load_key_file(path, known)
     known = (*file.unknown_newer(known), *known)  # the service records these when it starts
     hashing_key(file, known)

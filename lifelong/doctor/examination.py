@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from lifelong.doctor import access, content, database, machine, monitoring, populations, processes
 from lifelong.doctor.findings import Check, Finding, Installation, Level, Result, failure, ok
 from lifelong_core.errors import LifelongError
-from lifelong_core.redaction import redacted
+from lifelong_core.redaction import redact
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 
@@ -55,7 +55,7 @@ def examine(*, quick: bool) -> Iterator[Result]:
     with closing(store):
         url = store.database.url
         revision = store.health.schema()
-        yield Result("database", (ok(f"{redacted(url.render_as_string())} has the schema {revision}."),))
+        yield Result("database", (ok(f"{redact(url.render_as_string())} has the schema {revision}."),))
         installation = Installation(settings, store, datetime.now(UTC), quick)
         for name, check in CHECKS.items():
             yield Result(name, _findings(check, installation))
@@ -69,7 +69,7 @@ def _findings(check: Check, installation: Installation) -> tuple[Finding, ...]:
         found.append(_failed(error))
     except Exception as error:  # noqa: BLE001 - whatever it met, the other checks are made, and this one is shown
         found.append(
-            failure(f"the check could not be made: {redacted(repr(error))}.", "Tell the developers.")
+            failure(f"the check could not be made: {redact(repr(error))}.", "Tell the developers.")
         )
     # That all is well is worth saying only where it is.
     bad = tuple(finding for finding in found if finding.level is not Level.OK)

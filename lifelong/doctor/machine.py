@@ -31,7 +31,7 @@ def spool(installation: Installation) -> Iterator[Finding]:
     opened = Spool(folder, maximum_bytes=settings.maximum_spool_bytes)
     try:
         state = opened.state()
-        refused = opened.refused()
+        refused = opened.dead_letters()
     finally:
         opened.close()
     if state.oldest is not None:

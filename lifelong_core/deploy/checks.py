@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import LARGEST_NUMBER, Floats, frozen
+from lifelong_core.arrays import LARGEST_NUMBER, Floats, read_only
 from lifelong_core.errors import InvalidInputError
 
 SMALLEST_TEMPERATURE = 1 / LARGEST_NUMBER
@@ -57,7 +57,7 @@ def as_temperature(values: float | ArrayLike, *, classes: int) -> float | Floats
         raise InvalidInputError(
             f"expected a positive temperature, at least {SMALLEST_TEMPERATURE:g}.", field="temperature"
         )
-    return float(array) if array.ndim == 0 else frozen(array)
+    return float(array) if array.ndim == 0 else read_only(array)
 
 
 def as_level(value: float, field: str) -> float:

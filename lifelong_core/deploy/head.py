@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_costs, as_logits, as_prevalence, frozen
+from lifelong_core.arrays import Floats, Integers, as_costs, as_logits, as_prevalence, read_only
 from lifelong_core.deploy.calibration.affine import class_weights, fit_weighted
 from lifelong_core.deploy.checks import as_class_names, as_parameter, as_temperature
 from lifelong_core.deploy.decision import DecisionRule, expected_costs
@@ -84,9 +84,9 @@ class PostProcessingHead(ArrayValue):
             normalised = assumed
         object.__setattr__(self, "temperature", as_temperature(self.temperature, classes=classes))
         # Adding zero turns -0.0 into 0.0, which computes the same and so must have the same digest.
-        object.__setattr__(self, "bias", frozen(bias + 0.0))
-        object.__setattr__(self, "costs", frozen(costs + 0.0))
-        object.__setattr__(self, "assumed_prevalence", frozen(normalised + 0.0))
+        object.__setattr__(self, "bias", read_only(bias + 0.0))
+        object.__setattr__(self, "costs", read_only(costs + 0.0))
+        object.__setattr__(self, "assumed_prevalence", read_only(normalised + 0.0))
         object.__setattr__(self, "class_names", names)
         object.__setattr__(self, "provenance", _provenance(self.provenance))
 
@@ -118,9 +118,9 @@ class PostProcessingHead(ArrayValue):
         rows = as_logits(logits, classes=self.classes)
         probabilities = softmax(affine_scores(rows, self.temperature, self.bias))
         return HeadOutput(
-            probabilities=frozen(probabilities),
-            decisions=frozen(self._rule.decide(probabilities)),
-            expected_costs=frozen(expected_costs(probabilities, self.costs)),
+            probabilities=read_only(probabilities),
+            decisions=read_only(self._rule.decide(probabilities)),
+            expected_costs=read_only(expected_costs(probabilities, self.costs)),
         )
 
     def to_document(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers, Logits, Mask, as_groups, as_labels, as_logits, frozen
+from lifelong_core.arrays import Floats, Integers, Logits, Mask, as_groups, as_labels, as_logits, read_only
 from lifelong_core.deploy.npz import array_digest, read_npz, write_npz
 from lifelong_core.deploy.numerics.softmax import one_hot
 from lifelong_core.deploy.values import ArrayValue
@@ -49,9 +49,9 @@ class LabeledLogits(ArrayValue):
         if labels.size == 0:
             raise InvalidInputError("expected at least one sample.", field="logits")
         groups = as_groups(self.groups, samples=labels.size)
-        object.__setattr__(self, "logits", frozen(logits.copy()))
-        object.__setattr__(self, "labels", frozen(labels.copy()))
-        object.__setattr__(self, "groups", None if groups is None else frozen(groups.copy()))
+        object.__setattr__(self, "logits", read_only(logits.copy()))
+        object.__setattr__(self, "labels", read_only(labels.copy()))
+        object.__setattr__(self, "groups", None if groups is None else read_only(groups.copy()))
 
     @property
     def samples(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import as_column, frozen
+from lifelong_core.arrays import as_column, read_only
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.npz import read_npz, write_npz
 from lifelong_core.deploy.values import ArrayValue
@@ -99,4 +99,4 @@ def _column(key: str, values: ArrayLike, samples: int) -> NDArray[np.generic]:
             field=name,
             mend="Convert them, e.g. with astype(str).",
         )
-    return frozen(array)
+    return read_only(array)

@@ -131,7 +131,7 @@ class ProblemFingerprint(FrozenDocument):
             raise ValueError(f"the shares of all classes must sum to 1, these sum to {sum(shares):.7g}")
         return shares
 
-    def answered(self, item: str, value: object) -> Self:
+    def with_answer(self, item: str, value: object) -> Self:
         """The fingerprint with one answer more, another one, or one less.
 
         Args:
@@ -167,7 +167,7 @@ class ProblemFingerprint(FrozenDocument):
         """The names of the classes, or without any their numbers; none before it is answered how many there are."""
         return tuple(names or (f"class {index}" for index in range(self.number_of_classes or 0)))
 
-    def given(self) -> tuple[str, ...]:
+    def answered_fields(self) -> tuple[str, ...]:
         """The fields that are answered, in the order of the interview."""
         return tuple(field for field in FIELDS if getattr(self, field) is not None)
 

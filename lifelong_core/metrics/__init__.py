@@ -18,7 +18,7 @@ from lifelong_core.metrics.calibration.kernel import (
     kernel_calibration_error,
     median_pairwise_distance,
 )
-from lifelong_core.metrics.catalogue.metric_info import Metric, Relation
+from lifelong_core.metrics.catalogue.metric_info import MetricInfo, Relation
 from lifelong_core.metrics.catalogue.metrics import METRICS
 from lifelong_core.metrics.computation.compute_metrics import MetricResults, compute_metrics
 from lifelong_core.metrics.counting.confusion import OneVersusRest, confusion_matrix, one_versus_rest
@@ -119,7 +119,7 @@ __all__ = [
     "Estimate",
     "HierarchicalMean",
     "Interval",
-    "Metric",
+    "MetricInfo",
     "MetricResults",
     "OneVersusRest",
     "PrecisionRecallCurve",

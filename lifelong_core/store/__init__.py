@@ -58,7 +58,7 @@ from lifelong_core.store.records import (
     check_name,
 )
 from lifelong_core.store.registry.monitors import Heartbeat, MonitorProcess, Tick, Visit
-from lifelong_core.store.registry.serving import Serving, describe_default_head, describe_serving, serving_of
+from lifelong_core.store.registry.serving import ServingState, describe_default_head, describe_serving, serving_state
 from lifelong_core.store.store import Store
 
 __all__ = [
@@ -96,7 +96,7 @@ __all__ = [
     "Registry",
     "RequestKey",
     "Scope",
-    "Serving",
+    "ServingState",
     "ServingWorker",
     "Store",
     "StoredRequest",
@@ -121,5 +121,5 @@ __all__ = [
     "promote_calibrated",
     "publish_candidate",
     "register_calibration",
-    "serving_of",
+    "serving_state",
 ]

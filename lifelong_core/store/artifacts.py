@@ -11,7 +11,7 @@ from typing import Any, cast
 from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from lifelong_core.errors import ConfigurationError, InvalidInputError, NotFoundError, UnavailableError
-from lifelong_core.redaction import redacted
+from lifelong_core.redaction import redact
 from lifelong_core.store.files import write_whole
 
 _FIELD = "LIFELONG_ARTIFACTS_URL"
@@ -40,13 +40,13 @@ class Artifacts:
         ) as error:  # what a driver of fsspec raises is up to its authors, some connect at once
             said = str(error).rstrip(".") or type(error).__name__
             raise ConfigurationError(
-                f"artifacts cannot be kept at {redacted(url)!r}: {redacted(said)}.",
+                f"artifacts cannot be kept at {redact(url)!r}: {redact(said)}.",
                 field=_FIELD,
                 mend="Use file:///folder or s3://...",
             ) from error
         self._files, root = opened
         self._root = root.rstrip("/")
-        self._place_shown = redacted(self._root)
+        self._place_shown = redact(self._root)
         self._is_local = "file" in _protocols(self._files)
         self._cache = cache or _default_cache()
 
@@ -63,7 +63,7 @@ class Artifacts:
                 self._write(place, content)
         except OSError as error:
             raise UnavailableError(
-                f"the artifact storage {self._place_shown} cannot be written: {redacted(str(error))}.",
+                f"the artifact storage {self._place_shown} cannot be written: {redact(str(error))}.",
                 field=_FIELD,
             ) from error
         return digest
@@ -92,7 +92,7 @@ class Artifacts:
             return bool(self._files.exists(self._place(digest)))
         except OSError as error:
             raise UnavailableError(
-                f"the artifact storage {self._place_shown} cannot be read: {redacted(str(error))}.",
+                f"the artifact storage {self._place_shown} cannot be read: {redact(str(error))}.",
                 field=_FIELD,
             ) from error
 
@@ -113,7 +113,7 @@ class Artifacts:
             ) from error
         except OSError as error:
             raise UnavailableError(
-                f"the artifact storage {self._place_shown} cannot be read: {redacted(str(error))}.",
+                f"the artifact storage {self._place_shown} cannot be read: {redact(str(error))}.",
                 field=_FIELD,
             ) from error
         return _verified(content, digest, place)
@@ -129,7 +129,7 @@ class Artifacts:
                 self._files.rm_file(self._place(digest))
         except OSError as error:
             raise UnavailableError(
-                f"the artifact storage {self._place_shown} cannot be written: {redacted(str(error))}.",
+                f"the artifact storage {self._place_shown} cannot be written: {redact(str(error))}.",
                 field=_FIELD,
             ) from error
 
@@ -173,7 +173,7 @@ def _default_cache() -> Path:
 def _verified(content: bytes, digest: str, place: str) -> bytes:
     if digest_of(content) != digest:
         raise DamagedArtifactError(
-            f"the artifact {redacted(place)} has other bytes than were put.",
+            f"the artifact {redact(place)} has other bytes than were put.",
             mend="Bring it back from the backup.",
         )
     return content
@@ -184,5 +184,5 @@ def _write_copy(path: Path, content: bytes) -> None:
         write_whole(path, content)
     except OSError as error:
         raise UnavailableError(
-            f"the artifact cache {path.parent} cannot be written: {redacted(str(error))}."
+            f"the artifact cache {path.parent} cannot be written: {redact(str(error))}."
         ) from error

@@ -21,14 +21,14 @@ def write_whole(path: Path, content: bytes, *, mode: int = PRIVATE_FILE) -> None
     Raises:
         OSError: it cannot be written; what was there before is still there.
     """
-    with replacing(path) as draft:
+    with replace_file(path) as draft:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
 
 
 @contextmanager
-def replacing(path: Path) -> Generator[Path, None, None]:
+def replace_file(path: Path) -> Generator[Path, None, None]:
     """Another name, under which the block writes the file; then it is renamed. Without a draft after an exception.
 
     Raises:
@@ -38,13 +38,13 @@ def replacing(path: Path) -> Generator[Path, None, None]:
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
         yield draft
-        settle(draft)
+        sync_to_disk(draft)
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
     # The new name is written to the disk with the folder, not with the file.
-    settle(path.parent)
+    sync_to_disk(path.parent)
 
 
 def make_folder(folder: Path) -> None:
@@ -53,7 +53,7 @@ def make_folder(folder: Path) -> None:
     for one in (*reversed(missing), folder):
         one.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
     for made in missing:
-        settle(made.parent)
+        sync_to_disk(made.parent)
 
 
 def make_data_folder(folder: Path) -> None:
@@ -82,7 +82,7 @@ def make_private_file(path: Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
 
 
-def settle(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

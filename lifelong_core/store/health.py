@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.log.commit_order import read_horizon, rows_of
+from lifelong_core.store.log.commit_order import read_log_position, rows_of
 from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.log.partitions import DEFAULT_PARTITION, missing_days
 from lifelong_core.store.schema import tables
@@ -114,7 +114,7 @@ class Health:
                 return None
             population = rows_of(model_id, environment)
             unread = sa.select(sa.func.count()).where(
-                cursor.unread, _log.c.commit_order < read_horizon(connection), *population
+                cursor.unread, _log.c.commit_order < read_log_position(connection), *population
             )
             first = sa.select(_log.c.id).where(cursor.unread, *population).order_by(_log.c.id).limit(1)
             oldest = connection.execute(first).scalar_one_or_none()

@@ -133,7 +133,7 @@ def without_head(model: Model) -> ConflictError:
     )
 
 
-def unlisted(environment: str) -> NotFoundError:
+def unlisted_environment(environment: str) -> NotFoundError:
     """The refusal of a prediction in an environment that is not there and that it must not create."""
     return NotFoundError(
         f"there is no environment {environment!r}, and predictions do not create one here"
@@ -236,7 +236,7 @@ class Registry:
                 mend=f"Predict elsewhere, or enable it: `lifelong environments enable {name}`.",
             )
         if not may_be_new and name not in self.environments:
-            raise unlisted(name)
+            raise unlisted_environment(name)
 
     def without_head(self) -> tuple[Model, ...]:
         """The promoted models without a default head that can be served, so that they answer nothing by default."""

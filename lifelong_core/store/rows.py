@@ -11,7 +11,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, frozen
+from lifelong_core.arrays import Floats, read_only
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.preprocessing import Preprocessing
@@ -54,7 +54,7 @@ def environment_key(environment: str | None) -> str:
 
 def _floats(values: Any) -> Floats:
     array = np.asarray(values, dtype=np.float64)
-    frozen(array)
+    read_only(array)
     return array
 
 

@@ -11,10 +11,10 @@ from lifelong_core.store.access.audit_log import AuditLog
 from lifelong_core.store.access.console_sessions import ConsoleSessions
 from lifelong_core.store.access.tokens import Tokens
 from lifelong_core.store.artifacts import Artifacts
-from lifelong_core.store.cycles.affected_decisions import Affected
+from lifelong_core.store.cycles.affected_decisions import AffectedDecisionLog
 from lifelong_core.store.cycles.cycles import Cycles
 from lifelong_core.store.cycles.swaps import Swaps
-from lifelong_core.store.cycles.watching import Watching
+from lifelong_core.store.cycles.watching import PopulationWatch
 from lifelong_core.store.design.interviews import Interviews
 from lifelong_core.store.design.recommendations import Recommendations
 from lifelong_core.store.engine.database import WRITER_PATIENCE_SECONDS, Database, Durability
@@ -68,7 +68,7 @@ class Store:
         self.labels = Labels(database)
         self.cycles = Cycles(database)
         self.swaps = Swaps(database)
-        self.affected = Affected(database)
+        self.affected = AffectedDecisionLog(database)
         self.summaries = Summaries(database)
         self.leases = Leases(database)
         self.interviews = Interviews(database)
@@ -80,7 +80,7 @@ class Store:
         self.traffic = TrafficCounts(database)
         self.workers = Workers(database)
         self.monitors = Monitors(database)
-        self.watching = Watching(database)
+        self.watching = PopulationWatch(database)
         self.audit = AuditLog(database)
         self.retention = Retention(database)
         self.erasure = Erasure(database)

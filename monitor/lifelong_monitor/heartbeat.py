@@ -123,7 +123,7 @@ class HeartbeatThread:
     def _write(self) -> None:
         problem = None
         try:
-            self._store.monitors.acknowledge(self._state)
+            self._store.monitors.record_heartbeat(self._state)
         except UnavailableError as error:
             problem = str(error)
         except Exception as error:  # the thread outlives any fault; it is logged once

@@ -9,9 +9,9 @@ from lifelong_core.arrays import (
     as_logits,
     as_prevalence,
     as_probabilities,
-    centred,
+    centre_rows,
     expect_logits,
-    frozen,
+    read_only,
     look_like_probabilities,
 )
 from lifelong_core.errors import InvalidInputError
@@ -156,13 +156,13 @@ def test_numbers_strings_and_bytes_are_group_keys(keys):
 
 
 def test_centred_rows_sum_to_zero_in_double_precision():
-    rows = centred(np.array([[1e4, 0, 0], [1, 2, 3]], dtype=np.float32))
+    rows = centre_rows(np.array([[1e4, 0, 0], [1, 2, 3]], dtype=np.float32))
     assert rows.dtype == np.float64
     assert rows.sum(axis=1) == pytest.approx(0, abs=1e-11)
 
 
 def test_frozen_arrays_cannot_be_written():
-    array = frozen(np.zeros(2))
+    array = read_only(np.zeros(2))
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 1
 

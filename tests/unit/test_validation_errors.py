@@ -75,7 +75,7 @@ def complaint(call):
 )
 def test_it_says_what_was_expected_what_came_and_what_would_do(item, value, message):
     with pytest.raises(InvalidInputError) as caught:
-        ProblemFingerprint().answered(item, value)
+        ProblemFingerprint().with_answer(item, value)
     assert str(caught.value) == message
 
 
@@ -107,7 +107,7 @@ def test_text_that_is_cut_off_is_said_to_be():
 )
 def test_no_wrong_answer_is_answered_with_jargon(value):
     for field in FIELDS:
-        answer = functools.partial(ProblemFingerprint().answered, field, value)
+        answer = functools.partial(ProblemFingerprint().with_answer, field, value)
         for error in complaint(answer):
             assert error.field == field
             assert not [word for word in JARGON if word in str(error)], str(error)

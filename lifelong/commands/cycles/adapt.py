@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from lifelong.commands.cycles.inputs import naming, read_calibration, read_head, read_policy, read_window
+from lifelong.commands.cycles.inputs import name_file_in_errors, read_calibration, read_head, read_policy, read_window
 from lifelong.commands.cycles.plan import print_plan
 from lifelong.commands.cycles.report_text import print_outcome, print_report
 
@@ -95,7 +95,7 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
     data = read_calibration(calibration)
     head = read_head(data, options)
     logits, groups = read_window(window)
-    with naming(window, InvalidInputError):
+    with name_file_in_errors(window, InvalidInputError):
         expect_logits(as_logits(logits, field="WINDOW"), field="WINDOW")
     report = adapt_once(
         data,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import counted
+from lifelong.commands.common import format_count
 from lifelong.commands.tables import print_rows, wrap_text
 
 if TYPE_CHECKING:
@@ -71,14 +71,14 @@ def _notes(figures: "AffectedFigures") -> list[str]:
     """What the numbers do not say."""
     notes: list[str] = []
     if figures.groups is not None:
-        notes.append(f"They come from {counted(figures.groups, 'group')}.")
+        notes.append(f"They come from {format_count(figures.groups, 'group')}.")
     if figures.quarantined:
-        text = f"Left out, because they cannot be judged: {counted(figures.quarantined, 'prediction')}."
+        text = f"Left out, because they cannot be judged: {format_count(figures.quarantined, 'prediction')}."
         notes.append(text)
     if figures.other_models:
-        notes.append(f"Not compared: {counted(figures.other_models, 'prediction')} of other models there.")
+        notes.append(f"Not compared: {format_count(figures.other_models, 'prediction')} of other models there.")
     if figures.gone:
         notes.append(
-            f"Deleted since they were counted, by retention or erasure: {counted(figures.gone, 'prediction')}."
+            f"Deleted since they were counted, by retention or erasure: {format_count(figures.gone, 'prediction')}."
         )
     return notes

@@ -19,14 +19,14 @@ def read_calibration(path: Path) -> "LabeledLogits":
     from lifelong_core.deploy import LabeledLogits
     from lifelong_core.errors import InvalidInputError
 
-    with naming(path, InvalidInputError):
+    with name_file_in_errors(path, InvalidInputError):
         data = LabeledLogits.from_bytes(path.read_bytes())
         expect_logits(data.logits)
         return data
 
 
 @contextmanager
-def naming(path: Path, kind: "type[InvalidInputError]") -> "Iterator[None]":
+def name_file_in_errors(path: Path, kind: "type[InvalidInputError]") -> "Iterator[None]":
     """Errors of this kind are owed to what the file holds: they name it."""
     try:
         yield

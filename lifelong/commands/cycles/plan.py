@@ -7,7 +7,7 @@ import click
 
 from lifelong.commands.cycles.inputs import (
     fitting_names,
-    naming,
+    name_file_in_errors,
     parse_class_names,
     parse_numbers,
     read_calibration,
@@ -34,7 +34,7 @@ def print_plan(calibration: Path | None, options: dict[str, Any]) -> None:
     from lifelong_core.deploy import quantifier
     from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
     from lifelong_core.deploy.adaptation.planning import SamplePlan, plan_samples
-    from lifelong_core.design.report.words import named
+    from lifelong_core.design.report.words import name_classes
     from lifelong_core.errors import UnidentifiableError
 
     names = parse_class_names(options["classes"])
@@ -46,13 +46,13 @@ def print_plan(calibration: Path | None, options: dict[str, Any]) -> None:
         )
     else:
         data = read_calibration(calibration)
-        with naming(calibration, UnidentifiableError):
+        with name_file_in_errors(calibration, UnidentifiableError):
             fitted = quantifier(options["method"] or DEFAULT_QUANTIFIER).fit(data)
         plan = plan_samples(fitted, prevalence=prevalence)
-        cautions = fitted.cautions
+        cautions = fitted.warnings
     names = fitting_names(names, plan.prevalence.size)
     for caution in cautions:
-        click.secho(f"Caution: {named(caution, names)}", fg="yellow", err=True)
+        click.secho(f"Caution: {name_classes(caution, names)}", fg="yellow", err=True)
     if options["as_json"]:
         click.echo(json.dumps({"class_names": names, **_findings(plan, options["half_width"])}))
         return
@@ -70,7 +70,7 @@ def _findings(plan: "SamplePlan", half_width: float | None) -> dict[str, Any]:
         "half_width": wanted,
         "size_needed": plan.size_needed(wanted),
         "cases_needed": None if cases is None else cases.tolist(),
-        "size_needed_then": None if cases is None else plan.extended(cases).size_needed(wanted),
+        "size_needed_then": None if cases is None else plan.extend(cases).size_needed(wanted),
     }
 
 

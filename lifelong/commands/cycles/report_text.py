@@ -21,7 +21,7 @@ def print_outcome(outcome: str, more: str) -> None:
 
 def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None:
     """Reasons, the estimate of each class with its interval, cautions, tests and the expected gains."""
-    from lifelong_core.design.report.words import named
+    from lifelong_core.design.report.words import name_classes
 
     for reason in report.reasons:
         click.echo(wrap_text(reason.text, indent="    ", first="  - "))
@@ -46,7 +46,7 @@ def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None
         ]
         print_rows(rows, as_json=False, empty="")
         for caution in estimate.cautions:
-            click.secho(f"Caution: {named(caution, class_names)}", fg="yellow")
+            click.secho(f"Caution: {name_classes(caution, class_names)}", fg="yellow")
     _print_assumption(report.assumption_test)
     _print_gains(report)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lifelong_core.design.recommendation.document import GuideOutcome
 
 
-class Saved(Exception):  # noqa: N818 - no error: a person wants to go on later
+class InterviewSaved(Exception):  # noqa: N818 - no error: a person wants to go on later
     """The interview is to be left as it is."""
 
 
@@ -63,8 +63,8 @@ class Dialogue:
             from lifelong_core.design import parse_answer
 
             if question.field == "number_of_classes" and "," in text:
-                named = interview.named([name.strip() for name in text.split(",")])
-                self._screen.named(named)
+                named = interview.with_class_names([name.strip() for name in text.split(",")])
+                self._screen.show_class_names(named)
                 return named
             value = parse_answer(question, text, class_names=interview.class_names)
             answered = interview.answer(question.field, value)
@@ -184,7 +184,7 @@ class Dialogue:
                     case "b" | "back":
                         return interview if is_detour else self._back(interview)
                     case "s" | "stop" | "save" | "quit" | "exit":
-                        raise Saved
+                        raise InterviewSaved
                     case "c" | "change":
                         self._screen.answers(interview)
                         self._screen.say("Say which of them, such as c FP2.6.")
@@ -207,12 +207,12 @@ class Dialogue:
         return before
 
     def _change(self, interview: "Interview", item: str) -> "Interview":
-        from lifelong_core.design.method.loader import the_method
+        from lifelong_core.design.method.loader import load_method
         from lifelong_core.design.problem_fingerprint import field_of
 
-        if item in {guide.id for guide in the_method().guides}:
+        if item in {guide.id for guide in load_method().guides}:
             return self._decide_again(interview, item)
-        question = the_method().question(field_of(item))
+        question = load_method().question(field_of(item))
         self._propose_again(question.field, getattr(interview.fingerprint, question.field))
         return self._ask(interview, question, is_detour=True)
 

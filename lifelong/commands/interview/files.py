@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lifelong.commands.cycles.inputs import naming
+from lifelong.commands.cycles.inputs import name_file_in_errors
 
 if TYPE_CHECKING:
     from lifelong_core.design import Interview, Proposal, Question
@@ -24,7 +24,7 @@ def load_interview(path: Path) -> "Interview | None":
         return None
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read ({error.strerror}).", field="--state") from error
-    with naming(path, InvalidInputError):
+    with name_file_in_errors(path, InvalidInputError):
         return Interview.from_json(content)
 
 
@@ -68,7 +68,7 @@ def read_answers(path: Path, class_names: Sequence[str] | None) -> "Interview":
         raise InvalidInputError(
             f"{path} holds no answers.", field="--answers", mend="For example: FP2.6: argmax"
         )
-    with naming(path, InvalidInputError):
+    with name_file_in_errors(path, InvalidInputError):
         names, answers = _parts({str(key): value for key, value in document.items()})
         return with_texts(start_interview(class_names=names or class_names), answers)
 
@@ -94,10 +94,10 @@ def _parts(document: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 def with_texts(interview: "Interview", answers: Mapping[str, Any]) -> "Interview":
     """The interview with answers that may be values or what a person types; guides are decided."""
     from lifelong_core.design import parse_answer
-    from lifelong_core.design.method.loader import the_method
+    from lifelong_core.design.method.loader import load_method
     from lifelong_core.design.problem_fingerprint import by_field
 
-    method = the_method()
+    method = load_method()
     guides = {guide.id for guide in method.guides}
     given: dict[str, object] = {item: value for item, value in answers.items() if item in guides}
     for field, value in by_field({k: answers[k] for k in answers if k not in guides}).items():
@@ -158,7 +158,7 @@ def read_proposals(
 
     data = read_outputs(path)
     try:
-        with naming(path, InvalidInputError):
+        with name_file_in_errors(path, InvalidInputError):
             found = propose_answers(
                 data.labels,
                 classes=classes,

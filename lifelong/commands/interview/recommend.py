@@ -127,7 +127,7 @@ def _named(interview: "Interview", names: tuple[str, ...] | None, options: dict[
             f"there are {len(names)} names, but the answers say {count} classes.", field="--classes"
         )
     try:
-        return interview.named(names)
+        return interview.with_class_names(names)
     except InvalidInputError as error:
         raise InvalidInputError(error.message, field="--classes", mend=error.mend) from error
 
@@ -160,7 +160,7 @@ def _proposals(options: dict[str, Any], interview: "Interview") -> "Mapping[str,
 
 def _taken_over(interview: "Interview", proposals: "Mapping[str, Proposal]") -> "Interview":
     """What data say, where nobody has said anything."""
-    given = interview.fingerprint.given()
+    given = interview.fingerprint.answered_fields()
     return with_texts(
         interview, {field: item.value for field, item in proposals.items() if field not in given}
     )
@@ -168,7 +168,7 @@ def _taken_over(interview: "Interview", proposals: "Mapping[str, Proposal]") -> 
 
 def _interview(options: dict[str, Any], names: tuple[str, ...] | None) -> "Interview":
     """Ask what is still open, beginning where the interview was left."""
-    from lifelong.commands.interview.dialogue import Dialogue, Saved
+    from lifelong.commands.interview.dialogue import Dialogue, InterviewSaved
     from lifelong.commands.interview.screen import InterviewScreen
     from lifelong_core.design import start_interview
 
@@ -186,9 +186,9 @@ def _interview(options: dict[str, Any], names: tuple[str, ...] | None) -> "Inter
     save(interview)
     try:
         return Dialogue(screen, save, proposals).conduct(interview)
-    except (Saved, click.Abort) as stopped:
+    except (InterviewSaved, click.Abort) as stopped:
         screen.say(f"\nYour answers are in {state}. Run the command again to go on.")
-        raise click.exceptions.Exit(0 if isinstance(stopped, Saved) else 1) from None
+        raise click.exceptions.Exit(0 if isinstance(stopped, InterviewSaved) else 1) from None
 
 
 def _complete(interview: "Interview", options: dict[str, Any]) -> "Recommendation":

@@ -18,7 +18,7 @@ def print_recommendation(
     """The metrics, why these and no others, warnings, and advice."""
     from rich.text import Text
 
-    from lifelong_core.design.validation.values.labels import labelled_metrics
+    from lifelong_core.design.validation.values.labels import label_metrics
 
     console.print()
     console.rule("Recommended metrics", align="left", style="bold")
@@ -34,7 +34,7 @@ def print_recommendation(
     shown = (DISPLAY_NAMES[display] for display in recommendation.displays)
     _list(console, "Show beside them", shown)
     _list(console, "Answers that nothing depended on", (item.item for item in recommendation.unused))
-    labels = ", ".join(label for label, _ in labelled_metrics(recommendation))
+    labels = ", ".join(label for label, _ in label_metrics(recommendation))
     console.print()
     console.print(Text("In short: ", style="bold") + Text(labels or "no metric", style="bold green"))
 
@@ -44,13 +44,13 @@ def _metrics(console: "Console", recommendation: "Recommendation", class_names: 
     from rich.table import Table
     from rich.text import Text
 
-    from lifelong_core.design.validation.values.labels import labelled_metrics
+    from lifelong_core.design.validation.values.labels import label_metrics
     from lifelong_core.metrics import METRICS
 
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("metric", no_wrap=True)
     table.add_column("what it says", overflow="fold")
-    for label, metric in labelled_metrics(recommendation):
+    for label, metric in label_metrics(recommendation):
         card = METRICS[metric.metric]
         better = "Higher" if card.orientation == "up" else "Lower"
         facts = ". ".join([f"{better} is better", *_details(metric, class_names)])

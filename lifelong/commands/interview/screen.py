@@ -139,7 +139,7 @@ class InterviewScreen:
         if question.kind in ("choice", "yes_no"):
             self._options((option.label, option.meaning) for option in question.answers)
 
-    def named(self, interview: "Interview") -> None:
+    def show_class_names(self, interview: "Interview") -> None:
         """How names were read; their order is that of the scores."""
         self.say(f"  = {_numbered(interview.class_labels)}", "green")
 
@@ -164,9 +164,9 @@ class InterviewScreen:
     def explain(self, question: "Question | None") -> None:
         """All that is known about a question, and what can be typed."""
         if question is not None:
-            from lifelong_core.design.method.loader import the_method
+            from lifelong_core.design.method.loader import load_method
 
-            method = the_method()
+            method = load_method()
             follow = [method.question(field).question for field in question.follow_ups]
             about = {
                 "Item": f"{question.id}, {question.name}",
@@ -189,11 +189,11 @@ class InterviewScreen:
 
     def answers(self, interview: "Interview", among: "Container[str] | None" = None) -> None:
         """What was answered and decided so far; `among`: only these."""
-        from lifelong_core.design.method.loader import the_method
+        from lifelong_core.design.method.loader import load_method
 
         rows: list[tuple[str, str]] = []
-        for field in interview.fingerprint.given():
-            question = the_method().question(field)
+        for field in interview.fingerprint.answered_fields():
+            question = load_method().question(field)
             value = getattr(interview.fingerprint, field)
             if among is None or field in among:
                 shown = _shown(interview, question, value)

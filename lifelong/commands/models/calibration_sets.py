@@ -2,7 +2,7 @@
 
 import click
 
-from lifelong.commands.common import actor, as_json, counted, open_store
+from lifelong.commands.common import actor, as_json, format_count, open_store
 from lifelong.commands.tables import print_rows
 
 
@@ -70,7 +70,7 @@ def remove_group_keys() -> None:
                     click.secho(f"Calibration set {record.id}: {error}", fg="yellow", err=True)
     if changed:
         click.echo(
-            f"Removed the group keys from {counted(changed, 'calibration set')}; backups may still hold them."
+            f"Removed the group keys from {format_count(changed, 'calibration set')}; backups may still hold them."
         )
     else:
         click.echo("No calibration set holds group keys.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lifelong.commands.common import Name, actor, as_json, open_store
-from lifelong.commands.operation.workers import place_name, running, workers
+from lifelong.commands.operation.workers import place_name, format_running, workers
 from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def list_(model: str, *, as_json: bool) -> None:
             {
                 "version": record.version,
                 "active_in": ", ".join(sorted(place_name(place) for place in active.get(record.version, []))),
-                "workers": running(record, active.get(record.version, []), alive),
+                "workers": format_running(record, active.get(record.version, []), alive),
                 "pinned_in": "; ".join(pinned.get(record.version, [])),
                 "created_at": record.created_at,
                 "created_by": record.created_by,
@@ -77,7 +77,7 @@ def list_(model: str, *, as_json: bool) -> None:
             for record in store.heads.list(model)
         ]
         damaged = [reason for (model_id, _), reason in registry.damaged.items() if model_id == chosen.id]
-        damaged = sorted({*damaged, *store.heads.damaged(model).values()})
+        damaged = sorted({*damaged, *store.heads.list_damaged(model).values()})
     print_rows(rows, as_json=as_json, empty="No head yet: `lifelong calibrate`.", below="assumed_prevalence")
     for reason in damaged:
         click.echo(f"Warning: {reason}.", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import as_json, counted, open_store
+from lifelong.commands.common import as_json, format_count, open_store
 from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _print_verification(found: "AuditVerification", anchors: int) -> None:
     for fault in found.faults:
         click.secho(f"{fault.text[:1].upper()}{fault.text[1:]}", fg="red")
     if not found.faults:
-        compared = f", and the log holds {counted(anchors, 'anchor')}" if anchors else ""
+        compared = f", and the log holds {format_count(anchors, 'anchor')}" if anchors else ""
         entries = "1 entry" if found.entries == 1 else f"{found.entries} entries"
         click.echo(f"The audit log is as it was written: {entries}{compared}.")
     if found.newest is not None:

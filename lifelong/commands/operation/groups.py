@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import actor, counted, open_store
+from lifelong.commands.common import actor, format_count, open_store
 
 if TYPE_CHECKING:
-    from lifelong_core.store.lifecycle.erasure import Erased
+    from lifelong_core.store.lifecycle.erasure import ErasureOutcome
 
 
 @click.command(short_help="Erase all that was logged of a patient or study.")
@@ -54,7 +54,7 @@ def rotate_group_key() -> None:
     path = Settings.load().resolved_group_key_file
     with open_store() as store:
         file = store.group_keys.rotate(path, actor=actor())
-    click.echo(f"{path} holds {counted(len(file.keys), 'key')} now; new predictions use the first one.")
+    click.echo(f"{path} holds {format_count(len(file.keys), 'key')} now; new predictions use the first one.")
     click.echo(
         "Copy the file to all other machines of this installation; their services take it over by themselves."
     )
@@ -77,14 +77,14 @@ def forget_group_keys(*, yes: bool) -> None:
         if not lost:
             click.echo(f"Nothing to do: {path} holds all keys of this installation.")
             return
-        known = len(store.group_keys.known())
+        known = len(store.group_keys.known_digests())
         named = ", ".join(map(short_digest, lost))
-        click.echo(f"{path} lacks {len(lost)} of {counted(known, 'key')}: {named}.")
+        click.echo(f"{path} lacks {len(lost)} of {format_count(known, 'key')}: {named}.")
         if not yes:
             click.confirm("Forget them? What was logged under them can no longer be erased", abort=True)
         file = store.group_keys.forget(path, lost, actor=actor())
-    click.echo(f"Forgotten. {path} holds {counted(len(file.keys), 'key')}; copy it to all other machines.")
+    click.echo(f"Forgotten. {path} holds {format_count(len(file.keys), 'key')}; copy it to all other machines.")
 
 
-def _named(erased: "Erased") -> str:
+def _named(erased: "ErasureOutcome") -> str:
     return f"{erased.predictions} predictions, {erased.labels} labels and {erased.requests} request ids"

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import actor, counted
+from lifelong.commands.common import actor, format_count
 from lifelong_core.errors import ConfigurationError
-from lifelong_core.redaction import redacted
+from lifelong_core.redaction import redact
 
 if TYPE_CHECKING:
     from lifelong_core.settings import Settings
     from lifelong_core.store import Store
     from lifelong_core.store.access.audit_anchor import AnchorFile
-    from lifelong_core.store.lifecycle.group_keys import Installed, KeyFile
+    from lifelong_core.store.lifecycle.group_keys import KeyInstallation, KeyFile
 
 
 @click.command(short_help="Prepare database, keys and the first token.")
@@ -68,7 +68,7 @@ def init(source: str | None, *, mode: str | None) -> None:
         click.secho(f"Error: {problem}", fg="red", err=True)
     if store.database.is_postgresql and not settings.artifacts_url:
         click.echo(
-            f"Note: artifacts are in {redacted(settings.resolved_artifacts_url)}, on this host alone. For further"
+            f"Note: artifacts are in {redact(settings.resolved_artifacts_url)}, on this host alone. For further"
             " hosts, name storage that all reach in LIFELONG_ARTIFACTS_URL.",
             err=True,
         )
@@ -148,18 +148,18 @@ def _prepare_group_key(store: "Store", settings: "Settings", source: str | None)
             click.echo(_describe_installed(installed), err=True)
         else:
             file = store.group_keys.create(path, actor=actor())
-        check_complete(file, store.group_keys.known())
+        check_complete(file, store.group_keys.known_digests())
     except ConfigurationError as error:
         return str(error)
     return None
 
 
-def _describe_installed(installed: "Installed") -> str:
+def _describe_installed(installed: "KeyInstallation") -> str:
     path = installed.file.path
-    sentences = [f"Installed {path}; it holds {counted(len(installed.file.keys), 'key')}."]
+    sentences = [f"Installed {path}; it holds {format_count(len(installed.file.keys), 'key')}."]
     if installed.kept:
         sentences.append(
-            f"{counted(installed.kept, 'key')} of this host's own stay as old ones, because an older version may have"
+            f"{format_count(installed.kept, 'key')} of this host's own stay as old ones, because an older version may have"
             f" hashed groups with them: copy {path} back to the other hosts, so that they can erase those groups."
         )
     if installed.set_aside is not None:
@@ -188,7 +188,7 @@ def _missing_artifacts(store: "Store", settings: "Settings") -> str | None:
     if not missing:
         return None
     return (
-        f"{len(missing)} of {len(named)} artifacts are not in {redacted(settings.resolved_artifacts_url)}, the first is"
+        f"{len(missing)} of {len(named)} artifacts are not in {redact(settings.resolved_artifacts_url)}, the first is"
         f" {missing[0]}. Set LIFELONG_ARTIFACTS_URL to the same storage as on the host that added them"
         " (a folder there must be shared, or use object storage)."
     )
@@ -196,7 +196,7 @@ def _missing_artifacts(store: "Store", settings: "Settings") -> str | None:
 
 def _already_there(store: "Store") -> str:
     held = ", ".join(
-        counted(len(rows), noun)
+        format_count(len(rows), noun)
         for rows, noun in (
             (store.tasks.list(), "task"),
             (store.models.list(), "model"),

@@ -6,13 +6,13 @@ import click
 
 from lifelong.commands.common import as_json
 from lifelong.commands.tables import print_rows
-from lifelong_core.redaction import redacted
+from lifelong_core.redaction import redact
 
 
 def _shown(value: Any) -> Any:
     """Of policies for single environments only what was set; the rest is the common policy's."""
     if isinstance(value, str):
-        return redacted(value)
+        return redact(value)
     if isinstance(value, dict):
         return {key: item.model_dump(exclude_unset=True) for key, item in value.items()}
     return value

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import Name, actor, as_json, counted, open_store
+from lifelong.commands.common import Name, actor, as_json, format_count, open_store
 from lifelong.commands.durations import Duration, Moment
 from lifelong.commands.tables import print_rows
 
@@ -149,7 +149,7 @@ def log_out(name: str) -> None:
     """End all sessions of the console of the token NAME, in every browser; the token stays valid."""
     with open_store() as store:
         ended = store.console_sessions.end_all(name, actor=actor())
-    click.echo(f"Ended {counted(ended, 'session')} of {name}.")
+    click.echo(f"Ended {format_count(ended, 'session')} of {name}.")
 
 
 def _expiry(span: timedelta | None, moment: datetime | None) -> datetime | None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lifelong.commands.cycles.inputs import naming
+from lifelong.commands.cycles.inputs import name_file_in_errors
 
 METADATA = "metadata_"
 """Arrays of these names say what else is known of each sample."""
@@ -47,7 +47,7 @@ def read_outputs(path: Path) -> LabelledOutputs:
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read ({error.strerror}).") from error
     optional = ("probabilities", "logits", "decisions", "groups", "class_names")
-    with naming(path, InvalidInputError):
+    with name_file_in_errors(path, InvalidInputError):
         found: dict[str, Any] = dict(read_npz(content, ("labels",), optional, prefix=METADATA, field="npz"))
         if "logits" in found and "probabilities" in found:
             raise InvalidInputError(
@@ -67,7 +67,7 @@ def read_outputs(path: Path) -> LabelledOutputs:
                 f"expected one row per label ({len(labels)}), got {len(logits)}.", field="logits"
             )
     if "class_names" in found:
-        with naming(path, InvalidInputError):
+        with name_file_in_errors(path, InvalidInputError):
             found["class_names"] = _names_in(found["class_names"])
     metadata = {
         name.removeprefix(METADATA): found.pop(name) for name in list(found) if name.startswith(METADATA)

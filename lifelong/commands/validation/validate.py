@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lifelong.commands.common import open_store
-from lifelong.commands.cycles.inputs import naming
+from lifelong.commands.cycles.inputs import name_file_in_errors
 from lifelong.commands.interview.files import write_text
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _read_recommendation(path: Path) -> "tuple[Recommendation, tuple[str, ...] |
     from lifelong_core.errors import InvalidInputError
 
     content = path.read_bytes()
-    with naming(path, InvalidInputError):
+    with name_file_in_errors(path, InvalidInputError):
         if HISTORY.search(content):
             interview = Interview.from_json(content)
             return interview.recommendation(), interview.class_names

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from lifelong_core.design.report.subgroups import missing_in, of_subgroup, subgroup_columns
-from lifelong_core.design.report.words import better, interval_in_words, missing, named, number, of, percent
+from lifelong_core.design.report.subgroups import missing_reasons, subgroup_text, subgroup_columns
+from lifelong_core.design.report.words import better, interval_in_words, missing_reason, name_classes, number, of, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,10 +47,10 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
         console.print(Text(f"At the class shares of use a decision costs {said} on average."))
     for outcome in result.acceptance:
         word, colour = VERDICT[outcome.passed]
-        why = named(outcome.why, result.class_names)
+        why = name_classes(outcome.why, result.class_names)
         judged = Text(f"{word} ", style=f"bold {colour}")
         console.print(judged + Text(f"{_judged(outcome, result.class_names)}: {why}", style="not bold"))
-    _cautions(console, (named(text, result.class_names) for text in (*_reasons(result), *result.warnings)))
+    _cautions(console, (name_classes(text, result.class_names) for text in (*_reasons(result), *result.warnings)))
 
 
 def _subgroups(console: "Console", result: "ValidationResult") -> None:
@@ -62,7 +62,7 @@ def _subgroups(console: "Console", result: "ValidationResult") -> None:
         whole = result.value(column.label, column.class_index)
         rows = [("all", result.samples, whole)]
         rows += [
-            (f"{one.attribute}: {one.key}", one.samples, of_subgroup(one, column)) for one in result.subgroups
+            (f"{one.attribute}: {one.key}", one.samples, subgroup_text(one, column)) for one in result.subgroups
         ]
         console.print()
         title = f"{column.label}, {of(column, result.class_names)}, by subgroup"
@@ -96,7 +96,7 @@ def print_comparison(console: "Console", comparison: "ModelComparison") -> None:
         title = f"By all of {', '.join(overall.labels)}, by {schemes[overall.scheme]}"
         _ranks(console, title, schemes[overall.scheme], overall.models, "no metric counts here")
     names = next(iter(comparison.results.values())).class_names
-    _cautions(console, (named(text, names) for text in comparison.warnings))
+    _cautions(console, (name_classes(text, names) for text in comparison.warnings))
 
 
 def _shown(result: "ValidationResult", label: str) -> "list[MetricValue]":
@@ -109,10 +109,10 @@ def _reasons(result: "ValidationResult") -> list[str]:
         f"{value.label} of {of(value, result.class_names)}{reason}"
         for label in result.labels
         for value in _shown(result, label)
-        if (reason := missing(value)) is not None
+        if (reason := missing_reason(value)) is not None
     ]
     for group in result.subgroups:
-        found = [*group.warnings, *missing_in(group, subgroup_columns(result))]
+        found = [*group.warnings, *missing_reasons(group, subgroup_columns(result))]
         reasons += (
             [f"{group.attribute} {group.key}: {'; '.join(text.rstrip('.') for text in found)}."]
             if found

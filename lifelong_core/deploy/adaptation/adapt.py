@@ -25,13 +25,13 @@ from lifelong_core.deploy.adaptation.policy import AdaptationPolicy
 from lifelong_core.deploy.adaptation.pooling import pool_analysis
 from lifelong_core.deploy.adaptation.reasons import Reason
 from lifelong_core.deploy.adaptation.report import AdaptationReport, Outcome
-from lifelong_core.deploy.adaptation.target_prevalence import floored, goes_back, limited
+from lifelong_core.deploy.adaptation.target_prevalence import add_pseudo_samples, is_return, limit_step
 from lifelong_core.deploy.adaptation.windows import (
     Bucket,
-    Followed,
+    FollowedWindow,
     Window,
-    fingerprint,
-    follow,
+    window_digest,
+    follow_changes,
     mean_features,
     points_of,
     scores_of,
@@ -44,7 +44,7 @@ from lifelong_core.deploy.quantification.registry import quantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.shift.label_shift.assumption_test import assumption_test
 from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
-from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence, gather_evidence
+from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence, update_evidence
 from lifelong_core.deploy.shift.shift_test import ShiftTest, prevalence_shift_test, sequential_shift_test
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
@@ -145,7 +145,7 @@ def adapt(
         report = replace(report, evidence=_gather(fitted, head, policy, new_buckets, evidence))
         if report.samples == 0 and report.window_digest is not None:
             return _end(report, "keep", Reason("window_too_small", "The window is empty."))
-        followed = follow(fitted, window, groups, times, policy.change_level)
+        followed = follow_changes(fitted, window, groups, times, policy.change_level)
         analysis = _analyse(fitted, followed, policy.confidence)
     except InvalidInputError as error:
         return _end(report, "refuse", Reason("window_invalid", str(error)))
@@ -224,8 +224,8 @@ def _refit(report: AdaptationReport, found: _Findings) -> tuple[AdaptationReport
         report = replace(report, pooled=pooled.analysis.estimate)
         report = _because(report, reasons.pooled(analysis.estimate, pooled, head))
         analysis, further = pooled.analysis, pooled.spread
-    wanted = floored(analysis.estimate, data.samples)
-    target = limited(head.assumed_prevalence, wanted, policy.maximum_step)
+    wanted = add_pseudo_samples(analysis.estimate, data.samples)
+    target = limit_step(head.assumed_prevalence, wanted, policy.maximum_step)
     compared = step = HeadComparison.of(data, head, wanted)
     gain = expected_gain(compared, analysis, policy.confidence, further_covariance=further)
     by_probability = expected_probability_gain(
@@ -244,7 +244,7 @@ def _refit(report: AdaptationReport, found: _Findings) -> tuple[AdaptationReport
         by_probability,
         step.cost_gain(prevalence),
         step.log_loss_gain(prevalence),
-        goes_back(head.assumed_prevalence, target, context.previous_prevalence),
+        is_return(head.assumed_prevalence, target, context.previous_prevalence),
     )
 
 
@@ -298,7 +298,7 @@ def _worth(refitted: _Refitted, policy: AdaptationPolicy) -> Reason:
     return worth
 
 
-def _analyse(fitted: FittedQuantifier, followed: Followed, confidence: float) -> Analysis:
+def _analyse(fitted: FittedQuantifier, followed: FollowedWindow, confidence: float) -> Analysis:
     """The estimate from the last change on; its covariance counts the doubt about whether and when there was one."""
     analysis = fitted.analyse(followed.window, groups=followed.groups, confidence=confidence)
     if followed.scatter is not None:
@@ -322,7 +322,7 @@ def _gather(
     if not new_buckets and evidence is None:
         return None
     key = hashlib.sha256("\n".join((fitted.digest, head.digest, policy.digest)).encode()).hexdigest()
-    return gather_evidence(
+    return update_evidence(
         evidence,
         fitted.score_reference(head),
         [scores_of(head, bucket) for bucket in new_buckets],
@@ -374,7 +374,7 @@ def _begin(
     seed: int,
 ) -> AdaptationReport:
     """A report with the inputs and nothing found yet."""
-    samples, digest = fingerprint(window, groups)
+    samples, digest = window_digest(window, groups)
     return AdaptationReport(
         outcome="keep",
         reasons=(),

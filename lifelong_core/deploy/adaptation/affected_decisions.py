@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_labels, as_logits, frozen
+from lifelong_core.arrays import Floats, Integers, as_labels, as_logits, read_only
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.values import ArrayValue
@@ -153,10 +153,10 @@ def find_affected(logits: ArrayLike, decisions: ArrayLike, head: PostProcessingH
         costs += probability * (cost[old] - cost[new])
     return AffectedDecisions(
         predictions=rows.shape[0],
-        rows=frozen(differing.astype(np.int64)),
-        decisions=frozen(old),
-        new_decisions=frozen(new),
-        expected_costs=frozen(np.maximum(costs, 0.0)),
+        rows=read_only(differing.astype(np.int64)),
+        decisions=read_only(old),
+        new_decisions=read_only(new),
+        expected_costs=read_only(np.maximum(costs, 0.0)),
     )
 
 

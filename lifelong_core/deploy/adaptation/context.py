@@ -6,7 +6,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, as_prevalence, frozen
+from lifelong_core.arrays import Floats, as_prevalence, read_only
 from lifelong_core.deploy.adaptation.traffic import Traffic
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.documents import take_fields
@@ -53,7 +53,7 @@ class AdaptationContext(ArrayValue):
         if self.previous_prevalence is not None:
             as_prevalence(self.previous_prevalence, field="previous_prevalence")
             previous = np.array(self.previous_prevalence, dtype=np.float64)
-            object.__setattr__(self, "previous_prevalence", frozen(previous))
+            object.__setattr__(self, "previous_prevalence", read_only(previous))
         object.__setattr__(self, "others", tuple(self.others))
         object.__setattr__(self, "rejected", tuple(self.rejected))
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_prevalence, frozen
+from lifelong_core.arrays import Floats, Integers, as_prevalence, read_only
 from lifelong_core.deploy.checks import as_level, as_parameter
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.grouping import independent_cases, member_sums
@@ -74,7 +74,7 @@ class SamplePlan(ArrayValue):
             "calibration_degrees",
             "disagreement",
         ):
-            object.__setattr__(self, name, frozen(as_parameter(getattr(self, name), field=name)))
+            object.__setattr__(self, name, read_only(as_parameter(getattr(self, name), field=name)))
 
     @classmethod
     def assumed(
@@ -189,12 +189,12 @@ class SamplePlan(ArrayValue):
             needed = np.maximum(needed, _allocation(parts * self.cases, self.cases, allowed))
         if self.calibration_degrees.min() == 0:
             return None
-        while needed.max() <= MOST_CASES and self.extended(needed).floor().max() > 0.75 * wanted:
+        while needed.max() <= MOST_CASES and self.extend(needed).floor().max() > 0.75 * wanted:
             # So few cases that quantiles of the t distribution exceed the normal one, which was reckoned with.
             needed += np.maximum((self.cases + needed) / 4, 1.0)
         return None if needed.max() > MOST_CASES else np.ceil(needed - 1e-9).astype(np.int64)
 
-    def extended(self, further: ArrayLike) -> Self:
+    def extend(self, further: ArrayLike) -> Self:
         """The plan after adding calibration cases like those there are, shape (C,) of each class.
 
         Raises:

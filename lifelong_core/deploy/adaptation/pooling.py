@@ -7,7 +7,7 @@ import numpy as np
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy.numerics.scientific import chi_square_quantile
-from lifelong_core.deploy.numerics.simplex import simplex_least_squares, smoothed, tangent_basis
+from lifelong_core.deploy.numerics.simplex import simplex_least_squares, smooth, tangent_basis
 from lifelong_core.deploy.quantification.base import Analysis
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
 
@@ -160,7 +160,7 @@ def pool(
 
 def _own_error(estimate: PrevalenceEstimate, shared: Floats | None) -> Floats:
     """The part of an estimate's covariance that other environments do not share, at least that of counting labels."""
-    smooth = smoothed(estimate.prevalence, estimate.effective_n)
+    smooth = smooth(estimate.prevalence, estimate.effective_n)
     counting = (np.diag(smooth) - np.outer(smooth, smooth)) / estimate.effective_n
     if shared is None:
         return estimate.covariance

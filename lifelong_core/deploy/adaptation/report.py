@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol, Self, TypeAlias, cast
 
-from lifelong_core.arrays import Floats, frozen
+from lifelong_core.arrays import Floats, read_only
 from lifelong_core.deploy.adaptation.context import AdaptationContext
 from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabilityGain
 from lifelong_core.deploy.adaptation.policy import AdaptationPolicy, Mode
@@ -79,7 +79,7 @@ class AdaptationReport(ArrayValue):
     def __post_init__(self) -> None:
         """Freeze the array."""
         assumed = as_parameter(self.assumed_prevalence, field="assumed_prevalence")
-        object.__setattr__(self, "assumed_prevalence", frozen(assumed))
+        object.__setattr__(self, "assumed_prevalence", read_only(assumed))
         if self.outcome not in OUTCOMES:
             raise InvalidInputError(f"expected one of {', '.join(OUTCOMES)}.", field="outcome")
         for name in ("seed", "samples"):

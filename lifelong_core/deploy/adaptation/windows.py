@@ -41,7 +41,7 @@ def are_summaries(window: Window) -> TypeGuard[Sequence[WindowSummary]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Followed:
+class FollowedWindow:
     """A window with its change points."""
 
     changes: tuple[ChangePoint, ...]
@@ -59,13 +59,13 @@ class Followed:
     """shape (C, C), covariance of the prevalence because of the pattern"""
 
 
-def follow(
+def follow_changes(
     fitted: FittedQuantifier,
     window: Window,
     groups: ArrayLike | None,
     times: ArrayLike | None,
     level: float,
-) -> Followed:
+) -> FollowedWindow:
     """Cut off what came before the last change of the prevalence.
 
     Args:
@@ -80,19 +80,19 @@ def follow(
     """
     if isinstance(window, WindowSummary):
         _as_times(times, 1)
-        return Followed((), window, groups, ())
+        return FollowedWindow((), window, groups, ())
     if are_summaries(window):
         return _follow_summaries(fitted, window, groups, times, level)
     rows = as_logits(cast("ArrayLike", window))
     moments = _as_times(times, len(rows))
     keys = as_groups(groups, samples=len(rows))
     if level == 0 or len(rows) < 2:
-        return Followed((), rows, keys, ())
+        return FollowedWindow((), rows, keys, ())
     ordered = OrderedWindow.of_rows(fitted, rows, keys)
     starts = None if moments is None else moments[ordered.ends[:-1].astype(np.int64)]
     found = find_change_points(ordered, level=level, times=starts)
     first = [int(ordered.ends[piece]) for piece in found.begins]
-    return Followed(
+    return FollowedWindow(
         _dated(found.changes, moments, first[1:]),
         rows[first[-1] :],
         None if keys is None else keys[first[-1] :],
@@ -108,21 +108,21 @@ def _follow_summaries(
     groups: ArrayLike | None,
     times: ArrayLike | None,
     level: float,
-) -> Followed:
+) -> FollowedWindow:
     if groups is not None:
         raise InvalidInputError("a summary knows the groups of its samples.", field="groups")
     moments = _as_times(times, len(window))
     inhabited = [place for place, summary in enumerate(window) if summary.samples]
     if level == 0 or len(inhabited) < 2:
-        return Followed((), WindowSummary.merged(window), None, ())
+        return FollowedWindow((), WindowSummary.merge(window), None, ())
     starts = None if moments is None else moments[inhabited]
     found = find_change_points(OrderedWindow.of_summaries(fitted, window), level=level, times=starts)
 
     def since(piece: int) -> WindowSummary:
-        return WindowSummary.merged(window[inhabited[piece] :])
+        return WindowSummary.merge(window[inhabited[piece] :])
 
     first = [inhabited[piece] for piece in found.begins]
-    return Followed(
+    return FollowedWindow(
         _dated(found.changes, moments, first[1:]),
         since(found.begins[-1]),
         None,
@@ -157,13 +157,13 @@ def _as_times(times: ArrayLike | None, length: int) -> Floats | None:
     return moments
 
 
-def fingerprint(window: Window, groups: ArrayLike | None) -> tuple[int, str | None]:
+def window_digest(window: Window, groups: ArrayLike | None) -> tuple[int, str | None]:
     """Number of samples, and SHA-256 (hex) over logits and groups; 0 and None where they are not legal."""
     if isinstance(window, WindowSummary):
         return window.samples, window.digest
     if are_summaries(window):
         try:
-            whole = WindowSummary.merged(window)
+            whole = WindowSummary.merge(window)
         except InvalidInputError:
             return 0, None
         return whole.samples, whole.digest

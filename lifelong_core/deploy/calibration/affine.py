@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, Logits, as_logits, as_prevalence, centred, frozen
+from lifelong_core.arrays import Floats, Integers, Logits, as_logits, as_prevalence, centre_rows, read_only
 from lifelong_core.deploy.calibration.cross_entropy import AffineProblem, typical_size
 from lifelong_core.deploy.checks import as_parameter, as_temperature
 from lifelong_core.deploy.labeled import LabeledLogits
@@ -49,7 +49,7 @@ class AffineCalibration(ArrayValue):
         if bias.ndim != 1 or bias.size < 2:
             raise InvalidInputError(f"expected shape (C,) with C >= 2, got {bias.shape}.", field="bias")
         object.__setattr__(self, "temperature", as_temperature(self.temperature, classes=bias.size))
-        object.__setattr__(self, "bias", frozen(bias))
+        object.__setattr__(self, "bias", read_only(bias))
 
     def transform(self, logits: ArrayLike) -> Floats:
         """Calibrated class probabilities, shape (N, C).
@@ -137,7 +137,7 @@ def fit_weighted(
 ) -> AffineCalibration:
     """`fit_affine` with one weight per sample, shape (N,), not negative and not all zero."""
     classes = logits.shape[1]
-    rows = centred(logits)
+    rows = centre_rows(logits)
     used = weights > 0
     present = np.bincount(labels[used], minlength=classes) > 0
     # Without a bias nothing can push a class without weight away: it stays in the softmax as it is.

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers, centred
+from lifelong_core.arrays import Floats, Integers, centre_rows
 from lifelong_core.deploy.calibration.cross_entropy import typical_size
 from lifelong_core.deploy.calibration.matrix_scaling import (
     Layout,
@@ -89,7 +89,7 @@ def choose_calibration(data: LabeledLogits) -> Calibration:
     groups cannot be dealt out) it is affine scaling, not shrunk.
     """
     folds = stratified_folds(data, FOLDS)
-    scale = typical_size(centred(data.logits))
+    scale = typical_size(centre_rows(data.logits))
     classes = data.classes
 
     def fit(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Logits, centred
+from lifelong_core.arrays import Floats, Integers, Logits, centre_rows
 from lifelong_core.deploy.numerics.softmax import softmax
 
 
@@ -141,7 +141,7 @@ class AffineProblem:
 
 def affine_problem(logits: Logits, labels: Integers, weights: Floats) -> AffineProblem:
     """The problem of affine scaling with one temperature for all classes."""
-    rows = centred(logits)
+    rows = centre_rows(logits)
     return AffineProblem(
         rows, labels, weights, bias=True, per_class_temperature=False, scale=typical_size(rows)
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Logits, centred
+from lifelong_core.arrays import Floats, Integers, Logits, centre_rows
 from lifelong_core.deploy.numerics.newton import minimize_convex
 from lifelong_core.deploy.numerics.softmax import one_hot, softmax
 
@@ -37,7 +37,7 @@ class LogitFeatures:
 
     def of(self, logits: Logits) -> Floats:
         """Features, shape (N, C), or (N, 2 C) with the squares behind."""
-        rows = centred(logits) / self.scale
+        rows = centre_rows(logits) / self.scale
         if not self.squares:
             return rows
         return np.hstack([rows, np.minimum(rows**2, LARGEST_SQUARE)])

@@ -7,7 +7,7 @@ from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.labeled import LabeledLogits
 
 
-def sorted_runs(member: Integers | NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def sort_into_runs(member: Integers | NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """An order that puts the rows of each member index together, (N,), and where in it each of them starts."""
     order = np.argsort(member, kind="stable")
     return order, np.flatnonzero(np.diff(member[order], prepend=-1))
@@ -17,7 +17,7 @@ def member_sums(values: Floats, member: Integers | NDArray[np.intp]) -> Floats:
     """Sum of the rows of each member index 0, 1, ..., none of which is missing; shape (members, ...)."""
     if member.size == 0:
         return values
-    order, first = sorted_runs(member)
+    order, first = sort_into_runs(member)
     return np.add.reduceat(values[order], first, axis=0)
 
 

@@ -18,7 +18,7 @@ _LEAST_REMAINDER = 0.01
 _SHORTEST = 1e-12
 
 
-def smoothed(prevalence: Floats, samples: float) -> Floats:
+def smooth(prevalence: Floats, samples: float) -> Floats:
     """The estimate after PSEUDO_SAMPLES more samples of each class: variances vanish where the prevalence is 0."""
     return (samples * prevalence + PSEUDO_SAMPLES) / (samples + PSEUDO_SAMPLES * prevalence.size)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Logits, centred
+from lifelong_core.arrays import Floats, Logits, centre_rows
 
 
 def softmax(scores: Floats) -> Floats:
@@ -20,7 +20,7 @@ def affine_scores(logits: Logits, temperature: float | Floats, bias: Floats) -> 
     Centring matters only where the temperature differs between classes: it makes the result ignore a row's
     constant.
     """
-    return centred(logits) / temperature + bias
+    return centre_rows(logits) / temperature + bias
 
 
 def one_hot(labels: np.ndarray, classes: int) -> Floats:

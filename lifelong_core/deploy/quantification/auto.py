@@ -7,7 +7,7 @@ import numpy as np
 from lifelong_core.arrays import Floats, Logits
 from lifelong_core.deploy.calibration.choice import choose_calibration
 from lifelong_core.deploy.calibration.matrix_scaling import chunks
-from lifelong_core.deploy.numerics.simplex import mixture_weights, smoothed
+from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth
 from lifelong_core.deploy.numerics.softmax import one_hot, softmax
 from lifelong_core.deploy.quantification.em import ExpectationMaximization
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
@@ -44,7 +44,7 @@ class AutomaticQuantifier(ExpectationMaximization):
     @cached_property
     def cautions(self) -> tuple[str, ...]:
         """What makes every estimate from this calibration set less certain than it says; empty for a sound one."""
-        found = super().cautions
+        found = super().warnings
         if self._calibration_model.fold_parameters:
             return found
         alone = "Calibrations could not be compared: a class has a single calibration sample or group."
@@ -79,7 +79,7 @@ class AutomaticQuantifier(ExpectationMaximization):
             np.concatenate([counts, np.full(classes, PRIOR_SAMPLES)]),
             self.calibration.prevalence,
         )
-        partner = self._partner.solve(self._scores(features), counts, smoothed(likely, float(counts.sum())))
+        partner = self._partner.solve(self._scores(features), counts, smooth(likely, float(counts.sum())))
         return likely, partner
 
     def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:

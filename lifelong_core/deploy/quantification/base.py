@@ -11,14 +11,14 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Logits, as_groups, as_logits, centred
+from lifelong_core.arrays import Floats, Logits, as_groups, as_logits, centre_rows
 from lifelong_core.deploy.calibration.affine import AffineCalibration, fit_weighted
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import canonical
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
 from lifelong_core.deploy.numerics.grouping import member_sums
-from lifelong_core.deploy.numerics.simplex import smoothed
+from lifelong_core.deploy.numerics.simplex import smooth
 from lifelong_core.deploy.numerics.softmax import affine_scores, softmax
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
 from lifelong_core.deploy.quantification.separation import MINIMUM_SEPARATION, Separation
@@ -31,7 +31,7 @@ from lifelong_core.deploy.quantification.uncertainty import (
     Spread,
     combine,
 )
-from lifelong_core.deploy.quantification.warnings import cautions
+from lifelong_core.deploy.quantification.warnings import estimate_warnings
 from lifelong_core.deploy.shift.label_shift.assumption_test import AssumptionReference
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
@@ -117,9 +117,9 @@ class FittedQuantifier(ABC):
         return self._judged[1]
 
     @cached_property
-    def cautions(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """What makes every estimate from this calibration set less certain than it says; empty for a sound one."""
-        return cautions(self.calibration, None if self._separation is None else self._separation.blurred)
+        return estimate_warnings(self.calibration, None if self._separation is None else self._separation.blurred)
 
     @cached_property
     def assumption_reference(self) -> AssumptionReference:
@@ -165,7 +165,7 @@ class FittedQuantifier(ABC):
             batch = slice(begin, begin + _BATCH)
             present, local = np.unique(member[batch], return_inverse=True)
             features[present] += member_sums(self._features(rows[batch]), local)
-            logit_sums[present] += member_sums(centred(rows[batch]), local)
+            logit_sums[present] += member_sums(centre_rows(rows[batch]), local)
         return WindowSummary(
             self.digest,
             cells,
@@ -222,7 +222,7 @@ class FittedQuantifier(ABC):
         samples = round(float(counts.sum()))
         clusters = self._clusters(logits, groups, samples)
         prevalence = self._solve(features, counts)
-        influence = self._influence(features, counts, smoothed(prevalence, samples))
+        influence = self._influence(features, counts, smooth(prevalence, samples))
         spread = combine(influence, self.calibration, counts, clusters)
         deviation = self._second_solution(features, counts, prevalence) - prevalence
         doubt = np.outer(deviation, deviation)
@@ -240,7 +240,7 @@ class FittedQuantifier(ABC):
             method=self.method,
             covariance=covariance,
             degrees_of_freedom=spread.degrees_of_freedom,
-            cautions=self.cautions,
+            cautions=self.warnings,
         )
         return Analysis(estimate, influence, doubt, self.calibration, counts, clusters, np.zeros_like(doubt))
 

@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Logits, centred
+from lifelong_core.arrays import Floats, Logits, centre_rows
 from lifelong_core.deploy.calibration.affine import (
     MAXIMUM_SCALED_INVERSE,
     MINIMUM_SCALED_INVERSE,
@@ -14,7 +14,7 @@ from lifelong_core.deploy.calibration.affine import (
 from lifelong_core.deploy.calibration.cross_entropy import affine_problem
 from lifelong_core.deploy.numerics.folds import stratified_folds
 from lifelong_core.deploy.numerics.newton import minimize_convex
-from lifelong_core.deploy.numerics.simplex import mixture_weights, smoothed
+from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth
 from lifelong_core.deploy.numerics.softmax import affine_scores, softmax
 from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
@@ -52,7 +52,7 @@ class ExpectationMaximization(FittedQuantifier):
 
     def _features(self, rows: Logits) -> Floats:
         """Posteriors at the calibration set's prevalence, because means of them add up: see `WindowSummary`."""
-        return softmax(centred(rows))
+        return softmax(centre_rows(rows))
 
     def _posteriors(self, features: Floats) -> Floats:
         """Posteriors at the calibration set's prevalence, shape (N, C)."""
@@ -128,8 +128,8 @@ class MaximumLikelihoodLabelShift(ExpectationMaximization):
             start = rest.pack(self._calibrator.temperature, self._calibrator.bias)
             bounds = rest.bounds(MINIMUM_SCALED_INVERSE, MAXIMUM_SCALED_INVERSE)
             inverse, bias = rest.unpack(minimize_convex(rest, start, *bounds))
-            scores[held] = centred(data.logits[held]) * inverse + bias
+            scores[held] = centre_rows(data.logits[held]) * inverse + bias
         return ScoreAdaptedCount(data, scores)
 
     def _second_solution(self, features: Floats, counts: Floats, prevalence: Floats) -> Floats:
-        return self._partner.solve(self._scores(features), counts, smoothed(prevalence, float(counts.sum())))
+        return self._partner.solve(self._scores(features), counts, smooth(prevalence, float(counts.sum())))

@@ -6,7 +6,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, as_prevalence, frozen
+from lifelong_core.arrays import Floats, as_prevalence, read_only
 from lifelong_core.deploy.checks import as_level, as_parameter
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.numerics.scientific import t_quantile
@@ -46,7 +46,7 @@ class PrevalenceEstimate(ArrayValue):
             InvalidInputError: a shape or a value does not fit.
         """
         prevalence = as_prevalence(self.prevalence)
-        object.__setattr__(self, "prevalence", frozen(np.array(self.prevalence, dtype=np.float64)))
+        object.__setattr__(self, "prevalence", read_only(np.array(self.prevalence, dtype=np.float64)))
         for name, shape in (
             ("low", prevalence.shape),
             ("high", prevalence.shape),
@@ -56,7 +56,7 @@ class PrevalenceEstimate(ArrayValue):
             array = as_parameter(getattr(self, name), field=name)
             if array.shape != shape:
                 raise InvalidInputError(f"expected shape {shape}, got {array.shape}.", field=name)
-            object.__setattr__(self, name, frozen(array))
+            object.__setattr__(self, name, read_only(array))
         if not all(isinstance(caution, str) for caution in cast("tuple[object, ...]", self.cautions)):
             raise InvalidInputError("expected sentences.", field="cautions")
         object.__setattr__(self, "cautions", tuple(self.cautions))

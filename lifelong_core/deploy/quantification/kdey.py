@@ -8,7 +8,7 @@ import numpy as np
 from lifelong_core.arrays import Floats, Logits
 from lifelong_core.deploy.labeled import class_means
 from lifelong_core.deploy.numerics.folds import stratified_folds
-from lifelong_core.deploy.numerics.simplex import mixture_weights, simplex_least_squares, smoothed
+from lifelong_core.deploy.numerics.simplex import mixture_weights, simplex_least_squares, smooth
 from lifelong_core.deploy.numerics.softmax import softmax
 from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, as_bandwidth
@@ -46,7 +46,7 @@ class KernelDensityQuantifier(FittedQuantifier):
         other says what the samples say: summaries keep such means.
         """
         probabilities = softmax(rows.astype(np.float64))
-        points = Points.merged(probabilities, np.ones(len(rows)), self._bandwidth)
+        points = Points.merge(probabilities, np.ones(len(rows)), self._bandwidth)
         return np.hstack([probabilities, self._posteriors(points.places)[points.place_of]])
 
     def _split(self, features: Floats) -> tuple[Floats, Floats]:
@@ -78,7 +78,7 @@ class KernelDensityQuantifier(FittedQuantifier):
         return densities
 
     def _second_solution(self, features: Floats, counts: Floats, prevalence: Floats) -> Floats:
-        assumed = smoothed(prevalence, float(counts.sum()))
+        assumed = smooth(prevalence, float(counts.sum()))
         means = class_means(_posteriors(self._crossfitted, assumed), self.calibration)
         window = _posteriors(self._split(features)[1], assumed)
         return simplex_least_squares(means, mean_feature(window, counts))
@@ -99,7 +99,7 @@ class KernelDensityMaximumLikelihood(KernelDensityQuantifier):
 
     def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
         probabilities, densities = self._split(features)
-        window = Points.merged(probabilities, counts, self._bandwidth)
+        window = Points.merge(probabilities, counts, self._bandwidth)
         at_window = np.zeros_like(window.places)
         np.add.at(at_window, window.place_of, densities * counts[:, np.newaxis])
         places = np.vstack([window.places, self._kernels.centres])

@@ -75,7 +75,7 @@ class KernelDensityHellinger(KernelDensityQuantifier):
         self._components = densities * self._inverse[:, np.newaxis]
 
     def _solve(self, features: Floats, counts: Floats) -> Floats:
-        points = Points.merged(self._split(features)[0], counts, self._bandwidth)
+        points = Points.merge(self._split(features)[0], counts, self._bandwidth)
         target = np.empty_like(self._inverse)
         shares = points.counts / counts.sum()
         for rows, kernels, scale in kernel_chunks(self._reference, points.places, self._bandwidth):
@@ -87,7 +87,7 @@ class KernelDensityHellinger(KernelDensityQuantifier):
 
     def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
         directions = matching_directions(self._components, 1 / (self._components @ prevalence))
-        points = Points.merged(self._split(features)[0], counts, self._bandwidth)
+        points = Points.merge(self._split(features)[0], counts, self._bandwidth)
         return matching_influence(
             self._pulls(points.places, directions)[points.place_of],
             self._pulls(self._kernels.centres, directions)[self._kernels.centre_of],
@@ -131,7 +131,7 @@ class KernelDensityCauchySchwarz(FittedQuantifier):
     def _features(self, rows: Logits) -> Floats:
         """Density of each class, seen through two kernels, in units of their height, shape (N, C)."""
         singles: Floats = np.ones(len(rows))
-        points = Points.merged(softmax(rows.astype(np.float64)), singles, self._kernels.bandwidth)
+        points = Points.merge(softmax(rows.astype(np.float64)), singles, self._kernels.bandwidth)
         densities, scale = self._kernels.densities(points.places)
         return (densities * np.exp(scale)[:, np.newaxis] + FLOOR**2)[points.place_of]
 

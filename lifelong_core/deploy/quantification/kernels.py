@@ -48,7 +48,7 @@ class Points:
     """shape (N,), the place of each row that was merged"""
 
     @classmethod
-    def merged(cls, values: Floats, counts: Floats, bandwidth: float) -> Self:
+    def merge(cls, values: Floats, counts: Floats, bandwidth: float) -> Self:
         """Rows in one cell of a grid, CELLS_PER_BANDWIDTH to a bandwidth, become one place, at their mean."""
         grid = np.ascontiguousarray(np.round(values * (CELLS_PER_BANDWIDTH / bandwidth)).astype(np.int64))
         keys = grid.view(np.dtype((np.void, grid.dtype.itemsize * grid.shape[1]))).ravel()
@@ -80,7 +80,7 @@ class ClassKernels:
         total = 0
         for label, count in enumerate(calibration.counts.tolist()):
             own = np.flatnonzero(calibration.labels == label)
-            points = Points.merged(probabilities[own], np.full(own.size, 1 / count), bandwidth)
+            points = Points.merge(probabilities[own], np.full(own.size, 1 / count), bandwidth)
             centre_of[own] = points.place_of + total
             centres.append(points.places)
             weights.append(points.counts)

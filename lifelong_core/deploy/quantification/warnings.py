@@ -21,7 +21,7 @@ _NAMED = 5
 """Classes that a sentence names; of more it gives the number."""
 
 
-def cautions(calibration: LabeledLogits, blurred: Floats | None) -> tuple[str, ...]:
+def estimate_warnings(calibration: LabeledLogits, blurred: Floats | None) -> tuple[str, ...]:
     """Sentences for people; none for a sound calibration set.
 
     Args:

@@ -113,14 +113,14 @@ def find_change_points(window: OrderedWindow, *, level: float, times: Floats | N
         begins, effect = scores.partition(level, begins)
     threshold = scores.threshold(level, effect)
     search = ChangeSearch(window, threshold * effect, LOCATION_DROP * effect, SHORTEST_SEGMENT * effect)
-    splits = search.refined(begins)
+    splits = search.refine(begins)
     fluctuation = Fluctuation.of(scores, splits, effect, times, threshold)
     pattern, scatter = fluctuation.pattern, None
     if pattern is not None:
         places = [split.at for split in splits]
         if pattern == "jitter":
             lasting = fluctuation.lasting_change(level)
-            splits = [] if lasting is None else search.refined((0, lasting))
+            splits = [] if lasting is None else search.refine((0, lasting))
         else:
             splits = fluctuation.change_beside_rhythm(threshold)
         scatter = scatter_since(window, places, since=splits[-1].at if splits else 0)

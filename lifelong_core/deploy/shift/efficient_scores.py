@@ -9,7 +9,7 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.numerics.scientific import cholesky, lower_solve
-from lifelong_core.deploy.numerics.simplex import mixture_weights, smoothed, tangent_basis
+from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth, tangent_basis
 from lifelong_core.deploy.shift.ordered_window import LEAST_GROUPS, OrderedWindow
 from lifelong_core.deploy.shift.segmentation import (
     SHORTEST_SEGMENT,
@@ -39,7 +39,7 @@ class EfficientScores:
     def of(cls, window: OrderedWindow) -> Self:
         """The scores of a window."""
         uniform: Floats = np.full(window.classes, 1 / window.classes)
-        prevalence = smoothed(
+        prevalence = smooth(
             mixture_weights(window.densities, window.counts, uniform), float(window.counts.sum())
         )
         posteriors = window.densities * prevalence
@@ -50,7 +50,7 @@ class EfficientScores:
 
     def partition(self, level: float, segments: Sequence[int]) -> tuple[tuple[int, ...], float]:
         """First pieces of the segments, and the design effect of groups around the segments known so far."""
-        sums, sizes = self.whitened()
+        sums, sizes = self.whiten()
         effect = self._design_effect(segments)
         found = best_partition(
             sums,
@@ -60,7 +60,7 @@ class EfficientScores:
         )
         return (0, *(int(self.bounds[block]) for block in found)), effect
 
-    def whitened(self) -> tuple[Floats, Floats]:
+    def whiten(self) -> tuple[Floats, Floats]:
         """Sums of each block, (B, C - 1), in units in which independent samples have unit covariance, and samples."""
         sums, sizes = self._block_sums()
         return lower_solve(self._factor, sums.T).T, sizes
@@ -83,7 +83,7 @@ class EfficientScores:
 
     def next_best(self, effect: float) -> tuple[int, float]:
         """First piece after the best single change, and twice the log likelihood that it gains."""
-        sums, sizes = self.whitened()
+        sums, sizes = self.whiten()
         total, reach = np.cumsum(sums, axis=0)[:-1], np.cumsum(sizes)
         shorter = np.minimum(reach, reach[-1] - reach)[:-1]
         gains = (total**2).sum(axis=1) * reach[-1] / (reach * (reach[-1] - reach))[:-1] / effect

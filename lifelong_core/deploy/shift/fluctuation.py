@@ -11,7 +11,7 @@ from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.shift.efficient_scores import EfficientScores
 from lifelong_core.deploy.shift.location import LOCATION_DROP, Mixture, Split
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
-from lifelong_core.deploy.shift.rhythm import Pattern, find_pattern, lasting_change, without_rhythm
+from lifelong_core.deploy.shift.rhythm import Pattern, find_pattern, find_lasting_change, remove_rhythm
 from lifelong_core.deploy.shift.segmentation import SHORTEST_SEGMENT, best_partition
 
 
@@ -46,7 +46,7 @@ class Fluctuation:
             times: shape (P,), of its pieces; None: unknown.
             price: what twice the log likelihood must gain by a change, in a window of independent samples.
         """
-        sums, sizes = scores.whitened()
+        sums, sizes = scores.whiten()
         sums, sizes = sums / effect, sizes / effect
         # Two changes within one block count as one.
         first = np.minimum(
@@ -59,14 +59,14 @@ class Fluctuation:
 
     def lasting_change(self, level: float) -> int | None:
         """The first piece after a change that stays in spite of jitter."""
-        segment = lasting_change(self.sums, self.sizes, self.begins, level)
+        segment = find_lasting_change(self.sums, self.sizes, self.begins, level)
         return None if segment is None else int(self.pieces[self.begins[segment]])
 
     def change_beside_rhythm(self, price: float) -> list[Split]:
         """The last change of what the rhythm leaves, to whole blocks."""
         if self.times is None or self.pattern is None:
             return []
-        rest = without_rhythm(self.sums, self.sizes, self.times, self.pattern)
+        rest = remove_rhythm(self.sums, self.sizes, self.times, self.pattern)
         found = best_partition(rest, self.sizes, penalty=price, shortest=SHORTEST_SEGMENT)
         if not found:
             return []

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.numerics.simplex import mixture_weights, smoothed, tangent_basis
+from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth, tangent_basis
 from lifelong_core.deploy.shift.ordered_window import LEAST_GROUPS, OrderedWindow
 
 LOCATION_DROP = 3.676
@@ -51,7 +51,7 @@ class Mixture:
         uniform: Floats = np.full(window.classes, 1 / window.classes)
         weights = mixture_weights(densities, counts, uniform)
         # A prevalence of exactly 0 would make one sample decide where the change is.
-        prevalence = smoothed(weights, float(counts.sum()))
+        prevalence = smooth(weights, float(counts.sum()))
         likelihood = float(counts @ np.log(densities @ weights))
         return cls(prevalence, likelihood, densities, counts)
 
@@ -76,7 +76,7 @@ class ChangeSearch:
     shortest: float
     """samples of a segment"""
 
-    def refined(self, begins: Sequence[int]) -> list[Split]:
+    def refine(self, begins: Sequence[int]) -> list[Split]:
         """Each change at its most likely piece; without those that gain too little, one by one or two for one."""
         starts = list(begins)
         position = 1

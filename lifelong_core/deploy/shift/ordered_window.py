@@ -73,7 +73,7 @@ class OrderedWindow:
             InvalidInputError: another quantifier made one, or only some know their groups.
         """
         parts = [summary for summary in summaries if summary.samples]
-        whole = WindowSummary.merged(parts)
+        whole = WindowSummary.merge(parts)
         places = [np.searchsorted(whole.cells, part.cells).astype(np.int64) for part in parts]
         content = sparse_rows([part.counts for part in parts], places, width=whole.cells.size)
         sizes = np.array([float(part.samples) for part in parts])

@@ -67,7 +67,7 @@ def _undo_each_other(steps: Floats, without: int | None = None) -> bool:
     return len(products) + 1 >= LEAST_CHANGES and products.sum() < -LEAST_RETURN * (steps[kept] ** 2).sum()
 
 
-def lasting_change(sums: Floats, sizes: Floats, begins: Sequence[int], level: float) -> int | None:
+def find_lasting_change(sums: Floats, sizes: Floats, begins: Sequence[int], level: float) -> int | None:
     """Which segment of a jittering window is the first after a change that stays; None: none is.
 
     It exceeds all other changes by far, or the segments on either side of it differ more than they scatter there, by an
@@ -101,7 +101,7 @@ def lasting_change(sums: Floats, sizes: Floats, begins: Sequence[int], level: fl
     return best
 
 
-def without_rhythm(sums: Floats, sizes: Floats, times: Floats, pattern: Pattern) -> Floats:
+def remove_rhythm(sums: Floats, sizes: Floats, times: Floats, pattern: Pattern) -> Floats:
     """What the rhythm leaves of the sums of each block, shape (B, K); arguments as for `find_pattern`."""
     inputs = _time_of_day(times) if pattern == "time of day" else _day_of_week(times)
     design, target = _weighted(sums, sizes, inputs)

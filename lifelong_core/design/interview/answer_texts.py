@@ -10,7 +10,7 @@ from typing import Any
 from lifelong_core.design.method.schema import Question
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.validation_errors import shown
+from lifelong_core.validation_errors import format_value
 
 YES_NO: Mapping[str, bool] = MappingProxyType(
     {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
@@ -137,7 +137,7 @@ def _refusal(question: Question, message: str, mend: str | None = None) -> Inval
 def _check(question: Question, value: object) -> None:
     """Bounds and sums, as the fingerprint knows them, with an example."""
     try:
-        ProblemFingerprint().answered(question.field, value)
+        ProblemFingerprint().with_answer(question.field, value)
     except InvalidInputError as error:
         mend = f"{value:g} % is {value / 100:g}." if isinstance(value, float) and 1 < value <= 100 else None
         raise _refusal(question, error.message, mend) from error
@@ -156,18 +156,18 @@ def _option(question: Question, text: str) -> object:
             return found.pop()
         if len(found) > 1:
             which = " or ".join(option.label for option in question.answers if option.value in found)
-            raise _refusal(question, f"{shown(text)} may be {which}.", "Type more of it, or its number.")
+            raise _refusal(question, f"{format_value(text)} may be {which}.", "Type more of it, or its number.")
     if question.kind == "yes_no":
         labels = {option.value: option.label for option in question.answers}
         raise _refusal(
             question,
-            f"expected yes or no, got {shown(text)}.",
+            f"expected yes or no, got {format_value(text)}.",
             f"Type y ({labels[True]}) or n ({labels[False]}).",
         )
     numbered = ", ".join(
         f"{number} {option.label}" for number, option in enumerate(question.answers, start=1)
     )
-    raise _refusal(question, f"{shown(text)} is none of the answers.", f"Type a number: {numbered}.")
+    raise _refusal(question, f"{format_value(text)} is none of the answers.", f"Type a number: {numbered}.")
 
 
 def _names(option: Any) -> tuple[str, str]:
@@ -190,12 +190,12 @@ def _class(question: Question, text: str, names: Sequence[str]) -> int:
     if not names:
         raise _refusal(
             question,
-            f"expected the number of a class, got {shown(text)}.",
+            f"expected the number of a class, got {format_value(text)}.",
             "The classes have no names here. The first one is 0, the second 1.",
         )
     known = ", ".join(name if are_numbers else f"{k} {name}" for k, name in enumerate(names))
     raise _refusal(
-        question, f"{shown(text)} is none of the classes.", f"Type a name or a number: {known}."[:1000]
+        question, f"{format_value(text)} is none of the classes.", f"Type a name or a number: {known}."[:1000]
     )
 
 
@@ -204,18 +204,18 @@ def _number(question: Question, text: str) -> float:
     if DECIMAL_COMMA.search(text):
         raise _refusal(
             question,
-            f"expected a number with a decimal point, got {shown(text)}.",
+            f"expected a number with a decimal point, got {format_value(text)}.",
             f"Write {text.replace(',', '.')}.",
         )
     value = parse_number(text)
     if value is None:
-        raise _refusal(question, f"expected a number, got {shown(text)}.")
+        raise _refusal(question, f"expected a number, got {format_value(text)}.")
     return value
 
 
 def _whole_number(question: Question, text: str) -> int:
     if not text.isdecimal() or len(text) > 9:
-        raise _refusal(question, f"expected a whole number, got {shown(text)}.")
+        raise _refusal(question, f"expected a whole number, got {format_value(text)}.")
     return int(text)
 
 
@@ -241,7 +241,7 @@ def _numbers(question: Question, text: str) -> tuple[float, ...]:
     if len(parts) > 1 and any(DECIMAL_COMMA.search(part) for part in parts):
         raise _refusal(
             question,
-            f"{shown(text)} may be read in several ways.",
+            f"{format_value(text)} may be read in several ways.",
             "Write decimals with a point, and a blank between the numbers: 0.9 0.1.",
         )
     return tuple(_number(question, part) for part in " ".join(parts).replace(",", " ").split())
@@ -253,10 +253,10 @@ def _named_values(question: Question, text: str, names: Sequence[str]) -> tuple[
     while position < len(text):
         entry = NAMED_NUMBER.match(text, position)
         if entry is None:
-            raise _refusal(question, f"expected a class and its number, got {shown(text[position:])}.")
+            raise _refusal(question, f"expected a class and its number, got {format_value(text[position:])}.")
         index = _class(question, entry["name"], names)
         if index in given:
-            raise _refusal(question, f"there are two numbers for the class {shown(entry['name'])}.")
+            raise _refusal(question, f"there are two numbers for the class {format_value(entry['name'])}.")
         given[index] = _number(question, entry["number"])
         position = entry.end()
     missing = [name for k, name in enumerate(names) if k not in given]
@@ -286,7 +286,7 @@ def _json_rows(question: Question, text: str) -> tuple[tuple[float, ...], ...]:
         rows: Any = json.loads(text)
         return tuple(tuple(float(entry) for entry in row) for row in rows)
     except (ValueError, TypeError, RecursionError, OverflowError) as error:
-        raise _refusal(question, f"expected numbers in brackets, got {shown(text)}.") from error
+        raise _refusal(question, f"expected numbers in brackets, got {format_value(text)}.") from error
 
 
 def _can_be_listed(names: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 
 
-def moved_answers(
+def reorder_class_answers(
     fingerprint: ProblemFingerprint, before: Sequence[str], after: Sequence[str]
 ) -> dict[str, Any]:
     """The answers that have to change for each class to keep what was said of it.

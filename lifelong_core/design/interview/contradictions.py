@@ -8,7 +8,7 @@ from pydantic import Field
 
 from lifelong_core.arrays import Floats
 from lifelong_core.design.documents import Frozen
-from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.method.schema import Mend, Method
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 
@@ -35,7 +35,7 @@ def contradictions(fingerprint: ProblemFingerprint) -> tuple[Contradiction, ...]
         >>> found[0].mends[0].answers
         {'decision_rule': None}
     """
-    return contradictions_in(the_method(), fingerprint)
+    return contradictions_in(load_method(), fingerprint)
 
 
 def contradictions_in(method: Method, fingerprint: ProblemFingerprint) -> tuple[Contradiction, ...]:

@@ -6,22 +6,22 @@ from typing import Any, Literal, Self, TypeAlias, cast
 from pydantic import field_validator, model_validator
 
 from lifelong_core.design.documents import FrozenDocument
-from lifelong_core.design.interview.class_order import moved_answers
+from lifelong_core.design.interview.class_order import reorder_class_answers
 from lifelong_core.design.interview.contradictions import Contradiction, contradictions
 from lifelong_core.design.interview.progress import Progress, progress_of
-from lifelong_core.design.interview.proposals import Proposal, proposed_costs
-from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.interview.proposals import Proposal, propose_costs
+from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.method.schema import Mend, Question
 from lifelong_core.design.problem_fingerprint import MOST_CLASSES, Name, ProblemFingerprint, by_field
 from lifelong_core.design.recommendation.document import GuideOutcome, Recommendation
 from lifelong_core.design.recommendation.engine import (
-    checked_choices,
+    check_choices,
     forbidden_choices,
     next_questions,
     recommend,
 )
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.validation_errors import shown
+from lifelong_core.validation_errors import format_value
 
 SCHEMA_VERSION = 1
 
@@ -59,8 +59,8 @@ class Interview(FrozenDocument):
     @field_validator("choices")
     @classmethod
     def _offered(cls, choices: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
-        checked = checked_choices(the_method(), choices)
-        return {guide.id: checked[guide.id] for guide in the_method().guides if guide.id in checked}
+        checked = check_choices(load_method(), choices)
+        return {guide.id: checked[guide.id] for guide in load_method().guides if guide.id in checked}
 
     @field_validator("class_names")
     @classmethod
@@ -69,7 +69,7 @@ class Interview(FrozenDocument):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        known = {*self.fingerprint.given(), *self.choices}
+        known = {*self.fingerprint.answered_fields(), *self.choices}
         if len(set(self.history)) < len(self.history) or not set(self.history) <= known:
             raise InvalidInputError("it must name what was answered or decided, each once.", field="history")
         names, count = self.class_names, self.fingerprint.number_of_classes
@@ -109,15 +109,15 @@ class Interview(FrozenDocument):
         elif names is not None:
             names = None
             if "target_class" not in given:  # it was one of the names
-                fingerprint = fingerprint.answered("target_class", None)
+                fingerprint = fingerprint.with_answer("target_class", None)
         return self._changed(
             fingerprint,
-            checked_choices(the_method(), cast("Any", choices)),
+            check_choices(load_method(), cast("Any", choices)),
             (*(name for name in self.history if name not in given), *given),
             names,
         )
 
-    def named(self, class_names: Sequence[str]) -> Self:
+    def with_class_names(self, class_names: Sequence[str]) -> Self:
         """With names for the classes, which say how many there are.
 
         What was answered about single classes follows their names to another place.
@@ -126,9 +126,9 @@ class Interview(FrozenDocument):
             InvalidInputError: fewer than two or too many, two alike, or characters that cannot be printed.
         """
         names = _checked_names(class_names)
-        fingerprint = self.fingerprint.answered("number_of_classes", len(names))
+        fingerprint = self.fingerprint.with_answer("number_of_classes", len(names))
         if self.class_names is not None:
-            fingerprint = fingerprint.with_answers(moved_answers(fingerprint, self.class_names, names))
+            fingerprint = fingerprint.with_answers(reorder_class_answers(fingerprint, self.class_names, names))
         history = tuple(name for name in self.history if name != "number_of_classes")
         return self._changed(fingerprint, self.choices, history, names)
 
@@ -139,7 +139,7 @@ class Interview(FrozenDocument):
             InvalidInputError: no such guide or option, or several where only one is possible.
         """
         if options is not None or guide not in _guides():
-            checked_choices(the_method(), {guide: options or ()})
+            check_choices(load_method(), {guide: options or ()})
         return self.with_answers({guide: options})
 
     def back(self) -> Self:
@@ -162,7 +162,7 @@ class Interview(FrozenDocument):
         """An answer to the next question that other answers suggest, for a person to confirm; mostly None."""
         question = self.question
         return (
-            proposed_costs(self.fingerprint) if question is not None and question.field == "costs" else None
+            propose_costs(self.fingerprint) if question is not None and question.field == "costs" else None
         )
 
     @property
@@ -180,7 +180,7 @@ class Interview(FrozenDocument):
     @property
     def progress(self) -> Progress:
         """How many questions are answered, how many are certain to come, and how many are possible."""
-        return progress_of(the_method(), self.fingerprint, checked_choices(the_method(), self.choices))
+        return progress_of(load_method(), self.fingerprint, check_choices(load_method(), self.choices))
 
     @property
     def class_labels(self) -> tuple[str, ...]:
@@ -214,7 +214,7 @@ class Interview(FrozenDocument):
         history: Iterable[str],
         names: tuple[str, ...] | None,
     ) -> Self:
-        known = {*fingerprint.given(), *choices}
+        known = {*fingerprint.answered_fields(), *choices}
         return self.from_document(
             {
                 "fingerprint": fingerprint,
@@ -251,12 +251,12 @@ def start_interview(
     Raises:
         InvalidInputError: names that are no names, no such item, or a value that it cannot have.
     """
-    interview = Interview() if class_names is None else Interview().named(class_names)
+    interview = Interview() if class_names is None else Interview().with_class_names(class_names)
     return interview.with_answers(answers or {})
 
 
 def _guides() -> frozenset[str]:
-    return frozenset(guide.id for guide in the_method().guides)
+    return frozenset(guide.id for guide in load_method().guides)
 
 
 def _checked_names(names: Sequence[object]) -> tuple[str, ...]:
@@ -271,7 +271,7 @@ def _checked_names(names: Sequence[object]) -> tuple[str, ...]:
     checked = tuple(name for name in given if isinstance(name, str) and name.strip() and name.isprintable())
     if len(checked) < len(given) or len(checked) < 2 or len(set(checked)) < len(checked):
         raise InvalidInputError(
-            f"expected at least two different names of printable characters, got {shown(list(given))}.",
+            f"expected at least two different names of printable characters, got {format_value(list(given))}.",
             field="class_names",
             mend="Name every class once, in the order of the scores: benign, malignant."
             + (" Put texts in quotes." if any(not isinstance(name, str) for name in given) else ""),

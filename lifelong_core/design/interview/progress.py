@@ -49,7 +49,7 @@ def used_answers(method: Method, fingerprint: ProblemFingerprint, choices: Choic
     """The answers that something depends on: each would be asked for if it were not there."""
     return tuple(
         name
-        for name in fingerprint.given()
+        for name in fingerprint.answered_fields()
         if name in walk(method, fingerprint.without(name), choices).needed
     )
 

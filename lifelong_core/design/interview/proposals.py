@@ -88,7 +88,7 @@ def propose_answers(
     return tuple(found)
 
 
-def proposed_costs(fingerprint: ProblemFingerprint) -> Proposal | None:
+def propose_costs(fingerprint: ProblemFingerprint) -> Proposal | None:
     """The costs that a risk above which one acts stands for (thesis Def. 2.57); None where there is no such risk.
 
     Examples:

@@ -36,7 +36,7 @@ FEWEST_DIGITS, MOST_DIGITS = 4, 17
 """with 17 digits, every number has a text of its own"""
 
 
-def told_apart(first: float, second: float) -> tuple[str, str]:
+def format_distinct(first: float, second: float) -> tuple[str, str]:
     """Two numbers with four digits each, or as many more as it takes to see which is larger.
 
     Examples:

@@ -183,14 +183,14 @@ def _check_reasons(table: Table, domains: Mapping[str, tuple[Answer, ...]], meth
         row = next(row for row in table.rows if row.possible(answers))
         if row.fallback is not None:
             continue  # what is looked up instead is another combination
-        offered = offered_by(row, method)
+        offered = metrics_of_row(row, method)
         _known(offered, table.pool, f"{table.id}.{row.id}", "metric of the pool")
         for metric in set(table.pool) - offered:
             if not any(metric in item.metrics and item.when.holds(answers) for item in table.rejections):
                 raise MethodError(f"no reason why {metric} is refused for {answers}.", field=table.id)
 
 
-def offered_by(row: Row, method: Method) -> frozenset[str]:
+def metrics_of_row(row: Row, method: Method) -> frozenset[str]:
     """The metrics that a row gives, or that its guide can decide for."""
     options = method.guide(row.guide).options if row.guide is not None else ()
     entries = [*(row.metrics or ()), *(entry for option in options for entry in option.metrics)]

@@ -44,7 +44,7 @@ def build_method(parts: Mapping[str, Any], *, metrics: Collection[str] | None = 
 
 
 @cache
-def the_method() -> Method:
+def load_method() -> Method:
     """The document of this version.
 
     Raises:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lifelong_core.design.interview.contradictions import contradictions_in
 from lifelong_core.design.interview.progress import used_answers
-from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.method.schema import AdviceRule, Method, Question
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.design.recommendation.document import Advice, Recommendation, UnusedAnswer
@@ -39,8 +39,8 @@ def next_questions(
         >>> [question.id for question in next_questions(ProblemFingerprint(number_of_classes=2))]
         ['FP5.1', 'FP4.3', 'FP5.3']
     """
-    method = the_method()
-    going = walk(method, fingerprint, checked_choices(method, choices))
+    method = load_method()
+    going = walk(method, fingerprint, check_choices(method, choices))
     return tuple(method.question(field) for field in going.needed)
 
 
@@ -70,14 +70,14 @@ def recommend(fingerprint: ProblemFingerprint, *, choices: GivenChoices | None =
         >>> next(rejected.reason for rejected in found.step("S3").rejected if rejected.metric == "TPR")
         'Balanced accuracy is the mean of the sensitivities of all classes; read them off the confusion matrix.'
     """
-    return recommend_by(the_method(), fingerprint, choices)
+    return recommend_by(load_method(), fingerprint, choices)
 
 
 def recommend_by(
     method: Method, fingerprint: ProblemFingerprint, choices: GivenChoices | None
 ) -> Recommendation:
     """`recommend` by another recommendation document."""
-    decided = checked_choices(method, choices)
+    decided = check_choices(method, choices)
     going = walk(method, fingerprint, decided)
     _refuse_contradictions(method, fingerprint)
     if going.needed:
@@ -102,7 +102,7 @@ def recommend_by(
     )
 
 
-def checked_choices(method: Method, choices: GivenChoices | None) -> Choices:
+def check_choices(method: Method, choices: GivenChoices | None) -> Choices:
     """Choices as tuples of options.
 
     Raises:
@@ -149,7 +149,7 @@ class ForbiddenChoice(NamedTuple):
 
 def forbidden_choices(fingerprint: ProblemFingerprint, choices: Choices) -> tuple[ForbiddenChoice, ...]:
     """The decisions that `recommend` would refuse for these answers."""
-    return tuple(_forbidden(walk(the_method(), fingerprint, choices), choices))
+    return tuple(_forbidden(walk(load_method(), fingerprint, choices), choices))
 
 
 def _forbidden(going: WalkResult, choices: Choices) -> Iterator[ForbiddenChoice]:
@@ -191,7 +191,7 @@ def _unused(
 ) -> tuple[UnusedAnswer, ...]:
     """An answer is of use where it would be asked for if it were not there; a choice where its guide was asked."""
     used = used_answers(method, fingerprint, choices)
-    fields = [field for field in fingerprint.given() if field not in used]
+    fields = [field for field in fingerprint.answered_fields() if field not in used]
     asked = {guide for step in going.steps for decision in step.decisions for guide in decision.guides()}
     return (
         *(UnusedAnswer(item=field, value=getattr(fingerprint, field)) for field in fields),

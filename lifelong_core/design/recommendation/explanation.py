@@ -22,14 +22,14 @@ from lifelong_core.design.recommendation.document import (
     RelationWarning,
     Step,
 )
-from lifelong_core.design.recommendation.walk import Decision, Found, StepFound
+from lifelong_core.design.recommendation.walk import Decision, MetricCandidate, StepResult
 from lifelong_core.metrics import METRICS
 
 REPORTING = ("target_class", "class_weights")
 """Parameters that say what to report of a metric, not how to compute it."""
 
 
-def step_of(method: Method, found: StepFound, fingerprint: ProblemFingerprint) -> Step:
+def step_of(method: Method, found: StepResult, fingerprint: ProblemFingerprint) -> Step:
     """What one subprocess recommends, with the path that led there."""
     first, last = found.rows[0], found.rows[-1]
     also = [last.also] if found.also and last.also is not None else []
@@ -54,7 +54,7 @@ def step_of(method: Method, found: StepFound, fingerprint: ProblemFingerprint) -
     )
 
 
-def _recommended(found: Found, fingerprint: ProblemFingerprint) -> RecommendedMetric:
+def _recommended(found: MetricCandidate, fingerprint: ProblemFingerprint) -> RecommendedMetric:
     known = found.parameters(fingerprint)
     parameters = {name: value for name, value in known.items() if name not in REPORTING}
     reporting = {name: known.get(name) for name in REPORTING}
@@ -66,7 +66,7 @@ def _recommended(found: Found, fingerprint: ProblemFingerprint) -> RecommendedMe
     return RecommendedMetric.model_validate(values | reporting)
 
 
-def _path(method: Method, found: StepFound, fingerprint: ProblemFingerprint) -> Iterator[PathEntry]:
+def _path(method: Method, found: StepResult, fingerprint: ProblemFingerprint) -> Iterator[PathEntry]:
     """The answers that the rows and the guides looked at, once each."""
     assumed = found.rows[0].fallback or {}
     fields = [field for row in found.rows for field in row.when]
@@ -146,13 +146,13 @@ def _confidence(decision: Decision) -> Confidence:
     return own if decision.like is None else weakest((own, _confidence(decision.like)))
 
 
-def _rejected(found: StepFound, recommended: set[str]) -> Iterator[RejectedMetric]:
+def _rejected(found: StepResult, recommended: set[str]) -> Iterator[RejectedMetric]:
     for metric in found.table.pool:
         if metric not in recommended:
             yield RejectedMetric(metric=metric, reason=_reason(found, metric))
 
 
-def _reason(found: StepFound, metric: str) -> str:
+def _reason(found: StepResult, metric: str) -> str:
     for decision in found.decisions:
         for option in decision.guide.options:
             for entry in option.metrics:

@@ -51,7 +51,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Found:
+class MetricCandidate:
     """A metric, with what gives its parameters their values."""
 
     metric: str
@@ -67,7 +67,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class StepFound:
+class StepResult:
     """Where a table led."""
 
     table: Table
@@ -78,7 +78,7 @@ class StepFound:
     decisions: tuple[Decision, ...]
     also: bool
     """whether the second reading of the sources was followed as well"""
-    metrics: tuple[Found, ...]
+    metrics: tuple[MetricCandidate, ...]
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Walk:
             self.ask(name)
         return condition.holds(self.answers)
 
-    def step(self, table: Table) -> StepFound | None:
+    def step(self, table: Table) -> StepResult | None:
         """Where a table leads; None where something has to be asked first."""
         row = self._row(table)
         if row is None:
@@ -131,7 +131,7 @@ class Walk:
         if also is None or None in decisions:
             return None
         known = tuple(decision for decision in decisions if decision is not None)
-        return StepFound(table, (row,), self.answers, known, also, metrics)
+        return StepResult(table, (row,), self.answers, known, also, metrics)
 
     def _row(self, table: Table) -> Row | None:
         possible = [row for row in table.rows if row.possible(self.answers)]
@@ -181,7 +181,7 @@ class Walk:
         known = tuple(item for item in then if item is not None)
         return replace(decision, then=known) if len(known) == len(then) else None
 
-    def metrics_of(self, decision: Decision) -> tuple[Found, ...]:
+    def metrics_of(self, decision: Decision) -> tuple[MetricCandidate, ...]:
         """The metrics of what a guide decided for, with the parameters that further guides gave."""
         given = {
             name: value
@@ -192,10 +192,10 @@ class Walk:
         found = tuple(metric for option in decision.options for metric in self.metrics(option.metrics))
         return tuple(replace(item, given=given) for item in found)
 
-    def metrics(self, entries: tuple[MetricEntry, ...]) -> tuple[Found, ...]:
+    def metrics(self, entries: tuple[MetricEntry, ...]) -> tuple[MetricCandidate, ...]:
         """Metrics with the values of their parameters; asks for those that are missing."""
         return tuple(
-            Found(entry.metric, self._sources(entry)) for entry in entries if self.decide(entry.when)
+            MetricCandidate(entry.metric, self._sources(entry)) for entry in entries if self.decide(entry.when)
         )
 
     def _sources(self, entry: MetricEntry) -> dict[str, str]:
@@ -240,7 +240,7 @@ def with_implied(method: Method, answers: Answers) -> Answers:
 class WalkResult:
     """All steps that could be taken, the advice that holds, and what has to be asked first."""
 
-    steps: tuple[StepFound, ...]
+    steps: tuple[StepResult, ...]
     advice: tuple[AdviceRule, ...]
     needed: tuple[str, ...]
     """in the order of the interview"""

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
-from lifelong_core.design.report.plots import Bar, Dot, Frame, Panel, Point, Range, padded
-from lifelong_core.design.report.words import counted, number, percent
+from lifelong_core.design.report.plots import Bar, Dot, Frame, Panel, Point, Range, pad_range
+from lifelong_core.design.report.words import format_count, number, percent
 from lifelong_core.design.validation.displays import (
     DecisionCurvePoints,
     PrecisionRecallPoints,
@@ -128,7 +128,7 @@ def _reliability_panel(result: ValidationResult, bins: ReliabilityBins, panels: 
     for count, predicted, observed in zip(bins.counts, bins.confidence, bins.frequency, strict=True):
         if predicted is not None and observed is not None:
             low, high = share_interval(observed, count, result.level)
-            title = f"{counted(count, 'sample')}: predicted {number(predicted)}, observed {number(observed)}"
+            title = f"{format_count(count, 'sample')}: predicted {number(predicted)}, observed {number(observed)}"
             dots.append(frame.dot(predicted, observed, low, high, title))
     return frame.panel(
         name,
@@ -140,7 +140,7 @@ def _reliability_panel(result: ValidationResult, bins: ReliabilityBins, panels: 
         lines=(frame.line([(0, 0), (1, 1)], "reference"),),
         dots=tuple(dots),
         bars=tuple(_bars(frame, bins)),
-        bars_note=f"largest bin: {counted(max(bins.counts, default=0), 'sample')}",
+        bars_note=f"largest bin: {format_count(max(bins.counts, default=0), 'sample')}",
     )
 
 
@@ -151,7 +151,7 @@ def _bars(frame: Frame, bins: ReliabilityBins) -> Iterable[Bar]:
         if count:
             height = round(max((STRIP - 16) * math.sqrt(count / most), 1.0), 1)
             x, end = frame.x(left), frame.x(right)
-            title = f"{number(left)} to {number(right)}: {counted(count, 'sample')}"
+            title = f"{number(left)} to {number(right)}: {format_count(count, 'sample')}"
             yield Bar(x + 0.5, base - height, round(max(end - x - 1, 0.5), 1), height, title)
 
 
@@ -185,7 +185,7 @@ def decision_panels(result: ValidationResult) -> list[Panel]:
 def _decision_panel(result: ValidationResult, curve: DecisionCurvePoints, panels: int) -> Panel:
     name = result.class_names[curve.class_index]
     most = max([*curve.net_benefit, *curve.treat_all, 0.01])
-    frame = _frame(UNIT, padded([-0.1 * most, most]), panels)
+    frame = _frame(UNIT, pad_range([-0.1 * most, most]), panels)
     own = list(zip(curve.thresholds, curve.net_benefit, strict=True))
     best = [t for (t, y), a in zip(own, curve.treat_all, strict=True) if y > max(a, 0)]
     useful = f"above both from {number(min(best))} to {number(max(best))}" if best else "never above both"

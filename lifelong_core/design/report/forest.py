@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lifelong_core.design.report.plots import Axis, Dot, Scale, padded
-from lifelong_core.design.report.words import interval_in_words, of, shortened
+from lifelong_core.design.report.plots import Axis, Dot, Scale, pad_range
+from lifelong_core.design.report.words import interval_in_words, of, shorten
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome
 from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue, Orientation
 
@@ -111,7 +111,7 @@ def forests(entries: Sequence[Entry]) -> list[Forest]:
 
 def label_width(entries: Iterable[Entry]) -> float:
     """Pixels that the longest label takes."""
-    longest = max((len(shortened(entry.label, LONGEST_LABEL)) for entry in entries), default=0)
+    longest = max((len(shorten(entry.label, LONGEST_LABEL)) for entry in entries), default=0)
     return min(24 + CHARACTER * longest, LABELS)
 
 
@@ -130,7 +130,7 @@ def forest(
     is_share = all(0 <= number <= 1 for number in numbers)
     within = (0.0, 1.0) if is_share else (-math.inf, math.inf)
     left = label_width(entries) if labels is None else labels
-    scale = Scale(padded(numbers, within=within), (left, left + PLOT))
+    scale = Scale(pad_range(numbers, within=within), (left, left + PLOT))
     ticks = scale.ticks(7)
     rows = tuple(_row(entry, scale, HEAD + ROW * (index + 0.5)) for index, entry in enumerate(entries))
     words = "; ".join(f"{row.label}: {row.text}" for row in rows)
@@ -166,7 +166,7 @@ def _row(entry: Entry, scale: Scale, middle: float) -> Row:
         dot = Dot(_on(scale, estimate), middle, *ends)
     return Row(
         label=entry.label,
-        short_label=shortened(entry.label, LONGEST_LABEL),
+        short_label=shorten(entry.label, LONGEST_LABEL),
         text=interval_in_words(value),
         middle=middle,
         dot=dot,

@@ -6,7 +6,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from lifelong_core.design.documents import FrozenDocument
-from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.report import figures, subgroups, tables, words
 from lifelong_core.design.report.forest import Entry, Forest, entries_of, forest, forests, thresholds_of
 from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking
@@ -16,21 +16,21 @@ from lifelong_core.metrics import METRICS
 LARGEST_DOCUMENT = 1_000_000
 """characters of a document that is still put into its page"""
 FILTERS = (
-    words.asked,
+    words.threshold_text,
     words.better,
-    words.counted,
+    words.format_count,
     words.decided_by,
     words.definition,
     words.exact,
-    words.found,
-    words.named,
+    words.compared_text,
+    words.name_classes,
     words.number,
     words.of,
     words.percent,
     words.range_of,
-    words.shortened,
+    words.shorten,
     words.side_by_side,
-    words.sureness,
+    words.confidence_text,
     words.whole,
 )
 
@@ -126,8 +126,8 @@ def _chance(ranking: MetricRanking | OverallRanking, name: str) -> float | None:
 
 def _render(template: str, document: FrozenDocument, **values: Any) -> str:
     text = document.to_json()
-    embedded = words.embedded(text) if len(text) <= LARGEST_DOCUMENT else None
-    meanings = the_method().meta.confidence
+    embedded = words.embed_json(text) if len(text) <= LARGEST_DOCUMENT else None
+    meanings = load_method().meta.confidence
     return environment().get_template(template).render(document=embedded, confidence=meanings, **values)
 
 

@@ -208,7 +208,7 @@ def _tick_text(value: float, places: int) -> str:
     return f"{value:.{places}f}".removesuffix("." + "0" * places) if places <= 4 else f"{value:.3g}"
 
 
-def padded(values: Iterable[float], *, within: Range = (-math.inf, math.inf)) -> Range:
+def pad_range(values: Iterable[float], *, within: Range = (-math.inf, math.inf)) -> Range:
     """A range with some air around the values, not beyond the given limits.
 
     Examples:

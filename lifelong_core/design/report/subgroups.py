@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from lifelong_core.design.report.forest import Entry, Forest, forest, thresholds_of
 from lifelong_core.design.report.tables import MOST_CLASSES
-from lifelong_core.design.report.words import missing, of
+from lifelong_core.design.report.words import missing_reason, of
 from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
 from lifelong_core.design.validation.result import ValidationResult
 
@@ -21,17 +21,17 @@ def subgroup_columns(result: ValidationResult) -> list[SubgroupMetric]:
     return [value for value in found if value.class_index is None or value.label not in summed][:MOST_CLASSES]
 
 
-def of_subgroup(group: SubgroupResult, column: SubgroupMetric) -> SubgroupMetric:
+def subgroup_text(group: SubgroupResult, column: SubgroupMetric) -> SubgroupMetric:
     """The value of a column."""
     wanted = (column.label, column.class_index)
     return next(value for value in group.values if (value.label, value.class_index) == wanted)
 
 
-def missing_in(group: SubgroupResult, columns: Iterable[SubgroupMetric]) -> list[str]:
+def missing_reasons(group: SubgroupResult, columns: Iterable[SubgroupMetric]) -> list[str]:
     """Why values of a subgroup, or their intervals, are missing; those with the same reason together."""
     labels: dict[str, list[str]] = {}
-    for value in (of_subgroup(group, column) for column in columns):
-        reason = missing(value)
+    for value in (subgroup_text(group, column) for column in columns):
+        reason = missing_reason(value)
         if reason is not None:
             labels.setdefault(reason, []).append(value.label)
     return [", ".join(own) + reason for reason, own in labels.items()]
@@ -50,7 +50,7 @@ def subgroup_forests(result: ValidationResult) -> list[Forest]:
         entries += [
             Entry(
                 _name(one),
-                of_subgroup(one, column),
+                subgroup_text(one, column),
                 whole.orientation,
                 threshold,
                 is_rough=bool(one.warnings),

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lifelong_core.design.interview.answer_texts import format_answer
-from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.recommendation.document import Advice, Recommendation, Step
-from lifelong_core.design.report.words import asked, counted, found, number, percent
+from lifelong_core.design.report.words import threshold_text, format_count, compared_text, number, percent
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.metrics import METRICS
-from lifelong_core.metrics.catalogue.metric_info import Metric
+from lifelong_core.metrics.catalogue.metric_info import MetricInfo
 
 MOST_CLASSES = 12
 """classes whose values stand in a table at first sight; of more, the worst do, and the rest can be unfolded"""
@@ -51,7 +51,7 @@ class StepTable:
     """those to look at first"""
     every_row: tuple[ValueRow, ...]
     """all of them; empty where `rows` holds them already"""
-    cards: tuple[Metric, ...]
+    cards: tuple[MetricInfo, ...]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class AdviceRow:
 
 
 @dataclass(frozen=True)
-class Confused:
+class ConfusedPair:
     """How often one class is taken for another."""
 
     reference: str
@@ -74,10 +74,10 @@ class Confused:
 
 def answer_rows(recommendation: Recommendation, class_names: Sequence[str]) -> list[AnswerRow]:
     """The answers that a recommendation rests on, in the order of the interview."""
-    method, fingerprint = the_method(), recommendation.fingerprint
+    method, fingerprint = load_method(), recommendation.fingerprint
     unused = {answer.item for answer in recommendation.unused}
     rows: list[AnswerRow] = []
-    for field in fingerprint.given():
+    for field in fingerprint.answered_fields():
         if field in unused:
             continue
         question, value = method.question(field), getattr(fingerprint, field)
@@ -151,12 +151,12 @@ def _value_row(result: ValidationResult, value: MetricValue) -> ValueRow:
         is_summed = threshold.class_index is None and value is result.value(value.label)
         if threshold.metric == value.label and (threshold.class_index == value.class_index or is_summed):
             mark = {True: "✓", False: "✗", None: "?"}[outcome.passed]
-            remarks.append(f"{mark} Threshold, {asked(outcome, value.orientation)}: {found(outcome)}")
+            remarks.append(f"{mark} Threshold, {threshold_text(outcome, value.orientation)}: {compared_text(outcome)}")
     if value.cut_off is not None and value.cut_off.threshold is not None:
         cut = value.cut_off
         remarks.append(
             f"cut-off {number(cut.threshold)} for {cut.target_metric} = {cut.target_value:g}; "
-            f"on these {counted(cut.samples, 'sample')} it reaches {number(cut.reached)}"
+            f"on these {format_count(cut.samples, 'sample')} it reaches {number(cut.reached)}"
         )
     if value.standard_error is not None:
         remarks.append(f"of a random part of the samples: standard error {number(value.standard_error)}")
@@ -165,7 +165,7 @@ def _value_row(result: ValidationResult, value: MetricValue) -> ValueRow:
 
 def advice_rows(recommendation: Recommendation, class_names: Sequence[str]) -> list[AdviceRow]:
     """How to apply the metrics, with the answers that this is about in words."""
-    method = the_method()
+    method = load_method()
     rows: list[AdviceRow] = []
     for advice in recommendation.advice:
         words = [
@@ -177,12 +177,12 @@ def advice_rows(recommendation: Recommendation, class_names: Sequence[str]) -> l
     return rows
 
 
-def most_confused(result: ValidationResult, most: int = 30) -> list[Confused]:
+def most_confused(result: ValidationResult, most: int = 30) -> list[ConfusedPair]:
     """The errors that are made most often."""
     names = result.class_names
     decisions = decision_names(names, len(result.confusion.counts[0]))
     errors = [
-        Confused(names[i], decisions[j], count, result.confusion.shares[i][j])
+        ConfusedPair(names[i], decisions[j], count, result.confusion.shares[i][j])
         for i, row in enumerate(result.confusion.counts)
         for j, count in enumerate(row)
         if i != j and count

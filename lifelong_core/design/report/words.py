@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DECIDED_BY, told_apart
+from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DECIDED_BY, format_distinct
 from lifelong_core.design.method.schema import Confidence
 from lifelong_core.design.recommendation.document import DecidedBy
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome
@@ -52,7 +52,7 @@ def exact(value: Number) -> str:
     return "" if value is None or math.isnan(value) else repr(value)
 
 
-def counted(count: int, singular: str, plural: str | None = None) -> str:
+def format_count(count: int, singular: str, plural: str | None = None) -> str:
     """A count with its noun.
 
     Examples:
@@ -62,7 +62,7 @@ def counted(count: int, singular: str, plural: str | None = None) -> str:
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
-def shortened(text: str, most: int = 30) -> str:
+def shorten(text: str, most: int = 30) -> str:
     """A text of at most so many characters, for the narrow places of a plot.
 
     Examples:
@@ -92,7 +92,7 @@ def side_by_side(values: Sequence[Number]) -> list[str]:
     return texts
 
 
-def named(text: str, class_names: Sequence[str]) -> str:
+def name_classes(text: str, class_names: Sequence[str]) -> str:
     """A sentence about classes by number, with their names.
 
     Examples:
@@ -143,7 +143,7 @@ def interval_in_words(value: EstimatedValue) -> str:
     return f"{number(value.number('estimate'))} ({ends})"
 
 
-def missing(value: EstimatedValue) -> str | None:
+def missing_reason(value: EstimatedValue) -> str | None:
     """Why a value, or its interval, is not there: how a sentence goes on after its name; None where it is there.
 
     Examples:
@@ -159,14 +159,14 @@ def missing(value: EstimatedValue) -> str | None:
     return None if value.has_interval else f": {value.notes[-1][0].lower()}{value.notes[-1][1:]}"
 
 
-def asked(outcome: AcceptanceOutcome, orientation: str) -> str:
+def threshold_text(outcome: AcceptanceOutcome, orientation: str) -> str:
     """What an acceptance threshold asks for."""
     by = "the estimate" if outcome.threshold.by == "estimate" else "the worse end of the interval"
     relation = "at least" if orientation == "up" else "at most"
     return f"{relation} {_compared(outcome)[1]}, by {by}"
 
 
-def found(outcome: AcceptanceOutcome) -> str:
+def compared_text(outcome: AcceptanceOutcome) -> str:
     """What was compared with a threshold, with enough digits to see on which side of it."""
     return _compared(outcome)[0]
 
@@ -175,7 +175,7 @@ def _compared(outcome: AcceptanceOutcome) -> tuple[str, str]:
     threshold = outcome.threshold.value
     if outcome.value is None:
         return NOT_DEFINED if outcome.passed is None else "infinite", f"{threshold:g}"
-    return told_apart(outcome.value, threshold)
+    return format_distinct(outcome.value, threshold)
 
 
 def definition(number: str) -> str:
@@ -188,12 +188,12 @@ def decided_by(guide_decided_by: DecidedBy) -> str:
     return DECIDED_BY[guide_decided_by]
 
 
-def sureness(confidence: Confidence) -> str:
+def confidence_text(confidence: Confidence) -> str:
     """How sure a step is."""
     return CONFIDENCE_WORDS[confidence]
 
 
-def embedded(document: str) -> str:
+def embed_json(document: str) -> str:
     """A JSON document for a script element: nothing in it can end the element.
 
     Examples:

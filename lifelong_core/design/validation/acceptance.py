@@ -9,9 +9,9 @@ from pydantic import Field
 
 from lifelong_core.arrays import LARGEST_NUMBER
 from lifelong_core.design.documents import Frozen
-from lifelong_core.design.interview.wording import told_apart
+from lifelong_core.design.interview.wording import format_distinct
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
-from lifelong_core.design.validation.values.labels import labelled_metrics
+from lifelong_core.design.validation.values.labels import label_metrics
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.errors import InvalidInputError
 
@@ -49,7 +49,7 @@ def check_thresholds(recommendation: Recommendation, thresholds: Iterable[Accept
         InvalidInputError: a metric is not recommended, or has no value for such a class; or two thresholds are for the
             same value.
     """
-    metrics = dict(labelled_metrics(recommendation))
+    metrics = dict(label_metrics(recommendation))
     classes = recommendation.fingerprint.number_of_classes or 0
     seen: set[tuple[str, int | None, str]] = set()
     for threshold in thresholds:
@@ -68,7 +68,7 @@ def check_thresholds(recommendation: Recommendation, thresholds: Iterable[Accept
         seen.add(key)
 
 
-def judged(
+def apply_thresholds(
     thresholds: Sequence[AcceptanceThreshold], values: Sequence[MetricValue]
 ) -> tuple[AcceptanceOutcome, ...]:
     """Whether values reach the thresholds, which fit them: `check_thresholds`.
@@ -123,7 +123,7 @@ def _outcome(threshold: AcceptanceThreshold, value: MetricValue) -> AcceptanceOu
     passed = number >= threshold.value if is_up else number <= threshold.value
     relation = ("reaches" if passed else "is below") if is_up else ("stays within" if passed else "is above")
     of = "" if threshold.by == "estimate" else f" of the {100 * value.level:g} % interval"
-    found, wanted = told_apart(number, threshold.value)
+    found, wanted = format_distinct(number, threshold.value)
     why = f"{what}{of}, {found}, {relation} {wanted}."
     return AcceptanceOutcome(threshold=threshold, value=shown, passed=passed, why=why[0].upper() + why[1:])
 

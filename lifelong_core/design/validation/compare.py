@@ -11,9 +11,9 @@ from lifelong_core.arrays import Floats
 from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking, Scheme
-from lifelong_core.design.validation.model_ranks import Places, ranked
+from lifelong_core.design.validation.model_ranks import RankShares, rank_models
 from lifelong_core.design.validation.outputs import ModelOutputs
-from lifelong_core.design.validation.validate import Setting, Validated, validated
+from lifelong_core.design.validation.validate import ValidationSettings, ResampledValidation, validate_one
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.errors import InvalidInputError
 
@@ -83,7 +83,7 @@ def compare(
             field="models",
             mend="Give them for all or for none.",
         )
-    setting = Setting.of(
+    setting = ValidationSettings.of(
         recommendation,
         labels,
         groups=groups,
@@ -133,26 +133,26 @@ class Measure:
 
     def ranks(self, values: Floats) -> Floats:
         """The place of each model, shape (..., M), 1 the best; nan where all of them are undefined."""
-        places = Places.of(self.sign * values).ranks
+        places = RankShares.of(self.sign * values).ranks
         return np.where(np.isnan(values).all(axis=-1, keepdims=True), np.nan, places)
 
-    def rescaled(self, values: Floats) -> Floats:
+    def rescale(self, values: Floats) -> Floats:
         """Values as numbers from 0, the worst, to 1, the best, where the range has both ends."""
         low, high = (math.nan if end is None else end for end in self.value.range)
         share = (values - low) / (high - low)
         return share if self.value.orientation == "up" else 1 - share
 
 
-def _named(setting: Setting, outputs: ModelOutputs, name: str) -> Validated:
+def _named(setting: ValidationSettings, outputs: ModelOutputs, name: str) -> ResampledValidation:
     try:
-        return validated(setting, outputs, name=name)
+        return validate_one(setting, outputs, name=name)
     except InvalidInputError as error:
         raise InvalidInputError(
             error.message, field=f"models.{name}.{error.field}", mend=error.mend
         ) from error
 
 
-def _measures(found: Mapping[str, Validated]) -> list[Measure]:
+def _measures(found: Mapping[str, ResampledValidation]) -> list[Measure]:
     first = next(iter(found.values()))
     measures: list[Measure] = []
     for label in first.result.labels:
@@ -177,7 +177,7 @@ def _ranking(measure: Measure, models: list[str], level: float) -> MetricRanking
         class_index=value.class_index,
         orientation=value.orientation,
         replicates=len(resampled),
-        models=ranked(models, scores, measure.sign * measure.observed, measure.sign * resampled, level=level)
+        models=rank_models(models, scores, measure.sign * measure.observed, measure.sign * resampled, level=level)
         if measure.reason is None
         else (),
         reason=measure.reason,
@@ -207,8 +207,8 @@ def _mean_then_rank(measures: Sequence[Measure], models: list[str], level: float
             )
         else:
             counted.append(measure)
-    observed = [measure.rescaled(measure.observed) for measure in counted]
-    resampled = [measure.rescaled(measure.resampled) for measure in counted]
+    observed = [measure.rescale(measure.observed) for measure in counted]
+    resampled = [measure.rescale(measure.resampled) for measure in counted]
     return _overall("mean_then_rank", counted, left_out, models, observed, resampled, level)
 
 
@@ -235,7 +235,7 @@ def _overall(
     means = np.mean(observed, axis=0)
     sign = -1.0 if scheme == "rank_then_mean" else 1.0
     scores = [number if math.isfinite(number) else None for number in means.tolist()]
-    order = ranked(models, scores, sign * means, sign * resampled_means, level=level)
+    order = rank_models(models, scores, sign * means, sign * resampled_means, level=level)
     return found.model_copy(update={"models": order})
 
 
@@ -252,7 +252,7 @@ def _means(resampled: Sequence[Floats]) -> Floats:
     return sums[says_something] / counts[says_something]
 
 
-def _warnings(recommendation: Recommendation, found: Mapping[str, Validated]) -> Iterator[str]:
+def _warnings(recommendation: Recommendation, found: Mapping[str, ResampledValidation]) -> Iterator[str]:
     """Of the metrics that say much the same, and of the models: once where all have it."""
     for warning in recommendation.warnings:
         first, second = warning.metrics

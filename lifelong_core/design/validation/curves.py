@@ -45,7 +45,7 @@ def roc_points(valid: Samples) -> tuple[RocPoints, ...]:
     for k, size in enumerate(np.bincount(valid.labels, minlength=valid.classes)):
         if 0 < size < valid.size:
             curve = roc_curve(valid.labels, valid.scores, positive=k)
-            kept = thinned(curve.false_positive_rate, curve.true_positive_rate, points=_points(valid))
+            kept = thin_points(curve.false_positive_rate, curve.true_positive_rate, points=_points(valid))
             found.append(
                 RocPoints(
                     class_index=k,
@@ -64,7 +64,7 @@ def precision_recall_points(valid: Samples) -> tuple[PrecisionRecallPoints, ...]
     for k, size in enumerate(np.bincount(valid.labels, minlength=valid.classes)):
         if size > 0:
             curve = precision_recall_curve(valid.labels, valid.scores, positive=k)
-            kept = thinned(curve.recall, curve.precision, points=_points(valid))
+            kept = thin_points(curve.recall, curve.precision, points=_points(valid))
             found.append(
                 PrecisionRecallPoints(
                     class_index=k,
@@ -116,7 +116,7 @@ def decision_curve_points(valid: Samples, recommendation: Recommendation) -> tup
     return tuple(found)
 
 
-def thinned(x: Floats, y: Floats, *, points: int) -> Integers:
+def thin_points(x: Floats, y: Floats, *, points: int) -> Integers:
     """So many of the points of a curve at most: first, last, and those that are about evenly spaced along it.
 
     Examples:

@@ -12,7 +12,7 @@ from lifelong_core.design.validation.values.metric_value import Number
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class RankShares:
     """Where models stand, by how good they are; undefined is worse than everything that is defined."""
 
     first: Floats
@@ -50,7 +50,7 @@ class Places:
         return (is_taken / shared_by).mean(axis=0)
 
 
-def ranked(
+def rank_models(
     models: Sequence[str],
     scores: Sequence[Number],
     goodness: Floats,
@@ -72,7 +72,7 @@ def ranked(
         >>> [one.best for one in ranked(["a", "b"], [0.85, 0.85], np.array([0.85, 0.85]), twins, level=0.95)]
         [0.5, 0.5]
     """
-    observed, places = Places.of(goodness).ranks, Places.of(resampled)
+    observed, places = RankShares.of(goodness).ranks, RankShares.of(resampled)
     ranks, shares = places.ranks, places.shares()
     ends = np.quantile(ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf")
     order: list[int] = np.argsort(observed, kind="stable").tolist()

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from lifelong_core.arrays import Integers, as_groups
 from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
 from lifelong_core.design.validation.outputs import Samples
-from lifelong_core.design.validation.values.evaluation import Recipe, estimated
+from lifelong_core.design.validation.values.evaluation import Recipe, estimate_metric
 from lifelong_core.design.validation.values.parts import part_values
 from lifelong_core.design.validation.values.resampled_metrics import KERNELS, SLOW_REPLICATES
 from lifelong_core.design.validation.values.resamples import Resamples
@@ -95,5 +95,5 @@ def _values(
     own, draws = samples.part(rows), resamples.part(rows)
     if recipe.acronym in KERNELS:
         draws = draws.first(SLOW_REPLICATES)
-    for one in part_values(recipe, own, draws, estimated(recipe, own), level=level):
+    for one in part_values(recipe, own, draws, estimate_metric(recipe, own), level=level):
         yield SubgroupMetric.model_validate(one.fields)

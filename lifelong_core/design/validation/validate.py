@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from lifelong_core.arrays import Integers, as_labels
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
 from lifelong_core.design.recommendation.parameters import zero_one_costs
-from lifelong_core.design.validation.acceptance import AcceptanceThreshold, check_thresholds, judged
+from lifelong_core.design.validation.acceptance import AcceptanceThreshold, check_thresholds, apply_thresholds
 from lifelong_core.design.validation.curves import (
     confusion_table,
     decision_curve_points,
@@ -23,11 +23,11 @@ from lifelong_core.design.validation.outputs import ModelOutputs, Samples, units
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.subgroup_results import subgroup_results
 from lifelong_core.design.validation.values.evaluation import Recipe, Split, class_weights_of
-from lifelong_core.design.validation.values.labels import labelled_metrics
+from lifelong_core.design.validation.values.labels import label_metrics
 from lifelong_core.design.validation.values.metric_value import MetricValue
-from lifelong_core.design.validation.values.metric_values import valued
+from lifelong_core.design.validation.values.metric_values import evaluate_metric
 from lifelong_core.design.validation.values.resamples import Resamples
-from lifelong_core.design.validation.warnings import warnings_about
+from lifelong_core.design.validation.warnings import validation_warnings
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import Bootstrap
 
@@ -94,7 +94,7 @@ def validate(
         >>> value.estimate, 0.85 < value.low < 0.95 < value.high <= 1, result.accepted
         (0.95, True, True)
     """
-    setting = Setting.of(
+    setting = ValidationSettings.of(
         recommendation,
         labels,
         groups=groups,
@@ -108,11 +108,11 @@ def validate(
     outputs = ModelOutputs(
         probabilities=probabilities, logits=logits, decisions=decisions, cut_off_data=cut_off_data
     )
-    return validated(setting, outputs, name=name).result
+    return validate_one(setting, outputs, name=name).result
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Setting:
+class ValidationSettings:
     """What all models that are validated together have in common."""
 
     recommendation: Recommendation
@@ -177,7 +177,7 @@ class Setting:
 
 
 @dataclass(frozen=True, eq=False)
-class Validated:
+class ResampledValidation:
     """The result, and the resampled values from which models are compared."""
 
     result: ValidationResult
@@ -185,7 +185,7 @@ class Validated:
     """by label, of what sums the metric up"""
 
 
-def validated(setting: Setting, outputs: ModelOutputs, *, name: str) -> Validated:
+def validate_one(setting: ValidationSettings, outputs: ModelOutputs, *, name: str) -> ResampledValidation:
     """Validate one model.
 
     Raises:
@@ -195,7 +195,7 @@ def validated(setting: Setting, outputs: ModelOutputs, *, name: str) -> Validate
     samples = Samples.of(setting.labels, outputs, classes=len(setting.class_names), groups=setting.groups)
     recipes = _recipes(setting, samples, outputs)
     found = {
-        recipe.label: valued(
+        recipe.label: evaluate_metric(
             recipe,
             samples,
             setting.resamples,
@@ -232,14 +232,14 @@ def validated(setting: Setting, outputs: ModelOutputs, *, name: str) -> Validate
         subgroups=subgroup_results(
             recipes, samples, setting.metadata, setting.resamples, level=setting.level
         ),
-        warnings=warnings_about(recommendation, samples, recipes, has_groups=setting.groups is not None),
-        acceptance=judged(setting.thresholds, values),
+        warnings=validation_warnings(recommendation, samples, recipes, has_groups=setting.groups is not None),
+        acceptance=apply_thresholds(setting.thresholds, values),
     )
-    return Validated(result, {label: one.summary for label, one in found.items()})
+    return ResampledValidation(result, {label: one.summary for label, one in found.items()})
 
 
-def _recipes(setting: Setting, samples: Samples, outputs: ModelOutputs) -> list[Recipe]:
-    metrics = labelled_metrics(setting.recommendation)
+def _recipes(setting: ValidationSettings, samples: Samples, outputs: ModelOutputs) -> list[Recipe]:
+    metrics = label_metrics(setting.recommendation)
     split = None
     if any("target" in metric.parameters for _, metric in metrics):
         split = _split(samples, outputs.cut_off_data, setting.seed)
@@ -268,7 +268,7 @@ def _split(samples: Samples, cut_off_data: tuple[ArrayLike, ArrayLike] | None, s
     return Split.other(samples, chosen_on)
 
 
-def _adjusted_cost(setting: Setting, samples: Samples) -> AdjustedCost | None:
+def _adjusted_cost(setting: ValidationSettings, samples: Samples) -> AdjustedCost | None:
     """EC where the classes are as frequent as stated; 0-1 costs where no others are agreed on."""
     fingerprint = setting.recommendation.fingerprint
     prevalence = fingerprint.target_prevalences
@@ -280,7 +280,7 @@ def _adjusted_cost(setting: Setting, samples: Samples) -> AdjustedCost | None:
     def value(parameters: dict[str, Any]) -> MetricValue:
         metric = RecommendedMetric(metric="EC", per_class=False, parameters=parameters)
         recipe = Recipe.of("EC", metric, weights=None, split=None, seed=setting.seed)
-        return valued(recipe, samples, setting.resamples, level=setting.level, subprocesses=()).values[0]
+        return evaluate_metric(recipe, samples, setting.resamples, level=setting.level, subprocesses=()).values[0]
 
     return AdjustedCost(
         prevalence=prevalence,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from lifelong_core.design.interview.answer_texts import format_answer
-from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.subgroup_results import subgroups_of
@@ -13,7 +13,7 @@ from lifelong_core.design.validation.values.evaluation import Recipe
 from lifelong_core.metrics import METRICS
 
 
-def warnings_about(
+def validation_warnings(
     recommendation: Recommendation, samples: Samples, recipes: Sequence[Recipe], *, has_groups: bool
 ) -> tuple[str, ...]:
     """What is missing, provisional, too little, or not what the answers say."""
@@ -67,7 +67,7 @@ def _of_the_decisions(
     recommendation: Recommendation, samples: Samples, recipes: Sequence[Recipe]
 ) -> Iterator[str]:
     rule = recommendation.fingerprint.decision_rule
-    answer = format_answer(the_method().question("decision_rule"), rule) if rule is not None else ""
+    answer = format_answer(load_method().question("decision_rule"), rule) if rule is not None else ""
     counted = [
         recipe.label
         for recipe in recipes

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import LARGEST_NUMBER, Floats, Integers, Mask, frozen
+from lifelong_core.arrays import LARGEST_NUMBER, Floats, Integers, Mask, read_only
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.scores.labelled_probabilities import (
     EqualPredictions,
@@ -297,14 +297,14 @@ def reliability(scores: Floats, is_hit: Mask, *, bins: int | None, right_closed:
     sums = np.bincount(places, weights=scores, minlength=counts.size)
     hits = np.bincount(places[is_hit], minlength=counts.size)
     sizes = np.where(counts > 0, counts, np.nan)
-    return Reliability(frozen(edges), frozen(counts), frozen(sums / sizes), frozen(hits / sizes))
+    return Reliability(read_only(edges), read_only(counts), read_only(sums / sizes), read_only(hits / sizes))
 
 
 def exact_reliability(ranking: Ranking) -> Reliability:
     """One group per distinct score of a ranking."""
     hits = np.diff(ranking.true_positives, prepend=0)
     counts = hits + np.diff(ranking.false_positives, prepend=0)
-    return Reliability(None, frozen(counts), ranking.thresholds, frozen(hits / counts))
+    return Reliability(None, read_only(counts), ranking.thresholds, read_only(hits / counts))
 
 
 def canonical_gap(groups: EqualPredictions, *, norm: float = 1) -> float:

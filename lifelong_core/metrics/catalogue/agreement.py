@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Any, Literal
 
-from lifelong_core.metrics.catalogue.metric_info import Metric
+from lifelong_core.metrics.catalogue.metric_info import MetricInfo
 from lifelong_core.metrics.counting.stability import (
     adjusted_jaccard,
     adjusted_positive_jaccard,
@@ -27,8 +27,8 @@ from lifelong_core.metrics.counting.uncertainty_aware import (
 
 def _uncertainty_aware(
     what: str, function: Callable[..., Any], meaning: str, formula: str, orientation: Literal["up", "down"]
-) -> Metric:
-    return Metric(
+) -> MetricInfo:
+    return MetricInfo(
         acronym=f"UA-{what}",
         name=f"uncertainty-aware {what}",
         function=function,
@@ -55,8 +55,8 @@ def _stability(
     *,
     shown: str = "[-1,1]",
     bounds: tuple[float, float] = (-1, 1),
-) -> Metric:
-    return Metric(
+) -> MetricInfo:
+    return MetricInfo(
         acronym=f"S_{what}",
         name=f"stability S_{what}",
         function=function,
@@ -74,7 +74,7 @@ def _stability(
     )
 
 
-AGREEMENT: tuple[Metric, ...] = (
+AGREEMENT: tuple[MetricInfo, ...] = (
     _uncertainty_aware(
         "accuracy",
         uncertainty_aware_accuracy,

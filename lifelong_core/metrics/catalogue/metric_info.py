@@ -28,7 +28,7 @@ class Relation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metric:
+class MetricInfo:
     """The card of one metric."""
 
     acronym: str

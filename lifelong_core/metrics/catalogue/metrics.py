@@ -7,13 +7,13 @@ from types import MappingProxyType
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.catalogue.agreement import AGREEMENT
-from lifelong_core.metrics.catalogue.metric_info import Metric
+from lifelong_core.metrics.catalogue.metric_info import MetricInfo
 from lifelong_core.metrics.catalogue.multiclass import MULTICLASS
 from lifelong_core.metrics.catalogue.per_class import PER_CLASS
 from lifelong_core.metrics.catalogue.relations import RELATIONS
 from lifelong_core.metrics.catalogue.scores import SCORES
 
-METRICS: Mapping[str, Metric] = MappingProxyType(
+METRICS: Mapping[str, MetricInfo] = MappingProxyType(
     {
         card.acronym: replace(
             card, relations=tuple(one for one in RELATIONS if card.acronym in (one.first, one.second))
@@ -36,7 +36,7 @@ _OTHER_NAMES: Mapping[str, str] = MappingProxyType(
 )
 
 
-def card_of(name: str) -> Metric:
+def metric_info(name: str) -> MetricInfo:
     """The card of a metric that `compute_metrics` knows.
 
     Raises:

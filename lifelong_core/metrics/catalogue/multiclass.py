@@ -2,7 +2,7 @@
 
 from math import inf
 
-from lifelong_core.metrics.catalogue.metric_info import Metric
+from lifelong_core.metrics.catalogue.metric_info import MetricInfo
 from lifelong_core.metrics.counting.cost import expected_cost, normalised_expected_cost
 from lifelong_core.metrics.counting.multiclass import (
     accuracy,
@@ -13,8 +13,8 @@ from lifelong_core.metrics.counting.multiclass import (
     weighted_cohen_kappa,
 )
 
-MULTICLASS: tuple[Metric, ...] = (
-    Metric(
+MULTICLASS: tuple[MetricInfo, ...] = (
+    MetricInfo(
         acronym="AC",
         name="Accuracy",
         function=accuracy,
@@ -30,7 +30,7 @@ MULTICLASS: tuple[Metric, ...] = (
         value_for_invalid_output="0",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="ER",
         name="Error rate",
         function=error_rate,
@@ -46,7 +46,7 @@ MULTICLASS: tuple[Metric, ...] = (
         value_for_invalid_output="1",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="BA",
         name="Balanced accuracy",
         function=balanced_accuracy,
@@ -62,7 +62,7 @@ MULTICLASS: tuple[Metric, ...] = (
         value_for_invalid_output="0",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="EC",
         name="Expected cost",
         function=expected_cost,
@@ -78,7 +78,7 @@ MULTICLASS: tuple[Metric, ...] = (
         value_for_invalid_output="naive classifier value",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="NEC",
         name="Normalised expected cost",
         function=normalised_expected_cost,
@@ -94,7 +94,7 @@ MULTICLASS: tuple[Metric, ...] = (
         value_for_invalid_output="1 (= naive)",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="WCK",
         name="Weighted Cohen kappa",
         function=weighted_cohen_kappa,
@@ -110,7 +110,7 @@ MULTICLASS: tuple[Metric, ...] = (
         value_for_invalid_output="-1 for 0-1/linear/quadratic costs, else naive (0)",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="CK",
         name="Cohen kappa",
         function=cohen_kappa,
@@ -126,7 +126,7 @@ MULTICLASS: tuple[Metric, ...] = (
         value_for_invalid_output="-1",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="MCC",
         name="Matthews correlation",
         function=matthews_correlation,

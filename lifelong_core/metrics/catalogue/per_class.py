@@ -2,7 +2,7 @@
 
 from math import inf
 
-from lifelong_core.metrics.catalogue.metric_info import Metric
+from lifelong_core.metrics.catalogue.metric_info import MetricInfo
 from lifelong_core.metrics.counting.net_benefit import net_benefit
 from lifelong_core.metrics.counting.one_versus_rest import (
     f_beta,
@@ -21,8 +21,8 @@ from lifelong_core.metrics.counting.one_versus_rest import (
     youden_index,
 )
 
-PER_CLASS: tuple[Metric, ...] = (
-    Metric(
+PER_CLASS: tuple[MetricInfo, ...] = (
+    MetricInfo(
         acronym="TPR",
         name="Sensitivity",
         function=sensitivity,
@@ -38,7 +38,7 @@ PER_CLASS: tuple[Metric, ...] = (
         value_for_invalid_output="0",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="FNR",
         name="Miss rate",
         function=miss_rate,
@@ -54,7 +54,7 @@ PER_CLASS: tuple[Metric, ...] = (
         value_for_invalid_output="1",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="TNR",
         name="Specificity",
         function=specificity,
@@ -70,7 +70,7 @@ PER_CLASS: tuple[Metric, ...] = (
         value_for_invalid_output="0",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="FPR",
         name="Fall-out",
         function=fall_out,
@@ -86,7 +86,7 @@ PER_CLASS: tuple[Metric, ...] = (
         value_for_invalid_output="1",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="PPV",
         name="Precision",
         function=precision,
@@ -102,7 +102,7 @@ PER_CLASS: tuple[Metric, ...] = (
         value_for_invalid_output="0",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="FDR",
         name="False discovery rate",
         function=false_discovery_rate,
@@ -118,7 +118,7 @@ PER_CLASS: tuple[Metric, ...] = (
         value_for_invalid_output="1",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="NPV",
         name="Negative predictive value",
         function=negative_predictive_value,
@@ -134,7 +134,7 @@ PER_CLASS: tuple[Metric, ...] = (
         value_for_invalid_output="0",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="FOR",
         name="False omission rate",
         function=false_omission_rate,
@@ -150,7 +150,7 @@ PER_CLASS: tuple[Metric, ...] = (
         value_for_invalid_output="1",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="LR+",
         name="Positive likelihood ratio",
         function=positive_likelihood_ratio,
@@ -166,7 +166,7 @@ PER_CLASS: tuple[Metric, ...] = (
         value_for_invalid_output="0",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="LR-",
         name="Negative likelihood ratio",
         function=negative_likelihood_ratio,
@@ -182,7 +182,7 @@ PER_CLASS: tuple[Metric, ...] = (
         value_for_invalid_output="naive classifier value (1)",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="J",
         name="Youden/Informedness",
         function=youden_index,
@@ -198,7 +198,7 @@ PER_CLASS: tuple[Metric, ...] = (
         value_for_invalid_output="-1",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="MK",
         name="Markedness",
         function=markedness,
@@ -214,7 +214,7 @@ PER_CLASS: tuple[Metric, ...] = (
         value_for_invalid_output="-1",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="F_beta",
         name="F-beta",
         function=f_beta,
@@ -230,7 +230,7 @@ PER_CLASS: tuple[Metric, ...] = (
         value_for_invalid_output="0",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="JAC",
         name="Jaccard",
         function=jaccard,
@@ -246,7 +246,7 @@ PER_CLASS: tuple[Metric, ...] = (
         value_for_invalid_output="0",
         family="counting",
     ),
-    Metric(
+    MetricInfo(
         acronym="NB",
         name="Net benefit",
         function=net_benefit,

@@ -10,7 +10,7 @@ from lifelong_core.metrics.calibration.binned import (
     top_label_calibration_error,
 )
 from lifelong_core.metrics.calibration.kernel import ece_kde, kernel_calibration_error
-from lifelong_core.metrics.catalogue.metric_info import Metric
+from lifelong_core.metrics.catalogue.metric_info import MetricInfo
 from lifelong_core.metrics.scores.ranking import auroc, average_precision
 from lifelong_core.metrics.scores.scoring_rules import (
     brier_score,
@@ -19,8 +19,8 @@ from lifelong_core.metrics.scores.scoring_rules import (
     root_brier_score,
 )
 
-SCORES: tuple[Metric, ...] = (
-    Metric(
+SCORES: tuple[MetricInfo, ...] = (
+    MetricInfo(
         acronym="AUROC",
         name="Area under ROC",
         function=auroc,
@@ -36,7 +36,7 @@ SCORES: tuple[Metric, ...] = (
         value_for_invalid_output="0",
         family="multi-threshold",
     ),
-    Metric(
+    MetricInfo(
         acronym="AP",
         name="Average precision",
         function=average_precision,
@@ -52,7 +52,7 @@ SCORES: tuple[Metric, ...] = (
         value_for_invalid_output="0",
         family="multi-threshold",
     ),
-    Metric(
+    MetricInfo(
         acronym="BS",
         name="Brier score",
         function=brier_score,
@@ -68,7 +68,7 @@ SCORES: tuple[Metric, ...] = (
         value_for_invalid_output="2",
         family="calibration",
     ),
-    Metric(
+    MetricInfo(
         acronym="RBS",
         name="Root Brier score",
         function=root_brier_score,
@@ -84,7 +84,7 @@ SCORES: tuple[Metric, ...] = (
         value_for_invalid_output="sqrt 2",
         family="calibration",
     ),
-    Metric(
+    MetricInfo(
         acronym="BSS",
         name="Brier skill score",
         function=brier_skill_score,
@@ -100,7 +100,7 @@ SCORES: tuple[Metric, ...] = (
         value_for_invalid_output="naive classifier value (0)",
         family="calibration",
     ),
-    Metric(
+    MetricInfo(
         acronym="NLL",
         name="Negative log likelihood",
         function=negative_log_likelihood,
@@ -116,7 +116,7 @@ SCORES: tuple[Metric, ...] = (
         value_for_invalid_output="naive classifier value (entropy of prevalences)",
         family="calibration",
     ),
-    Metric(
+    MetricInfo(
         acronym="ECE",
         name="Expected calibration error (top-label, L1, binned)",
         function=expected_calibration_error,
@@ -132,7 +132,7 @@ SCORES: tuple[Metric, ...] = (
         value_for_invalid_output="1",
         family="calibration",
     ),
-    Metric(
+    MetricInfo(
         acronym="CWCE",
         name="Class-wise calibration error",
         function=class_wise_calibration_error,
@@ -148,7 +148,7 @@ SCORES: tuple[Metric, ...] = (
         value_for_invalid_output="1",
         family="calibration",
     ),
-    Metric(
+    MetricInfo(
         acronym="TCE",
         name="Top-label calibration error",
         function=top_label_calibration_error,
@@ -164,7 +164,7 @@ SCORES: tuple[Metric, ...] = (
         value_for_invalid_output="1",
         family="calibration",
     ),
-    Metric(
+    MetricInfo(
         acronym="MCE",
         name="Marginal calibration error (class k)",
         function=marginal_calibration_error,
@@ -180,7 +180,7 @@ SCORES: tuple[Metric, ...] = (
         value_for_invalid_output="1",
         family="calibration",
     ),
-    Metric(
+    MetricInfo(
         acronym="CE",
         name="Canonical calibration error",
         function=canonical_calibration_error,
@@ -196,7 +196,7 @@ SCORES: tuple[Metric, ...] = (
         value_for_invalid_output="2 (L1)",
         family="calibration",
     ),
-    Metric(
+    MetricInfo(
         acronym="KCE",
         name="Kernel calibration error",
         function=kernel_calibration_error,
@@ -212,7 +212,7 @@ SCORES: tuple[Metric, ...] = (
         value_for_invalid_output="naive classifier value",
         family="calibration",
     ),
-    Metric(
+    MetricInfo(
         acronym="ECE_KDE",
         name="KDE calibration error",
         function=ece_kde,

@@ -8,7 +8,7 @@ import numpy as np
 
 from lifelong_core.arrays import Floats
 from lifelong_core.metrics.catalogue.metrics import METRICS, PER_CLASS_COUNTS
-from lifelong_core.metrics.computation.workbench import Workbench
+from lifelong_core.metrics.computation.workbench import SharedComputations
 from lifelong_core.metrics.scores.at_target import cut_off
 
 Reason: TypeAlias = str | Mapping[int, str]
@@ -16,7 +16,7 @@ Cause: TypeAlias = Callable[["_Case"], str | None]
 """None: this is not why"""
 
 
-def reason_of(acronym: str, value: float | Floats, work: Workbench) -> Reason | None:
+def reason_of(acronym: str, value: float | Floats, work: SharedComputations) -> Reason | None:
     """Why a value is nan, for per-class metrics by class; None if none is."""
     undefined = np.isnan(value)
     if not undefined.any():
@@ -29,7 +29,7 @@ def reason_of(acronym: str, value: float | Floats, work: Workbench) -> Reason | 
 class _Case:
     """A value that is nan."""
 
-    def __init__(self, acronym: str, work: Workbench, k: int = 0) -> None:
+    def __init__(self, acronym: str, work: SharedComputations, k: int = 0) -> None:
         self.acronym = acronym
         self.work = work
         self.k = k

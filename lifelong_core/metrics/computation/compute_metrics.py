@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, frozen
+from lifelong_core.arrays import Floats, read_only
 from lifelong_core.metrics.calibration.kernel import Estimate
-from lifelong_core.metrics.catalogue.metrics import card_of
+from lifelong_core.metrics.catalogue.metrics import metric_info
 from lifelong_core.metrics.catalogue.parameters import Parameters
 from lifelong_core.metrics.catalogue.undefined_reasons import Reason, reason_of
-from lifelong_core.metrics.computation.inputs import Evidence, Inputs
+from lifelong_core.metrics.computation.inputs import CheckedInputs, Inputs
 from lifelong_core.metrics.computation.invalid_outputs import value_of
-from lifelong_core.metrics.computation.workbench import Workbench
+from lifelong_core.metrics.computation.workbench import SharedComputations
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ def compute_metrics(
         >>> compute_metrics(["ECE"], labels=[0, 1], probabilities=[[0.75, 0.25], [0.5, 0.5]], bins=10)["ECE"]
         0.375
     """
-    cards = [card_of(name) for name in dict.fromkeys([names] if isinstance(names, str) else names)]
+    cards = [metric_info(name) for name in dict.fromkeys([names] if isinstance(names, str) else names)]
     chosen = Parameters.of(parameters)
     inputs = Inputs(
         confusion_matrix=confusion_matrix,
@@ -95,7 +95,7 @@ def compute_metrics(
         prevalence=prevalence,
         classes=classes,
     )
-    work = Workbench(Evidence.of(inputs), chosen, rng)
+    work = SharedComputations(CheckedInputs.of(inputs), chosen, rng)
     values: dict[str, float | Floats] = {}
     reasons: dict[str, Reason] = {}
     errors: dict[str, float] = {}
@@ -105,7 +105,7 @@ def compute_metrics(
             if found.samples < work.scored[0].size:
                 errors[card.acronym] = found.standard_error
             found = found.value
-        values[card.acronym] = frozen(found) if isinstance(found, np.ndarray) else found
+        values[card.acronym] = read_only(found) if isinstance(found, np.ndarray) else found
         reason = reason_of(card.acronym, found, work)
         if reason is not None:
             reasons[card.acronym] = reason

@@ -10,7 +10,7 @@ from lifelong_core.arrays import Floats
 from lifelong_core.metrics.calibration.binned import canonical_gap
 from lifelong_core.metrics.calibration.kernel import Estimate, ece_kde, kernel_calibration_error
 from lifelong_core.metrics.catalogue.metrics import METRICS, PER_CLASS_COUNTS
-from lifelong_core.metrics.computation.workbench import Workbench
+from lifelong_core.metrics.computation.workbench import SharedComputations
 from lifelong_core.metrics.counting.cost import expected_cost, normalised_expected_cost
 from lifelong_core.metrics.counting.multiclass import weighted_cohen_kappa
 from lifelong_core.metrics.counting.net_benefit import net_benefit_from_probabilities
@@ -18,7 +18,7 @@ from lifelong_core.metrics.scores.labelled_probabilities import equal_prediction
 from lifelong_core.metrics.scores.scoring_rules import mean_surprise, naive_brier_score, skill
 
 Value: TypeAlias = float | Floats
-Evaluator: TypeAlias = Callable[[Workbench], Value]
+Evaluator: TypeAlias = Callable[[SharedComputations], Value]
 
 
 def _of_confusion(acronym: str) -> Evaluator:
@@ -27,7 +27,7 @@ def _of_confusion(acronym: str) -> Evaluator:
 
 
 def _per_class_count(acronym: str) -> Evaluator:
-    def evaluate(work: Workbench) -> Floats:
+    def evaluate(work: SharedComputations) -> Floats:
         target = work.parameters.target
         if target is None:
             return work.one_class_metric(acronym)(work.confusion)
@@ -36,19 +36,19 @@ def _per_class_count(acronym: str) -> Evaluator:
     return evaluate
 
 
-def _net_benefit(work: Workbench) -> Value:
+def _net_benefit(work: SharedComputations) -> Value:
     evidence = work.evidence
     if work.parameters.target or evidence.is_confusion_given or evidence.probabilities is None:
         return _per_class_count("NB")(work)
     return net_benefit_from_probabilities(*work.scored, threshold=work.parameters.threshold)
 
 
-def _brier_skill_score(work: Workbench) -> float:
+def _brier_skill_score(work: SharedComputations) -> float:
     labels, probabilities = work.scored
     return skill(work.brier_score, naive_brier_score(labels, probabilities.shape[1]))
 
 
-def _kernel_calibration_error(work: Workbench) -> Estimate:
+def _kernel_calibration_error(work: SharedComputations) -> Estimate:
     chosen = work.parameters
     return kernel_calibration_error(
         *work.scored,
@@ -59,7 +59,7 @@ def _kernel_calibration_error(work: Workbench) -> Estimate:
     )
 
 
-def _ece_kde(work: Workbench) -> Estimate:
+def _ece_kde(work: SharedComputations) -> Estimate:
     chosen = work.parameters
     return ece_kde(
         *work.scored,

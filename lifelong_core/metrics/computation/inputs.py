@@ -40,7 +40,7 @@ class Inputs:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Evidence:
+class CheckedInputs:
     """Inputs that fit each other. Samples without a valid output are counted, and left out of everything else."""
 
     confusion: Floats | None

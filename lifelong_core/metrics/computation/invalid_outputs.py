@@ -17,13 +17,13 @@ from lifelong_core.arrays import Floats
 from lifelong_core.metrics.calibration.kernel import Estimate
 from lifelong_core.metrics.catalogue.metrics import METRICS
 from lifelong_core.metrics.computation.evaluation import EVALUATORS, Value
-from lifelong_core.metrics.computation.workbench import Workbench
+from lifelong_core.metrics.computation.workbench import SharedComputations
 from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.counting.cost import linear_costs, quadratic_costs, zero_one_costs
 from lifelong_core.metrics.scores.scoring_rules import skill
 
 
-def value_of(acronym: str, work: Workbench) -> Value:
+def value_of(acronym: str, work: SharedComputations) -> Value:
     """Value of a metric over all samples.
 
     Raises:
@@ -32,7 +32,7 @@ def value_of(acronym: str, work: Workbench) -> Value:
     return with_invalid(acronym, EVALUATORS[acronym](work), work)
 
 
-def with_invalid(acronym: str, value: Value, work: Workbench) -> Value:
+def with_invalid(acronym: str, value: Value, work: SharedComputations) -> Value:
     """Value of a metric over all samples, from that on the samples with a valid output."""
     if not work.evidence.invalid.any():
         return value
@@ -61,7 +61,7 @@ class _Shares:
     """shape (C,), among those of all other classes"""
 
     @classmethod
-    def of(cls, work: Workbench) -> Self:
+    def of(cls, work: SharedComputations) -> Self:
         invalid, labels = work.evidence.invalid, work.evidence.labels
         sizes = invalid + (0 if labels is None else np.bincount(labels, minlength=invalid.size))
         rest, rest_invalid = sizes.sum() - sizes, invalid.sum() - invalid
@@ -90,24 +90,24 @@ def _mixed(value: Value, share: Floats, worst: Value) -> Floats:
     return np.where(share > 0, (1 - share) * of_valid + share * worst, of_valid)
 
 
-def _worst(acronym: str, work: Workbench, shares: _Shares) -> Value:
+def _worst(acronym: str, work: SharedComputations, shares: _Shares) -> Value:
     if METRICS[acronym].is_bounded:
         return METRICS[acronym].worst
     return _NAIVE[acronym](work, shares)
 
 
-def _naive_net_benefit(work: Workbench, shares: _Shares) -> Floats:
+def _naive_net_benefit(work: SharedComputations, shares: _Shares) -> Floats:
     threshold, rest = np.array(work.parameters.threshold), 1 - shares.prevalence
     harm = np.where(rest > 0, rest, 1.0) * ratio(threshold, 1 - threshold)
     return np.maximum(shares.prevalence - np.where(rest > 0, harm, 0.0), 0.0)
 
 
-def _entropy(_: Workbench, shares: _Shares) -> float:
+def _entropy(_: SharedComputations, shares: _Shares) -> float:
     present = shares.prevalence[shares.prevalence > 0]
     return float(-(present * np.log(present)).sum())
 
 
-def _worst_kappa(work: Workbench, _: _Shares) -> float:
+def _worst_kappa(work: SharedComputations, _: _Shares) -> float:
     """-1 for costs for which the bad side has an end, in whatever unit; else 0, which is naive."""
     costs, classes = work.costs, len(work.costs)
     if costs.shape != (classes, classes) or not costs.max() > 0:
@@ -116,12 +116,12 @@ def _worst_kappa(work: Workbench, _: _Shares) -> float:
     return -1.0 if any(np.allclose(costs / costs.max(), one / one.max()) for one in bounded) else 0.0
 
 
-def _naive_cost(work: Workbench, shares: _Shares) -> float:
+def _naive_cost(work: SharedComputations, shares: _Shares) -> float:
     given = work.evidence.prevalence
     return float(((shares.prevalence if given is None else given) @ work.costs).min())
 
 
-def _expected_cost(work: Workbench, shares: _Shares) -> float:
+def _expected_cost(work: SharedComputations, shares: _Shares) -> float:
     by_class = ratio((work.confusion * work.costs).sum(axis=1), work.confusion.sum(axis=1))
     mixed = _mixed(by_class, shares.of_class, _naive_cost(work, shares))
     given = work.evidence.prevalence
@@ -129,31 +129,31 @@ def _expected_cost(work: Workbench, shares: _Shares) -> float:
     return float(np.where(weights > 0, weights * mixed, 0.0).sum())
 
 
-def _normalised_expected_cost(work: Workbench, shares: _Shares) -> float:
+def _normalised_expected_cost(work: SharedComputations, shares: _Shares) -> float:
     if shares.of_all == 1:
         return 1.0
     return float(ratio(np.array(_expected_cost(work, shares)), np.array(_naive_cost(work, shares))))
 
 
-def _sensitivity(work: Workbench, shares: _Shares) -> Floats:
+def _sensitivity(work: SharedComputations, shares: _Shares) -> Floats:
     return _mixed(work.one_class_metric("TPR")(work.confusion), shares.of_class, 0.0)
 
 
-def _youden_index(work: Workbench, shares: _Shares) -> Floats:
+def _youden_index(work: SharedComputations, shares: _Shares) -> Floats:
     specificity = _mixed(work.one_class_metric("TNR")(work.confusion), shares.of_rest, 0.0)
     return _sensitivity(work, shares) + specificity - 1
 
 
-def _brier_score(work: Workbench, shares: _Shares, worst: float) -> float:
+def _brier_score(work: SharedComputations, shares: _Shares, worst: float) -> float:
     return float(_mixed(work.brier_score, shares.of_all, worst))
 
 
-def _brier_skill_score(work: Workbench, shares: _Shares) -> float:
+def _brier_skill_score(work: SharedComputations, shares: _Shares) -> float:
     naive = float((shares.prevalence * (1 - shares.prevalence)).sum())
     return 0.0 if shares.of_all == 1 else skill(_brier_score(work, shares, naive), naive)
 
 
-_NAIVE: Mapping[str, Callable[[Workbench, _Shares], Value]] = MappingProxyType(
+_NAIVE: Mapping[str, Callable[[SharedComputations, _Shares], Value]] = MappingProxyType(
     {
         "WCK": _worst_kappa,
         "LR-": lambda _work, _shares: 1.0,
@@ -164,7 +164,7 @@ _NAIVE: Mapping[str, Callable[[Workbench, _Shares], Value]] = MappingProxyType(
 )
 """Values of a classifier that ignores the image, of metrics without a worst one; class shares are calibrated."""
 
-_MADE_OF_MEANS: Mapping[str, Callable[[Workbench, _Shares], Value]] = MappingProxyType(
+_MADE_OF_MEANS: Mapping[str, Callable[[SharedComputations, _Shares], Value]] = MappingProxyType(
     {
         "BA": lambda work, shares: float(_sensitivity(work, shares).mean()),
         "J": _youden_index,

@@ -11,7 +11,7 @@ from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.calibration.binned import Reliability, exact_reliability, reliability, top_label
 from lifelong_core.metrics.catalogue.metrics import METRICS, PER_CLASS_COUNTS
 from lifelong_core.metrics.catalogue.parameters import Parameters
-from lifelong_core.metrics.computation.inputs import Evidence
+from lifelong_core.metrics.computation.inputs import CheckedInputs
 from lifelong_core.metrics.counting.confusion import OneVersusRest
 from lifelong_core.metrics.counting.cost import costs_of
 from lifelong_core.metrics.scores.at_target import PerClassMetric, at_target
@@ -20,10 +20,10 @@ from lifelong_core.metrics.scores.ranking import Ranking, class_rankings
 from lifelong_core.metrics.scores.scoring_rules import mean_squared_distance
 
 
-class Workbench:
+class SharedComputations:
     """Evidence and parameters, with what several metrics need of them."""
 
-    def __init__(self, evidence: Evidence, parameters: Parameters, rng: int | np.random.Generator) -> None:
+    def __init__(self, evidence: CheckedInputs, parameters: Parameters, rng: int | np.random.Generator) -> None:
         self.evidence = evidence
         self.parameters = parameters
         self.rng = rng

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, frozen
+from lifelong_core.arrays import Floats, read_only
 from lifelong_core.metrics.counting.confusion import OneVersusRest, as_confusions, ratio
 from lifelong_core.metrics.scores.labelled_probabilities import as_class, as_labelled_probabilities
 from lifelong_core.metrics.scores.values import as_values
@@ -112,9 +112,9 @@ def decision_curve(
     found, alarms = (_at_least(scores[part], limits) for part in (is_class, ~is_class))
     total, positives = float(reference.size), float(is_class.sum())
     return DecisionCurve(
-        thresholds=frozen(limits),
-        net_benefit=frozen(ratio(found - alarms * rates, total)),
-        treat_all=frozen(ratio(positives - (total - positives) * rates, total)),
+        thresholds=read_only(limits),
+        net_benefit=read_only(ratio(found - alarms * rates, total)),
+        treat_all=read_only(ratio(positives - (total - positives) * rates, total)),
     )
 
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.catalogue.metrics import METRICS, PER_CLASS_COUNTS, card_of
+from lifelong_core.metrics.catalogue.metrics import METRICS, PER_CLASS_COUNTS, metric_info
 from lifelong_core.metrics.counting.cost import expected_costs, normalised_expected_costs
 from lifelong_core.metrics.counting.multiclass import (
     accuracies,
@@ -60,7 +60,7 @@ def counting_metric(
         >>> [round(one.estimate, 2) for one in intervals]
         [0.83, 0.96]
     """
-    if card_of(acronym).family != "counting":
+    if metric_info(acronym).family != "counting":
         raise InvalidInputError(f"{acronym} does not count decisions.", field="acronym")
     match acronym:
         case "EC" | "NEC":

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, Mask, frozen
+from lifelong_core.arrays import Floats, Integers, Mask, read_only
 from lifelong_core.metrics.scores.labelled_probabilities import as_class, as_labelled_probabilities
 
 
@@ -68,7 +68,7 @@ def rank(scores: Floats, is_positive: Mask) -> Ranking:
     # Looking up sorted thresholds among the few positives costs less than sorting the cases' indices.
     of_positives = np.sort(scores[is_positive])
     true_positives = of_positives.size - np.searchsorted(of_positives, thresholds).astype(np.int64)
-    return Ranking(frozen(thresholds), frozen(true_positives), frozen(last + 1 - true_positives))
+    return Ranking(read_only(thresholds), read_only(true_positives), read_only(last + 1 - true_positives))
 
 
 def class_rankings(labels: Integers, probabilities: Floats) -> tuple[Ranking, ...]:
@@ -158,9 +158,9 @@ def roc_curve(labels: ArrayLike, probabilities: ArrayLike, *, positive: int) -> 
     """
     ranking = _ranking_of(labels, probabilities, positive)
     return RocCurve(
-        thresholds=frozen(np.append(np.inf, ranking.thresholds)),
-        false_positive_rate=frozen(_share(np.append(0, ranking.false_positives), ranking.negatives)),
-        true_positive_rate=frozen(_share(np.append(0, ranking.true_positives), ranking.positives)),
+        thresholds=read_only(np.append(np.inf, ranking.thresholds)),
+        false_positive_rate=read_only(_share(np.append(0, ranking.false_positives), ranking.negatives)),
+        true_positive_rate=read_only(_share(np.append(0, ranking.true_positives), ranking.positives)),
         area=ranking.roc_area,
     )
 
@@ -203,8 +203,8 @@ def precision_recall_curve(
     ranking = _ranking_of(labels, probabilities, positive)
     return PrecisionRecallCurve(
         thresholds=ranking.thresholds,
-        recall=frozen(_share(ranking.true_positives, ranking.positives)),
-        precision=frozen(ranking.true_positives / (ranking.true_positives + ranking.false_positives)),
+        recall=read_only(_share(ranking.true_positives, ranking.positives)),
+        precision=read_only(ranking.true_positives / (ranking.true_positives + ranking.false_positives)),
         average_precision=ranking.average_precision,
     )
 

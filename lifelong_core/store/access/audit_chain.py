@@ -86,7 +86,7 @@ def digest_of(entry: AuditEntry) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def chained(entry: AuditEntry, previous_digest: str) -> AuditEntry:
+def chain_entries(entry: AuditEntry, previous_digest: str) -> AuditEntry:
     """The entry with its digests, as the successor of the one with that digest."""
     # As it comes back from the database: texts as keys, lists for tuples.
     details = json.loads(json.dumps(entry.details))

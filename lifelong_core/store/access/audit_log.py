@@ -18,7 +18,7 @@ from lifelong_core.store.access.audit_chain import (
     GENESIS,
     Anchor,
     ChainFault,
-    chained,
+    chain_entries,
     compare_anchor,
     find_faults,
 )
@@ -47,7 +47,7 @@ AuditKind: TypeAlias = Literal["changes", "refusals"]
 
 
 @contextmanager
-def changes_from(source: str) -> Generator[None, None, None]:
+def audit_source(source: str) -> Generator[None, None, None]:
     """Let the entries that this thread or task writes within the block name this source."""
     before = _source.set(source)
     try:
@@ -85,7 +85,7 @@ def write_audit(
     entry = AuditEntry(
         newest.sequence + 1, now(), actor, action, subject, details or {}, source or _source.get()
     )
-    connection.execute(sa.insert(_audit), vars(chained(entry, newest.digest)))
+    connection.execute(sa.insert(_audit), vars(chain_entries(entry, newest.digest)))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from lifelong_core.store.access.token_rows import hash_secret, named_token, toke
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.records import BOUND_SCOPES, Scope, Token, check_name
 from lifelong_core.store.registry.environments import ensure_environment
-from lifelong_core.store.registry.registry import changing_registry
+from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.rows import Row, now, token_of
 from lifelong_core.store.schema import tables
 
@@ -68,7 +68,7 @@ class Tokens:
             "expires_at": expires_at,
             "environments": bound,
         }
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             known = sa.select(tables.tokens.c.id).where(tables.tokens.c.name == name)
             if connection.execute(known).first() is not None:
                 raise ConflictError(
@@ -128,7 +128,7 @@ class Tokens:
         if expires_at is not None:
             expires_at = _check_future(expires_at)
         secret, moment = _new_secret(), now()
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             row = named_token(connection, name)
             token = token_of(row)
             if token.revoked_at is not None:
@@ -175,7 +175,7 @@ class Tokens:
         Raises:
             NotFoundError: there is no token of that name.
         """
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             row = named_token(connection, name)
             if row.revoked_at is None:
                 row = _change(connection, row, {"revoked_at": now()})

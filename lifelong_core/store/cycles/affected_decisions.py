@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Mask
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, find_affected
 from lifelong_core.store.cycles.affected_periods import AffectedPeriod, period_of
-from lifelong_core.store.cycles.affected_ranking import Place, Ranked, Ranking
+from lifelong_core.store.cycles.affected_ranking import Place, RankedPrediction, Ranking
 from lifelong_core.store.cycles.swaps import AffectedFigures, Swaps
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.statements import MOST_VALUES
 from lifelong_core.store.lifecycle.exports import Exports, LoggedPage
-from lifelong_core.store.log.commit_order import read_horizon
+from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.log.identifiers import first_id_at, logged_on
 from lifelong_core.store.log.quarantine import usable_rows
 from lifelong_core.store.records import Cycle
@@ -57,7 +57,7 @@ class AffectedList:
     """behind which the list goes on; None: this is its end"""
 
 
-class Affected:
+class AffectedDecisionLog:
     """Compares logged decisions with those of a new head. The list is never stored: what is erased is not in it."""
 
     def __init__(self, database: Database) -> None:
@@ -90,7 +90,7 @@ class Affected:
         """
         tally = _Tally(period, ranking)
         with self._database.read() as connection:
-            horizon = read_horizon(connection)
+            horizon = read_log_position(connection)
         for page in self._exports.pages(
             period.model_id,
             period.environment,
@@ -128,7 +128,7 @@ class Affected:
         ranked = list(ranking)
         return AffectedList(figures, self._read(ranked), ranked[-1].place if ranking.has_more else None)
 
-    def _read(self, ranked: list[Ranked]) -> Iterator[AffectedPrediction]:
+    def _read(self, ranked: list[RankedPrediction]) -> Iterator[AffectedPrediction]:
         label = (_labels.c.logged_on == _log.c.logged_on) & (_labels.c.prediction_id == _log.c.id)
         columns = _log.c.id, _log.c.head_version, _log.c.decision, _log.c.group_hash, _labels.c.label
         query = sa.select(*columns).select_from(_log.outerjoin(_labels, label))

@@ -44,7 +44,7 @@ class AffectedPeriod:
     is_whole: bool = True
     """False: only a part of the period is asked for"""
 
-    def narrowed(self, since: datetime | None, until: datetime | None) -> Self:
+    def narrow(self, since: datetime | None, until: datetime | None) -> Self:
         """The part of the period that lies within these times; None: no bound.
 
         Raises:

@@ -50,7 +50,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedPrediction:
     """An affected prediction in the list."""
 
     place: Place
@@ -86,11 +86,11 @@ class Ranking:
             self._parts = [self._sorted()[: self._limit + 1]]
             self._kept = self._parts[0].size
 
-    def __iter__(self) -> Iterator[Ranked]:
+    def __iter__(self) -> Iterator[RankedPrediction]:
         """The most costly ones, at most as many as are wanted."""
         for entry in self._sorted()[: self._limit]:
             cost, high, low, decision = entry.item()
-            yield Ranked(Place(cost, UUID(int=(high << 64) | low)), decision)
+            yield RankedPrediction(Place(cost, UUID(int=(high << 64) | low)), decision)
 
     @property
     def has_more(self) -> bool:

@@ -16,14 +16,14 @@ from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.cycles.swaps import add_swap
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.engine.leases import Lease, hold
-from lifelong_core.store.engine.statements import portions
+from lifelong_core.store.engine.leases import Lease, hold_lease
+from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.heads import activations
 from lifelong_core.store.heads.heads import publish_head, subject_of
 from lifelong_core.store.heads.pins import refuse_pinned
 from lifelong_core.store.records import Cycle, Model, Outcome, Rejection, check_reason
 from lifelong_core.store.registry.models import model_with_id
-from lifelong_core.store.registry.registry import bump_revision, changing_registry
+from lifelong_core.store.registry.registry import bump_revision, change_registry
 from lifelong_core.store.rows import REJECTION_COLUMNS, cycle_of, cycle_row, now
 from lifelong_core.store.schema import tables
 
@@ -82,7 +82,7 @@ class Cycles:
                 # Before anything is read: whoever else changes a head waits for us, or we for them.
                 bump_revision(connection)
             if lease is not None:
-                hold(connection, lease)
+                hold_lease(connection, lease)
             model = model_with_id(connection, cycle.model_id)
             _refuse_repetition(connection, model, cycle)
             recorded = replace(cycle, proposal=candidate if mode == "propose" else None)
@@ -108,7 +108,7 @@ class Cycles:
             ConflictError: it proposed none, the proposal was approved or rejected before, a newer cycle has judged the
                 place, its judged head serves no more, or it is pinned by now; nothing is written.
         """
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             cycle = _cycle(connection, cycle_id)
             model = model_with_id(connection, cycle.model_id)
             proposal = _proposed(cycle)
@@ -146,7 +146,7 @@ class Cycles:
         """
         check_reason(reason, mend="Say in a few words why this head must not come in force.")
         # As when one is approved: of those who answer a proposal at once, one does.
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             cycle = _cycle(connection, cycle_id)
             model = model_with_id(connection, cycle.model_id)
             _proposed(cycle)
@@ -159,7 +159,7 @@ class Cycles:
             write_audit(connection, actor=actor, action="cycles.reject", subject=subject, details=details)
             return replace(cycle, rejection=rejection)
 
-    def rejected(self, model_id: int, environment: str, *, head_version: int, since: datetime) -> list[Cycle]:
+    def list_rejected(self, model_id: int, environment: str, *, head_version: int, since: datetime) -> list[Cycle]:
         """The cycles whose proposals were rejected since then, of one place and against one head, newest first."""
         chosen = sa.select(_cycles.c.id).where(
             *_at(model_id, environment),
@@ -188,7 +188,7 @@ class Cycles:
         """The cycles with these ids that are there, newest first; each report has some 10 kB."""
         found = list[Cycle]()
         with self._database.read() as connection:
-            for some in portions(cycle_ids):
+            for some in batched(cycle_ids):
                 found += _read(connection, sa.select(_cycles.c.id).where(_cycles.c.id.in_(some)))
         return found
 

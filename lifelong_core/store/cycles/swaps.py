@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.engine.statements import portions
+from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.heads.activations import activated_at
 from lifelong_core.store.records import Cycle
 from lifelong_core.store.schema import tables
@@ -90,7 +90,7 @@ class Swaps:
         """The figures of these cycles, as far as they were counted."""
         found: dict[UUID, AffectedFigures] = {}
         with self._database.read() as connection:
-            for some in portions(list(cycle_ids)):
+            for some in batched(list(cycle_ids)):
                 query = sa.select(_swaps.c.cycle_id, _swaps.c.affected).where(_swaps.c.cycle_id.in_(some))
                 rows = connection.execute(query.where(_swaps.c.affected.is_not(None)))
                 found |= {row.cycle_id: _figures(row.affected) for row in rows}

@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.log.commit_order import read_horizon
+from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.rows import Row
 from lifelong_core.store.schema import tables
 from lifelong_core.store.schema.tables import DEFAULT_HEAD
@@ -47,7 +47,7 @@ class LabelState:
     """when the newest was recorded"""
 
 
-class Watching:
+class PopulationWatch:
     """Answers one question about all populations with one query."""
 
     def __init__(self, database: Database) -> None:
@@ -60,7 +60,7 @@ class Watching:
             since: horizon of the news before.
         """
         with self._database.read() as connection:
-            horizon = read_horizon(connection)
+            horizon = read_log_position(connection)
             if horizon <= since:
                 return News(horizon, {})
             new = _counts(_log.c.commit_order >= since, _log.c.commit_order < horizon)
@@ -90,7 +90,7 @@ class Watching:
     def held_back(self) -> frozenset[Population]:
         """Populations with predictions that cannot be read safely yet, because an older transaction has not ended."""
         with self._database.read() as connection:
-            query = _counts(_log.c.commit_order >= read_horizon(connection))
+            query = _counts(_log.c.commit_order >= read_log_position(connection))
             return frozenset(_by_population(connection, query))
 
     def newest_cycles(self) -> dict[Population, NewestCycle]:

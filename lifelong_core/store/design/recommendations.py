@@ -10,9 +10,9 @@ from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.design.records import AttachedRecommendation
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.engine.documents import document_text, text_digest, undecoded
+from lifelong_core.store.engine.documents import document_text, text_digest, as_bytes
 from lifelong_core.store.records import Task
-from lifelong_core.store.registry.registry import changing_registry
+from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import replace_costs, task_named
 from lifelong_core.store.rows import Row, now
 from lifelong_core.store.schema import tables
@@ -61,7 +61,7 @@ class Recommendations:
             ConflictError: another one was attached since the caller looked, or the costs allow other decisions than the
                 heads that were published.
         """
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             return attach_recommendation(
                 connection,
                 task,
@@ -126,7 +126,7 @@ def attach_recommendation(
     document = document_text(recommendation.to_json, field="recommendation")
     limits = document_text(lambda: _thresholds_text(thresholds), field="thresholds")
     found = task_named(connection, task)
-    costs = fitting_costs(recommendation, found)
+    costs = recommended_costs(recommendation, found)
     version = _newest_version(connection, found)
     if expected_version not in (None, version):
         raise ConflictError(
@@ -153,7 +153,7 @@ def attach_recommendation(
     return attached
 
 
-def fitting_costs(recommendation: "Recommendation", task: Task) -> Floats | None:
+def recommended_costs(recommendation: "Recommendation", task: Task) -> Floats | None:
     """The costs that a recommendation rests on; None: it rests on none.
 
     Raises:
@@ -183,7 +183,7 @@ def _newest_version(connection: sa.Connection, task: Task) -> int:
 
 def _of(connection: sa.Connection, task: Task) -> sa.Select[Any]:
     columns = (
-        undecoded(connection, column) if column.name in _TEXTS else column for column in _recommendations.c
+        as_bytes(connection, column) if column.name in _TEXTS else column for column in _recommendations.c
     )
     return sa.select(*columns).where(_recommendations.c.task_id == task.id)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from uuid import UUID
 
 from lifelong_core.deploy.documents import parse_document
-from lifelong_core.store.engine.documents import damaged, read_kept, text_digest
+from lifelong_core.store.engine.documents import damage_error, read_kept, text_digest
 from lifelong_core.store.records import HeadRecord, Model
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class AttachedRecommendation:
 
     def _check(self) -> None:
         if text_digest(self.document, self.thresholds_document) != self.digest:
-            raise damaged(self.name, "its document has another digest than was attached.")
+            raise damage_error(self.name, "its document has another digest than was attached.")
 
 
 @dataclass(frozen=True)

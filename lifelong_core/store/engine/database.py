@@ -17,8 +17,8 @@ from sqlalchemy import event, exc
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
 from lifelong_core.store.engine.errors import (
     URL_HINT,
-    explain,
-    explain_url,
+    translate_error,
+    url_error,
     lies_in_the_database,
     sqlite_file,
 )
@@ -81,7 +81,7 @@ class Database:
         try:
             self.engine = self._postgresql_engine() if self.is_postgresql else self._sqlite_engine()
         except exc.ArgumentError as error:
-            raise explain_url(error) from error
+            raise url_error(error) from error
 
     @contextmanager
     def read(self) -> Generator[sa.Connection, None, None]:
@@ -243,15 +243,15 @@ class Database:
         except (exc.ProgrammingError, sqlite3.ProgrammingError) as error:
             cause = getattr(error, "orig", error)
             if lies_in_the_database(cause):
-                raise explain(cause, self.url) from error
+                raise translate_error(cause, self.url) from error
             if (
                 isinstance(error, exc.ProgrammingError) and error.statement is None
             ):  # it could not even connect
-                raise explain_url(cause) from error
+                raise url_error(cause) from error
             # A mistake of ours: nobody else can mend it.
             raise
         except (exc.DBAPIError, sqlite3.Error) as error:
-            raise explain(getattr(error, "orig", error), self.url) from error
+            raise translate_error(getattr(error, "orig", error), self.url) from error
 
 
 def parse_url(url: str) -> sa.URL:

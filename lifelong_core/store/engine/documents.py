@@ -53,17 +53,17 @@ def read_kept(read: Callable[[str], Value], text: str, *, name: str) -> Value:
     try:
         return read(text)
     except InvalidInputError as error:
-        raise damaged(name, str(error)) from error
+        raise damage_error(name, str(error)) from error
 
 
-def undecoded(connection: sa.Connection, column: sa.Column[str]) -> sa.ColumnElement[Any]:
+def as_bytes(connection: sa.Connection, column: sa.Column[str]) -> sa.ColumnElement[Any]:
     """A column of texts, as bytes on SQLite: its driver refuses a whole result for one text that is not UTF-8."""
     if connection.dialect.name == "sqlite":
         return sa.cast(column, sa.LargeBinary).label(column.name)
     return column
 
 
-def damaged(name: str, reason: str) -> UnavailableError:
+def damage_error(name: str, reason: str) -> UnavailableError:
     """What the database holds of something is not what was kept."""
     return UnavailableError(f"{name} is damaged: {reason}", mend="Bring the row back from a backup.")
 

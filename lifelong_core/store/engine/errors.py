@@ -7,7 +7,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConfigurationError, LifelongError, SchemaError, UnavailableError
-from lifelong_core.redaction import redacted
+from lifelong_core.redaction import redact
 
 _FIELD = "LIFELONG_DATABASE_URL"
 _FULL_BELOW_BYTES = 64 * 1024
@@ -34,7 +34,7 @@ def sqlite_file(url: sa.URL) -> Path | None:
     return Path(url.database.removeprefix("file:").partition("?")[0])
 
 
-def explain(error: BaseException | None, url: sa.URL) -> LifelongError:
+def translate_error(error: BaseException | None, url: sa.URL) -> LifelongError:
     """A driver's error in words."""
     file = sqlite_file(url)
     if isinstance(error, sqlite3.Error) and file is not None:
@@ -42,7 +42,7 @@ def explain(error: BaseException | None, url: sa.URL) -> LifelongError:
     return _explain_postgresql(error, f"{url.host or 'the local socket'}/{url.database}")
 
 
-def explain_url(error: BaseException | None) -> ConfigurationError:
+def url_error(error: BaseException | None) -> ConfigurationError:
     """What is wrong with a URL that a driver does not take."""
     return ConfigurationError(
         f"this is not a URL of a database: {_first_line(error)}.", field=_FIELD, mend=URL_HINT
@@ -158,4 +158,4 @@ def _explain_postgresql(error: BaseException | None, place: str) -> LifelongErro
 
 
 def _first_line(error: BaseException | None) -> str:
-    return redacted(str(error).strip().partition("\n")[0].rstrip("."))
+    return redact(str(error).strip().partition("\n")[0].rstrip("."))

@@ -84,7 +84,7 @@ class Leases:
         """
         asked_at = time.monotonic()
         with self._database.write() as connection:
-            hold(connection, lease)
+            hold_lease(connection, lease)
             values = {
                 "expires_at": database_time(connection) + timedelta(seconds=seconds),
                 "seconds": seconds,
@@ -108,7 +108,7 @@ class Leases:
             )
 
 
-def hold(connection: sa.Connection, lease: Lease) -> None:
+def hold_lease(connection: sa.Connection, lease: Lease) -> None:
     """Make sure that a writing transaction has the lease, and keep others from taking it until it is committed.
 
     Raises:

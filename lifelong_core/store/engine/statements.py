@@ -12,7 +12,7 @@ MOST_VALUES = 500
 """That one query looks up: databases limit the number of parameters."""
 
 
-def portions(values: Sequence[Value], size: int = MOST_VALUES) -> Iterator[Sequence[Value]]:
+def batched(values: Sequence[Value], size: int = MOST_VALUES) -> Iterator[Sequence[Value]]:
     """The values in their order, at most `size` at a time."""
     for start in range(0, len(values), size):
         yield values[start : start + size]

@@ -46,7 +46,7 @@ def activate(
     _append(connection, model, environment, covered, values, actor=actor)
 
 
-def step_back(connection: sa.Connection, model: Model, environment: str | None, *, actor: str) -> int:
+def rollback(connection: sa.Connection, model: Model, environment: str | None, *, actor: str) -> int:
     """Put in force again what the present activation covers; returns the version of the head that serves now.
 
     Raises:
@@ -64,7 +64,7 @@ def step_back(connection: sa.Connection, model: Model, environment: str | None, 
     return values["head_version"]
 
 
-def go_back(
+def rollback_to(
     connection: sa.Connection, model: Model, environment: str | None, head_version: int, *, actor: str
 ) -> None:
     """Put a stated head in force: as many steps back as lead to it, else as a new step.

@@ -15,7 +15,7 @@ from lifelong_core.store.jobs.rows import is_needed
 from lifelong_core.store.lifecycle.privacy import holds_group_keys, without_group_keys
 from lifelong_core.store.records import CalibrationSet, HeadRecord, Model, Task
 from lifelong_core.store.registry.models import model_referenced, model_with_id
-from lifelong_core.store.registry.registry import changing_registry
+from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.rows import calibration_set_of, now
 from lifelong_core.store.schema import tables
@@ -72,7 +72,7 @@ class CalibrationSets:
         """
         labelled = without_group_keys(labelled)
         digest = self._artifacts.put(labelled.to_bytes())
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             return insert_calibration_set(connection, model, labelled, digest, actor=actor)
 
@@ -86,7 +86,7 @@ class CalibrationSets:
         with self._database.read() as connection:
             chosen = _set_of(connection, model_referenced(connection, reference), calibration_set_id)
         self._artifacts.get(chosen.digest)
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             chosen = _set_of(connection, model, calibration_set_id)
             if model.calibration_set_id == chosen.id:
@@ -151,7 +151,7 @@ class CalibrationSets:
         kept = without_group_keys(labelled)
         digest = self._artifacts.put(kept.to_bytes())
         sets, models = tables.calibration_sets, tables.models
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             row = connection.execute(sa.select(sets).where(sets.c.id == calibration_set_id)).one()
             model = model_with_id(connection, row.model_id)
             twin = sa.select(sets.c.id).where(sets.c.model_id == model.id, sets.c.digest == digest)

@@ -15,7 +15,7 @@ from lifelong_core.store.heads.rows import DamagedHeadError, read_heads
 from lifelong_core.store.records import Activation, HeadPin, HeadRecord, Model, check_reason
 from lifelong_core.store.registry.environments import ensure_environment, expect_environment
 from lifelong_core.store.registry.models import model_referenced
-from lifelong_core.store.registry.registry import changing_registry
+from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.rows import head_of, now
 from lifelong_core.store.schema import tables
@@ -64,7 +64,7 @@ class Heads:
             ConflictError: another head came in force since the caller looked.
         """
         check_digest(head, expected_digest)
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             if expected_sequence is not None:
                 activations.expect_sequence(connection, model, environment, expected_sequence)
@@ -111,19 +111,19 @@ class Heads:
                 force than the caller saw.
             DamagedHeadError: the head is damaged; nothing changes.
         """
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             if environment is not None:
                 expect_environment(connection, environment, mend=_UNKNOWN_PLACE)
             if expected_sequence is not None:
                 activations.expect_sequence(connection, model, environment, expected_sequence)
             if to_version is None:
-                version = activations.step_back(connection, model, environment, actor=actor)
+                version = activations.rollback(connection, model, environment, actor=actor)
                 record = head_of_version(connection, model, version)
             else:
                 record = head_of_version(connection, model, to_version, field="to_version")
                 check_fit(task_with_id(connection, model.task_id), record.head, field="to_version")
-                activations.go_back(connection, model, environment, record.version, actor=actor)
+                activations.rollback_to(connection, model, environment, record.version, actor=actor)
             details = {"version": record.version}
             if to_version is not None:
                 details["to_version"] = to_version
@@ -160,7 +160,7 @@ class Heads:
             ConflictError: it is pinned already, no head is in force, or another one than the caller saw.
         """
         check_reason(reason, mend="Say in a few words why the head is held.")
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             if environment is not None:
                 expect_environment(connection, environment, mend=_UNKNOWN)
@@ -185,7 +185,7 @@ class Heads:
             InvalidInputError: the environment's name is not legal.
             ConflictError: nothing is pinned there, or another head is in force than the caller saw.
         """
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             if environment is not None:
                 expect_environment(connection, environment, mend="List the pins: `lifelong heads list`.")
@@ -232,7 +232,7 @@ class Heads:
         """
         return [record for record in self._all(reference).values() if isinstance(record, HeadRecord)]
 
-    def damaged(self, reference: str) -> dict[int, str]:
+    def list_damaged(self, reference: str) -> dict[int, str]:
         """What is wrong with the damaged heads of a model, by version.
 
         Raises:

@@ -10,14 +10,14 @@ import sqlalchemy as sa
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy import PostProcessingHead, fit_head
 from lifelong_core.errors import ConflictError
-from lifelong_core.store.design.recommendations import attach_recommendation, fitting_costs
+from lifelong_core.store.design.recommendations import attach_recommendation, recommended_costs
 from lifelong_core.store.design.records import KeptHead, PublishedHead, Refit
 from lifelong_core.store.heads.heads import publish_head, put_in_force
 from lifelong_core.store.heads.pins import all_pins
-from lifelong_core.store.heads.rows import read_heads, served_and_damaged
+from lifelong_core.store.heads.rows import read_heads, split_damaged
 from lifelong_core.store.records import HeadPin, HeadRecord, Model, Task
 from lifelong_core.store.registry.models import model_with_id
-from lifelong_core.store.registry.registry import active_versions, changing_registry
+from lifelong_core.store.registry.registry import active_versions, change_registry
 from lifelong_core.store.registry.tasks import task_named
 from lifelong_core.store.schema import tables
 from lifelong_core.store.store import Store
@@ -90,7 +90,7 @@ def attach_and_refit(
         present = _present_heads(connection, found)
     # Fitted before the transaction: nobody waits for it.
     plan = _plan(store, found, present, recommendation)
-    with changing_registry(store.database) as connection:
+    with change_registry(store.database) as connection:
         if _situation(connection, task) != found:
             raise ConflictError(
                 f"the task {task}, its model or a head of it changed while heads were fitted.",
@@ -168,7 +168,7 @@ def _present_heads(connection: sa.Connection, found: _Situation) -> dict[str | N
         connection, (rows.model_id == model_id) & rows.version.in_(set(found.versions.values()))
     )
     versions = {(model_id, place): version for place, version in found.versions.items()}
-    served, damaged = served_and_damaged(versions, records, {model_id: found.task})
+    served, damaged = split_damaged(versions, records, {model_id: found.task})
     return {place: head for (_, place), head in (*served.items(), *damaged.items())}
 
 
@@ -178,7 +178,7 @@ def _plan(
     present: dict[str | None, HeadRecord | str],
     recommendation: "Recommendation",
 ) -> _Plan:
-    stated_costs = fitting_costs(recommendation, found.task)
+    stated_costs = recommended_costs(recommendation, found.task)
     costs = found.task.costs if stated_costs is None else stated_costs
     calibration = store.calibration_sets.load(found.set_id)
     provenance = {"origin": "recommendation", "model": found.model.reference, "task": found.task.name}

@@ -25,7 +25,7 @@ from lifelong_core.store.registry.models import (
     model_with_id,
     promote_model,
 )
-from lifelong_core.store.registry.registry import changing_registry
+from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.store import Store
 
@@ -305,7 +305,7 @@ def publish_candidate(
     details: dict[str, Any] = {"report": candidate.report.to_document()}
     if candidate.report.refusals:
         details["force_reason"] = force_reason
-    with changing_registry(store.database) as connection:
+    with change_registry(store.database) as connection:
         present = task_with_id(connection, task.id)
         if not np.array_equal(present.costs, task.costs):
             raise ConflictError(

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import sqlalchemy as sa
 
 from lifelong_core.errors import InvalidInputError, UnavailableError
-from lifelong_core.store.engine.documents import undecoded
+from lifelong_core.store.engine.documents import as_bytes
 from lifelong_core.store.heads.checks import check_fit
 from lifelong_core.store.records import HeadRecord, Registry, Task
 from lifelong_core.store.rows import Row, head_of
@@ -25,12 +25,12 @@ def read_heads(
 ) -> dict[tuple[int, int], HeadRecord | str]:
     """The heads for which the condition holds, by model id and version, oldest first; for a damaged one, its damage."""
     columns = [column for column in _heads.c if column is not _heads.c.document]
-    query = sa.select(*columns, undecoded(connection, _heads.c.document)).where(condition)
+    query = sa.select(*columns, as_bytes(connection, _heads.c.document)).where(condition)
     rows = connection.execute(query.order_by(_heads.c.model_id, _heads.c.version))
     return {(row.model_id, row.version): _read(row) for row in rows}
 
 
-def served_and_damaged(
+def split_damaged(
     versions: Mapping[tuple[int, str | None], int],
     found: Mapping[tuple[int, int], HeadRecord | str],
     task_of_model: Mapping[int, Task],

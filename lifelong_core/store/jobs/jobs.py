@@ -39,7 +39,7 @@ from lifelong_core.store.jobs.rows import (
     claimable,
     ended_before,
     error_text,
-    held,
+    claim_values,
     is_needed,
     job_of,
     state_of_jobs,
@@ -118,7 +118,7 @@ class Jobs:
         with self._database.write() as connection:
             moment = values["created_at"] = database_time(connection)
             if holder is not None:
-                values |= held(moment, SENDING_SECONDS, holder, attempts=1, token=1)
+                values |= claim_values(moment, SENDING_SECONDS, holder, attempts=1, token=1)
             row = connection.execute(sa.insert(_jobs).values(values).returning(_jobs)).one()
             subject = str(values["id"])
             write_audit(
@@ -189,7 +189,7 @@ class Jobs:
                 if row.attempts >= MOST_ATTEMPTS:
                     _end(connection, job_of(row), actor=holder, state="failed", error=error_text(_UNFINISHED))
                     continue
-                values = held(moment, lease_seconds, holder, attempts=row.attempts + 1, token=row.token + 1)
+                values = claim_values(moment, lease_seconds, holder, attempts=row.attempts + 1, token=row.token + 1)
                 change = sa.update(_jobs).where(_jobs.c.id == row.id).values(values).returning(_jobs)
                 return job_of(connection.execute(change).one())
         return None

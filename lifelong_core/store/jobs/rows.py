@@ -40,7 +40,7 @@ def state_of_jobs(connection: sa.Connection, moment: datetime) -> JobsState:
     return JobsState(waiting, first, running, {row[0]: row[1] for row in failures})
 
 
-def held(moment: datetime, lease_seconds: float, holder: str, *, attempts: int, token: int) -> dict[str, Any]:
+def claim_values(moment: datetime, lease_seconds: float, holder: str, *, attempts: int, token: int) -> dict[str, Any]:
     """What a claim at that time of the database changes in a job."""
     return {
         "state": "running",

@@ -16,7 +16,7 @@ from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.deletion import Batches, delete_rows, never_stop
 from lifelong_core.store.engine.statements import MOST_VALUES, upsert_into
 from lifelong_core.store.lifecycle.privacy import HASH_BYTES
-from lifelong_core.store.log.commit_order import read_horizon, read_order
+from lifelong_core.store.log.commit_order import read_log_position, read_order
 from lifelong_core.store.rows import Row, split_ids
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.summaries import Summaries, bucket_of
@@ -31,16 +31,16 @@ _log, _labels, _requests = tables.predictions, tables.labels, tables.requests
 
 
 @dataclass(frozen=True)
-class Erased:
+class ErasureOutcome:
     """What was deleted, or would be."""
 
     predictions: int = 0
     labels: int = 0
     requests: int = 0
 
-    def __add__(self, other: "Erased") -> "Erased":
+    def __add__(self, other: "ErasureOutcome") -> "ErasureOutcome":
         """Both together."""
-        return Erased(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
+        return ErasureOutcome(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Erasure:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def count(self, hashes: Sequence[bytes]) -> Erased:
+    def count(self, hashes: Sequence[bytes]) -> ErasureOutcome:
         """What `erase` would delete now. It reads the whole log.
 
         Raises:
@@ -71,12 +71,12 @@ class Erasure:
         _check(hashes)
         rows, _ = self._rows(hashes, appeared=0)
         parts = (
-            Erased(len(some.predictions), self._labels(some), len(some.requests))
+            ErasureOutcome(len(some.predictions), self._labels(some), len(some.requests))
             for some in self._parts(rows)
         )
-        return sum(parts, Erased())
+        return sum(parts, ErasureOutcome())
 
-    def erase(self, hashes: Sequence[bytes], *, actor: str) -> Erased:
+    def erase(self, hashes: Sequence[bytes], *, actor: str) -> ErasureOutcome:
         """Delete all that was logged of a group so far; harmless to repeat. It reads the whole log.
 
         From the first transaction on, what waits in a spool of any machine is left out when it is delivered, if it was
@@ -130,10 +130,10 @@ class Erasure:
             details = {"hashes": len(hashes)}
             write_audit(connection, actor=actor, action="groups.erase", subject="a group", details=details)
 
-    def _erase_since(self, appeared: int, hashes: Sequence[bytes], batches: Batches) -> tuple[Erased, int]:
+    def _erase_since(self, appeared: int, hashes: Sequence[bytes], batches: Batches) -> tuple[ErasureOutcome, int]:
         """Erase what appeared at or after a horizon; also the present one."""
         rows, horizon = self._rows(hashes, appeared)
-        erased = Erased()
+        erased = ErasureOutcome()
         for some in self._parts(rows, at_once=lambda: min(batches.size, MOST_VALUES)):
             with batches.write(len(some.predictions)) as connection, self._overwriting(connection):
                 erased += _delete(connection, some)
@@ -144,7 +144,7 @@ class Erasure:
         columns = _log.c.model_id, _log.c.environment, _log.c.logged_on, _log.c.id
         query = sa.select(*columns).where(_log.c.group_hash.in_(hashes), _log.c.commit_order >= appeared)
         with self._database.read() as connection:
-            horizon = read_horizon(connection)
+            horizon = read_log_position(connection)
             return sorted(connection.execute(query).all()), horizon
 
     def _parts(self, rows: list[Row], at_once: Callable[[], int] = lambda: MOST_VALUES) -> Iterator[_Some]:
@@ -186,7 +186,7 @@ def _check(hashes: Sequence[bytes]) -> None:
         raise InvalidInputError(f"expected hashes of {HASH_BYTES} bytes.", field="group")
 
 
-def _delete(connection: sa.Connection, some: _Some) -> Erased:
+def _delete(connection: sa.Connection, some: _Some) -> ErasureOutcome:
     Summaries.mark_stale(
         connection,
         model_id=some.predictions[0].model_id,
@@ -197,7 +197,7 @@ def _delete(connection: sa.Connection, some: _Some) -> Erased:
     # Before their labels: it waits for whoever is labelling one of them, and what they wrote is deleted then.
     predictions = delete_rows(connection, _log, some.keys)
     labels = delete_rows(connection, _labels, some.keys)
-    return Erased(predictions=predictions, labels=labels, requests=requests)
+    return ErasureOutcome(predictions=predictions, labels=labels, requests=requests)
 
 
 def _requests_of(connection: sa.Connection, rows: list[Row]) -> list[tuple[Any, ...]]:

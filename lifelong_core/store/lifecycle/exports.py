@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.log.commit_order import read_horizon
+from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.log.identifiers import first_id_at, logged_on
 from lifelong_core.store.schema import tables
 
@@ -35,10 +35,10 @@ class Exports:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def horizon(self) -> int:
+    def log_position(self) -> int:
         """An export that reads up to here holds what was logged until now, whatever comes meanwhile."""
         with self._database.read() as connection:
-            return read_horizon(connection)
+            return read_log_position(connection)
 
     def models(self, environment: str) -> list[int]:
         """The ids of the models that have predictions in an environment, sorted."""

@@ -22,7 +22,7 @@ from lifelong_core.store.lifecycle.privacy import (
     rotate_group_key,
     write_group_keys,
 )
-from lifelong_core.store.registry.registry import changing_registry, known_keys
+from lifelong_core.store.registry.registry import change_registry, known_keys
 from lifelong_core.store.schema import tables
 
 _FIELD = "group_key_file"
@@ -89,7 +89,7 @@ class KeyFile:
 
 
 @dataclass(frozen=True)
-class Installed:
+class KeyInstallation:
     """What came of installing a copy of a key file.
 
     Attributes:
@@ -111,7 +111,7 @@ def load_key_file(path: Path, known: Sequence[str]) -> KeyFile:
         ConfigurationError: it is missing, unreadable or damaged.
     """
     if known and not path.exists():
-        raise missing_file(path, known)
+        raise missing_key_file(path, known)
     return KeyFile.load(path)
 
 
@@ -166,7 +166,7 @@ class GroupKeys:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def known(self) -> tuple[str, ...]:
+    def known_digests(self) -> tuple[str, ...]:
         """The digests that the database knows, the current one first."""
         with self._database.read() as connection:
             return known_keys(connection)
@@ -179,10 +179,10 @@ class GroupKeys:
         Returns:
             The digests that the database knows afterwards.
         """
-        known = self.known()
+        known = self.known_digests()
         if not file.unknown_newer(known):
             return known
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             known = known_keys(connection)
             newer = file.unknown_newer(known)
             return _record(connection, (*newer, *known), actor) if newer else known
@@ -195,18 +195,18 @@ class GroupKeys:
             ConfigurationError: the file cannot be read or written.
         """
         if not path.exists():
-            with changing_registry(self._database) as connection:
+            with change_registry(self._database) as connection:
                 # Only here nobody else can make one at the same time.
                 known = known_keys(connection)
                 if known or not _is_fresh(connection):
-                    raise missing_file(path, known)
+                    raise missing_key_file(path, known)
                 load_group_key(path, create=True)
                 _record(connection, KeyFile.load(path).digests, actor)
         file = KeyFile.load(path)
         self.confirm(file, actor=actor)
         return file
 
-    def install(self, path: Path, source: KeyFile, *, actor: str) -> Installed:
+    def install(self, path: Path, source: KeyFile, *, actor: str) -> KeyInstallation:
         """Put a copy of another host's key file at `path`.
 
         Keys of this host that the copy lacks are unknown to the database. A host never hashes groups with such a
@@ -217,7 +217,7 @@ class GroupKeys:
             GroupKeyError: the source does not hold every key that the database knows.
             ConfigurationError: a file cannot be written.
         """
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             known = known_keys(connection)
             check_complete(source, known)
             own = load_group_keys(path) if path.exists() else ()
@@ -230,7 +230,7 @@ class GroupKeys:
             file = KeyFile(path, (*source.keys, *kept))
             write_group_keys(path, file.keys)
             _record(connection, (*source.unknown_newer(known), *known, *map(key_digest, kept)), actor)
-        return Installed(file, len(kept), set_aside)
+        return KeyInstallation(file, len(kept), set_aside)
 
     def erasing_keys(self, path: Path, *, actor: str) -> tuple[bytes, ...]:
         """All keys under which a group may be in the log.
@@ -239,7 +239,7 @@ class GroupKeys:
             GroupKeyError: the file lacks some of them; erasing would miss predictions.
             ConfigurationError: the file is missing or damaged.
         """
-        file = load_key_file(path, self.known())
+        file = load_key_file(path, self.known_digests())
         check_complete(file, self.confirm(file, actor=actor))
         return file.keys
 
@@ -254,7 +254,7 @@ class GroupKeys:
             ConfigurationError: the file is missing, damaged or cannot be written.
             ConflictError: another rotation is going on.
         """
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             known = known_keys(connection)
             file = load_key_file(path, known)
             check_complete(file, known)
@@ -267,7 +267,7 @@ class GroupKeys:
     def forgettable(self, path: Path) -> tuple[str, ...]:
         """The known digests whose keys the file at `path` lacks; all, if there is no file."""
         held = KeyFile.load(path).digests if path.exists() else ()
-        return tuple(digest for digest in self.known() if digest not in held)
+        return tuple(digest for digest in self.known_digests() if digest not in held)
 
     def forget(self, path: Path, digests: Sequence[str], *, actor: str) -> KeyFile:
         """Forget keys for good: what was logged under them can no longer be erased by its group.
@@ -283,7 +283,7 @@ class GroupKeys:
             ConflictError: the keys have changed meanwhile.
             ConfigurationError: the file is damaged or cannot be written.
         """
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             load_group_key(path, create=True)
             file = KeyFile.load(path)
             known = known_keys(connection)
@@ -300,7 +300,7 @@ class GroupKeys:
         return file
 
 
-def missing_file(path: Path, known: Sequence[str]) -> GroupKeyError:
+def missing_key_file(path: Path, known: Sequence[str]) -> GroupKeyError:
     """What to do on a host without a key file, on a database that another host has set up."""
     what = f"key {short_digest(known[0])}" if known else "a key that only its first host has"
     mend = _copy_to(path) + " If this is that host, bring the file back from the backup."

@@ -17,7 +17,7 @@ from lifelong_core.arrays import Integers
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
 from lifelong_core.file_modes import PRIVATE_FILE
-from lifelong_core.store.files import make_folder, settle, write_whole
+from lifelong_core.store.files import make_folder, sync_to_disk, write_whole
 
 KEY_BYTES = 32
 HASH_BYTES = 16
@@ -41,7 +41,7 @@ def group_hashes(keys: Sequence[bytes], group: str) -> tuple[bytes, ...]:
     return tuple(group_hash(key, group) for key in keys)
 
 
-def numbered_groups(groups: NDArray[np.generic] | None) -> Integers | None:
+def number_groups(groups: NDArray[np.generic] | None) -> Integers | None:
     """Which samples belong together, and nothing else: shape (N,), groups numbered from 0 in the order of the samples.
 
     What is kept of a labelled set: no key, and no hash that could be guessed.
@@ -62,7 +62,7 @@ def without_group_keys(labelled: LabeledLogits) -> LabeledLogits:
     Which samples belong together is all that any method uses. A keyed hash would say more than that: whoever has the
     key could find a patient in the set.
     """
-    return LabeledLogits(labelled.logits, labelled.labels, numbered_groups(labelled.groups))
+    return LabeledLogits(labelled.logits, labelled.labels, number_groups(labelled.groups))
 
 
 def holds_group_keys(labelled: LabeledLogits) -> bool:
@@ -163,7 +163,7 @@ def rotate_group_key(path: Path) -> int:
         if isinstance(error, OSError):
             raise _not_written(path, error) from error
         raise
-    settle(path.parent)
+    sync_to_disk(path.parent)
     return len(keys)
 
 
@@ -181,7 +181,7 @@ def _create(path: Path) -> None:
         raise _not_written(path, error) from error
     try:
         os.link(draft, path)
-        settle(path.parent)
+        sync_to_disk(path.parent)
     except FileExistsError:
         pass
     finally:

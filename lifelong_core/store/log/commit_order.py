@@ -25,7 +25,7 @@ _TRANSACTION = sa.literal_column("pg_current_xact_id()::text::bigint", sa.BigInt
 _OLDEST_RUNNING = sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())::text::bigint", sa.BigInteger)
 
 
-def read_horizon(connection: sa.Connection) -> int:
+def read_log_position(connection: sa.Connection) -> int:
     """Rows of a smaller commit order are all visible to this transaction, and no more will appear."""
     if connection.dialect.name == "postgresql":
         return connection.execute(sa.select(_OLDEST_RUNNING + _OFFSET)).scalar_one()

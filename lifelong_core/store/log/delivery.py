@@ -6,7 +6,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from lifelong_core.store.engine.statements import limit_lock_wait, portions
+from lifelong_core.store.engine.statements import limit_lock_wait, batched
 from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.log.writing import Repetition, insert_missing_entries
 from lifelong_core.store.records import LogEntry, Prediction
@@ -19,7 +19,7 @@ _LOCK_TIMEOUT_MILLISECONDS = 3000
 
 
 @dataclass(frozen=True)
-class Delivered:
+class DeliveryOutcome:
     """What became of the predictions.
 
     Attributes:
@@ -35,7 +35,7 @@ class Delivered:
     repetitions: tuple[Repetition, ...] = ()
 
 
-def deliver_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> Delivered:
+def deliver_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> DeliveryOutcome:
     """Write what is missing in the log, within a writing transaction.
 
     Raises:
@@ -51,7 +51,7 @@ def deliver_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> D
         ensure_environment(connection, name)
     written, repetitions = insert_missing_entries(connection, left) if left else (0, [])
     kept = sum(len(entry.predictions) for entry in left)
-    return Delivered(
+    return DeliveryOutcome(
         written=written,
         erased=sum(len(entry.predictions) for entry in entries) - kept,
         repeated=kept - written - sum(len(one.predictions) for one in repetitions),
@@ -83,7 +83,7 @@ def _erasures(connection: sa.Connection, entries: Sequence[LogEntry]) -> dict[by
         {row.group_hash for entry in entries for row in entry.predictions if row.group_hash is not None}
     )
     found: dict[bytes, datetime] = {}
-    for some in portions(hashes):
+    for some in batched(hashes):
         query = sa.select(_erased).where(_erased.c.group_hash.in_(some))
         found |= {bytes(row.group_hash): row.erased_at for row in connection.execute(query)}
     return found

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.engine.columns import unpack_logit_rows
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.engine.statements import portions, upsert_into
+from lifelong_core.store.engine.statements import batched, upsert_into
 from lifelong_core.store.log.identifiers import is_prediction_id, logged_on
 from lifelong_core.store.records import LabelledPredictions, LabelOutcome, NewLabel
 from lifelong_core.store.rows import Row, group_keys, now
@@ -57,7 +57,7 @@ class Labels:
             _upsert(connection, list(changed.values()))
         return tuple(outcomes)
 
-    def labelled(self, model_id: int, environment: str, *, limit: int, classes: int) -> LabelledPredictions:
+    def newest_labelled(self, model_id: int, environment: str, *, limit: int, classes: int) -> LabelledPredictions:
         """The newest predictions of (model, environment) that have a label, at most `limit`, oldest first.
 
         Args:
@@ -109,7 +109,7 @@ def _predictions(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, R
     )
     columns = (_log.c.id, _log.c.model_id, _log.c.environment, sa.func.length(_log.c.logits).label("bytes"))
     ids = [one for one in ids if is_prediction_id(one)]
-    for some in portions(ids):
+    for some in batched(ids):
         query = (
             sa.select(*columns, _labels.c.label)
             .select_from(joined)

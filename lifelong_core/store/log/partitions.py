@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.statements import limit_lock_wait
-from lifelong_core.store.log.commit_order import read_horizon
+from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.schema import tables
 
 DEFAULT_PARTITION = "predictions_default"
@@ -87,7 +87,7 @@ def drop_partition(
     partition = _partition(day)
     others = partition.c.environment.not_in(environments)
     with database.read() as connection:
-        horizon = read_horizon(connection)
+        horizon = read_log_position(connection)
         if connection.execute(sa.select(sa.literal(1)).where(others).limit(1)).first() is not None:
             return None
         rows = connection.execute(sa.select(sa.func.count()).select_from(partition)).scalar_one()

@@ -8,9 +8,9 @@ import sqlalchemy as sa
 
 from lifelong_core.store.engine.columns import unpack_logit_rows
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.engine.statements import portions
-from lifelong_core.store.log.commit_order import read_horizon, rows_behind, rows_of
-from lifelong_core.store.log.delivery import Delivered, deliver_entries
+from lifelong_core.store.engine.statements import batched
+from lifelong_core.store.log.commit_order import read_log_position, rows_behind, rows_of
+from lifelong_core.store.log.delivery import DeliveryOutcome, deliver_entries
 from lifelong_core.store.log.identifiers import first_id_at, is_prediction_id, logged_on
 from lifelong_core.store.log.partitions import ensure_partitions
 from lifelong_core.store.log.quarantine import usable_rows
@@ -48,7 +48,7 @@ class Predictions:
         with self._database.write_at_once() as connection:
             return insert_entries(connection, entries)
 
-    def deliver(self, entries: Sequence[LogEntry]) -> Delivered:
+    def deliver(self, entries: Sequence[LogEntry]) -> DeliveryOutcome:
         """Write what waited in a spool; harmless to repeat. Environments that are not there yet are created.
 
         Left out are predictions that are in the log, those of a group that was erased after they were made, and those
@@ -76,7 +76,7 @@ class Predictions:
         wanted = set(keys)
         rows: list[Row] = []
         with self._database.read() as connection:
-            for some in portions(list(wanted)):
+            for some in batched(list(wanted)):
                 # Column by column: of whole keys SQLite would make a list and read the table.
                 query = sa.select(_requests).where(
                     _requests.c.model_id.in_({key.model_id for key in some}),
@@ -94,10 +94,10 @@ class Predictions:
             found = _stored_requests(connection, connection.execute(query).all())
         return sorted(found, key=lambda request: request.key.environment)
 
-    def horizon(self) -> int:
+    def log_position(self) -> int:
         """Rows with a commit order below it are all visible, and no more will appear there."""
         with self._database.read() as connection:
-            return read_horizon(connection)
+            return read_log_position(connection)
 
     def window(
         self,
@@ -125,7 +125,7 @@ class Predictions:
         """
         first = first_id_at(since)
         with self._database.read() as connection:
-            until = read_horizon(connection) if horizon is None else horizon
+            until = read_log_position(connection) if horizon is None else horizon
             query = (
                 sa.select(_log.c.id, _log.c.logits, _log.c.group_hash)
                 .where(_log.c.model_id == model_id, _log.c.environment == environment, _log.c.id >= first)
@@ -152,7 +152,7 @@ class Predictions:
             No rows and the same position when there is nothing new yet.
         """
         with self._database.read() as connection:
-            query = sa.select(_log).where(_log.c.commit_order < read_horizon(connection))
+            query = sa.select(_log).where(_log.c.commit_order < read_log_position(connection))
             if position is not None:
                 query = query.where(rows_behind(position.commit_order, position.id))
             rows = connection.execute(query.order_by(_log.c.commit_order, _log.c.id).limit(limit)).all()
@@ -273,7 +273,7 @@ def _stored_requests(connection: sa.Connection, rows: Sequence[Row]) -> list[Sto
 def _by_ids(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, Prediction]:
     found: dict[UUID, Prediction] = {}
     ids = [one for one in ids if is_prediction_id(one)]
-    for some in portions(ids):
+    for some in batched(ids):
         query = sa.select(_log).where(
             _log.c.logged_on.in_({logged_on(one) for one in some}), _log.c.id.in_(some)
         )

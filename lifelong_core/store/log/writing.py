@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.engine.columns import pack_logits
-from lifelong_core.store.engine.statements import portions
+from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.log.identifiers import logged_on
 from lifelong_core.store.records import LogEntry, Prediction, RequestKey
 from lifelong_core.store.rows import join_ids, split_ids
@@ -121,7 +121,7 @@ def _answered(
 ) -> dict[RequestKey, tuple[bytes, tuple[UUID, ...]]]:
     """Body digest and prediction ids of the requests with these keys that are in the log."""
     found: dict[RequestKey, tuple[bytes, tuple[UUID, ...]]] = {}
-    for some in portions(list(keys)):
+    for some in batched(list(keys)):
         query = sa.select(_requests).where(
             _requests.c.model_id.in_({key.model_id for key in some}),
             _requests.c.request_id.in_({key.request_id for key in some}),

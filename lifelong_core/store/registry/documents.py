@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lifelong_core.arrays import frozen
+from lifelong_core.arrays import read_only
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing
@@ -89,7 +89,7 @@ def _task_from(item: Mapping[str, Any]) -> Task:
         id=item["id"],
         name=item["name"],
         class_names=tuple(item["class_names"]),
-        costs=frozen(np.asarray(item["costs"], dtype=np.float64)),
+        costs=read_only(np.asarray(item["costs"], dtype=np.float64)),
         promoted_model_id=item["promoted_model_id"],
         created_at=_moment(item["created_at"]),
     )

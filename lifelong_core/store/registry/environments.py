@@ -8,7 +8,7 @@ from lifelong_core.errors import ConflictError, NotFoundError, TooManyRequestsEr
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.records import DEFAULT_ENVIRONMENT, Environment, check_name
-from lifelong_core.store.registry.registry import bump_revision, changing_registry
+from lifelong_core.store.registry.registry import bump_revision, change_registry
 from lifelong_core.store.rows import Row, now
 from lifelong_core.store.schema import tables
 
@@ -58,7 +58,7 @@ class Environments:
         check_name(name, field="environment")
         if name in self.list():
             return
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             existing = _names(connection)
             if name in existing:
                 return
@@ -83,7 +83,7 @@ class Environments:
             InvalidInputError: the name is not legal.
         """
         check_name(name, field="environment")
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             if name not in _names(connection):
                 _insert(connection, name, actor)
                 write_audit(connection, actor=actor, action="environments.create", subject=name)
@@ -117,7 +117,7 @@ class Environments:
             NotFoundError: there is no such environment.
             ConflictError: something was logged or published there, a token is bound to it, or it is `default`.
         """
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             expect_environment(connection, name, mend="List them: `lifelong environments list`.")
             reason = _use_of(connection, name)
             if reason is not None:
@@ -141,7 +141,7 @@ class Environments:
             return sorted((_environment_of(row) for row in rows), key=lambda one: one.name)
 
     def _set_disabled(self, name: str, moment: datetime | None, *, action: str, actor: str) -> Environment:
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             expect_environment(connection, name, mend="List them: `lifelong environments list`.")
             row = _row(connection, name)
             if (row.disabled_at is None) != (moment is None):

@@ -15,7 +15,7 @@ from lifelong_core.store.engine.database import Database
 from lifelong_core.store.jobs.rows import is_needed
 from lifelong_core.store.records import Model
 from lifelong_core.store.registry.models import model_referenced
-from lifelong_core.store.registry.registry import active_versions, changing_registry
+from lifelong_core.store.registry.registry import active_versions, change_registry
 from lifelong_core.store.rows import now
 from lifelong_core.store.schema import tables
 
@@ -44,7 +44,7 @@ def remove_model(database: Database, artifacts: Artifacts, reference: str, *, ac
         ConflictError: something uses it; the message says what.
         UnavailableError: database or artifacts do not answer; nothing was removed from the database then.
     """
-    with changing_registry(database) as connection:
+    with change_registry(database) as connection:
         model = model_referenced(connection, reference)
         uses = list(_uses(connection, model))
         if uses:

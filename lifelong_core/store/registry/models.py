@@ -11,7 +11,7 @@ from lifelong_core.store.artifacts import Artifacts, DamagedArtifactError
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.heads.activations import serving_version
 from lifelong_core.store.records import Model, ModelKind, check_name
-from lifelong_core.store.registry.registry import changing_registry
+from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_named
 from lifelong_core.store.rows import Row, model_of, now
 from lifelong_core.store.schema import tables
@@ -52,7 +52,7 @@ class Models:
         check_name(name, field="name")
         _check_kind(kind, onnx, preprocessing)
         artifact = None if onnx is None else self._artifacts.put(onnx)
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             task_id = task_named(connection, task).id
             versions = _versions(connection, name)
             present = [row for row in versions if row.removed_at is None]
@@ -111,7 +111,7 @@ class Models:
             UnavailableError: the artifact storage cannot be read.
         """
         check_graph_is_stored(self._artifacts, self.get(reference))
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             if serving_version(connection, model.id, None) is None:
                 raise ConflictError(

@@ -100,7 +100,7 @@ class Monitors:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def acknowledge(self, heartbeat: Heartbeat) -> None:
+    def record_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Record a heartbeat; it replaces the last one of the same process.
 
         Raises:

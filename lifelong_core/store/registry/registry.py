@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.heads.pins import all_pins
-from lifelong_core.store.heads.rows import read_heads, served_and_damaged
+from lifelong_core.store.heads.rows import read_heads, split_damaged
 from lifelong_core.store.records import HeadRecord, Registry, Token
 from lifelong_core.store.rows import activation_of, model_of, task_of, tokens_by_secret
 from lifelong_core.store.schema import tables
@@ -18,7 +18,7 @@ CHANNEL = "lifelong_registry"
 
 
 @contextmanager
-def changing_registry(database: Database) -> Generator[sa.Connection, None, None]:
+def change_registry(database: Database) -> Generator[sa.Connection, None, None]:
     """A writing transaction that raises the revision first.
 
     The row of the revision serialises all such changes, so what is read in this transaction stays true until it
@@ -55,7 +55,7 @@ def load_registry(database: Database, known_revision: int | None) -> Registry | 
         environments = sa.select(tables.environments.c.name, tables.environments.c.disabled_at)
         disabled_at = {row.name: row.disabled_at for row in connection.execute(environments)}
         versions = active_versions(connection)
-        heads, damaged = served_and_damaged(
+        heads, damaged = split_damaged(
             versions,
             _heads(connection, versions),
             {model.id: tasks[model.task_id] for model in models.values()},

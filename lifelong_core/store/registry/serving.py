@@ -12,7 +12,7 @@ _STEP_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class Serving:
+class ServingState:
     """How far a model is served at one moment.
 
     Attributes:
@@ -82,7 +82,7 @@ class Serving:
         return f"{state} {share}."
 
 
-def serving_of(store: Store, reference: str, *, patience_seconds: float = 0) -> Serving:
+def serving_state(store: Store, reference: str, *, patience_seconds: float = 0) -> ServingState:
     """How far a model is served.
 
     Args:
@@ -107,7 +107,7 @@ def describe_serving(store: Store, reference: str, *, patience_seconds: float = 
 
     Takes and raises what `serving_of` does.
     """
-    return serving_of(store, reference, patience_seconds=patience_seconds).sentence()
+    return serving_state(store, reference, patience_seconds=patience_seconds).sentence()
 
 
 def describe_default_head(store: Store, model: Model) -> str | None:
@@ -131,7 +131,7 @@ def describe_default_head(store: Store, model: Model) -> str | None:
     )
 
 
-def _look(store: Store, reference: str) -> Serving:
+def _look(store: Store, reference: str) -> ServingState:
     registry = store.registry()
     if registry is None:
         raise TypeError("a registry of which no revision is known is always given")
@@ -147,7 +147,7 @@ def _look(store: Store, reference: str) -> Serving:
         for worker in living
         if (load := worker.models.get(model.id)) is not None and load.failure is not None
     }
-    return Serving(
+    return ServingState(
         model=model,
         task=task,
         promoted=None if promoted is None else promoted.reference,

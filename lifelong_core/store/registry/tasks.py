@@ -12,7 +12,7 @@ from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.records import Task, check_name
-from lifelong_core.store.registry.registry import changing_registry
+from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.rows import now, task_of
 from lifelong_core.store.schema import tables
 
@@ -44,7 +44,7 @@ class Tasks:
         names = as_class_names(class_names)
         matrix = as_costs(costs, classes=len(names))
         row = {"name": name, "class_names": list(names), "costs": matrix.tolist(), "created_at": now()}
-        with changing_registry(self._database) as connection:
+        with change_registry(self._database) as connection:
             if _find(connection, name) is not None:
                 raise ConflictError(
                     f"there is a task {name!r} already.",

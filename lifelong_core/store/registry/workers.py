@@ -27,7 +27,7 @@ class Workers:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def acknowledge(
+    def record_heartbeat(
         self,
         worker_id: str,
         *,

@@ -4,7 +4,7 @@ import struct
 from dataclasses import dataclass
 
 from lifelong_core.store.records import LogEntry
-from lifelong_core.store.spool.dead_letter_file import AsideFile
+from lifelong_core.store.spool.dead_letter_file import DeadLetterFile
 from lifelong_core.store.spool.encoding import decode_entries, encode_entries
 from lifelong_core.store.spool.framing import ENTRIES, REFUSED, Record
 
@@ -13,7 +13,7 @@ _HEAD = struct.Struct("<BI")
 
 
 @dataclass(frozen=True)
-class Refusal:
+class DeadLetter:
     """What the log did not take.
 
     Attributes:
@@ -25,13 +25,13 @@ class Refusal:
     entries: tuple[LogEntry, ...]
 
 
-def refusal_of(entry: LogEntry, reason: str) -> tuple[Record, str]:
+def dead_letter_of(entry: LogEntry, reason: str) -> tuple[Record, str]:
     """One entry as the record that it would be if it had been appended alone, and the reason."""
     body, keys, predictions = encode_entries([entry])
     return Record(ENTRIES, keys, predictions, body, offset=0), reason
 
 
-def keep_refusal(file: AsideFile, record: Record, reason: str) -> None:
+def keep_dead_letter(file: DeadLetterFile, record: Record, reason: str) -> None:
     """Put a record aside.
 
     Raises:
@@ -42,9 +42,9 @@ def keep_refusal(file: AsideFile, record: Record, reason: str) -> None:
     file.add(body, kind=REFUSED, keys=record.keys, predictions=record.predictions)
 
 
-def read_refusal(record: Record) -> Refusal:
+def read_dead_letter(record: Record) -> DeadLetter:
     """What `keep_refusal` has put aside."""
     kind, length = _HEAD.unpack_from(record.body)
     reason, body = record.body[_HEAD.size : _HEAD.size + length], record.body[_HEAD.size + length :]
     entries = decode_entries(body, record.keys) if kind == ENTRIES else []
-    return Refusal(reason.decode(), tuple(entries))
+    return DeadLetter(reason.decode(), tuple(entries))

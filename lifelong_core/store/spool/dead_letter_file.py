@@ -13,7 +13,7 @@ _FILE = 0
 """The number in the checks of the records: no segment has it."""
 
 
-class AsideFile:
+class DeadLetterFile:
     """Records that only grow in number; one process adds to it at a time.
 
     Args:

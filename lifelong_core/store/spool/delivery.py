@@ -12,10 +12,10 @@ from typing import TypeAlias
 from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.records import LogEntry
-from lifelong_core.store.spool.dead_letter import keep_refusal, refusal_of
-from lifelong_core.store.spool.dead_letter_file import AsideFile
+from lifelong_core.store.spool.dead_letter import keep_dead_letter, dead_letter_of
+from lifelong_core.store.spool.dead_letter_file import DeadLetterFile
 from lifelong_core.store.spool.encoding import decode_entries
-from lifelong_core.store.spool.errors import explained
+from lifelong_core.store.spool.errors import translate_error
 from lifelong_core.store.spool.framing import DAMAGED, ENTRIES, Record, find_record, read_record
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
 from lifelong_core.store.spool.progress import Progress
@@ -27,7 +27,7 @@ _BUFFER_BYTES = 1 << 18
 _UNKNOWN = "this version of the product does not know this kind of record"
 
 
-class Delivery:
+class SpoolDelivery:
     """Takes records out of the spool, in the order in which they were appended.
 
     Args:
@@ -42,8 +42,8 @@ class Delivery:
         folder: Path,
         *,
         appending: Callable[[], AbstractContextManager[object]],
-        damaged: AsideFile,
-        refused: AsideFile,
+        damaged: DeadLetterFile,
+        refused: DeadLetterFile,
     ) -> None:
         self._folder = folder
         self._appending = appending
@@ -57,8 +57,8 @@ class Delivery:
         """Deliver the next records; see `Spool.deliver`."""
         with contextlib.ExitStack() as stack:
             try:
-                with explained(self._folder):
-                    descriptor = stack.enter_context(self._lock.held(until=time.monotonic()))
+                with translate_error(self._folder):
+                    descriptor = stack.enter_context(self._lock.hold(until=time.monotonic()))
             except LockBusyError:
                 return None
             while (progress := self.progress()) is not None:
@@ -73,7 +73,7 @@ class Delivery:
         Raises:
             UnavailableError: the folder cannot be read.
         """
-        with explained(self._folder):
+        with translate_error(self._folder):
             numbers = segment_numbers(self._folder)
             saved = Progress.load(self._path, numbers[0]) if numbers else None
         reached = self._reached
@@ -90,7 +90,7 @@ class Delivery:
         progress = self.progress()
         if progress is None:
             return 0, None
-        with explained(self._folder), segment_path(self._folder, progress.segment).open("rb") as stream:
+        with translate_error(self._folder), segment_path(self._folder, progress.segment).open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
             records = whole_records(stream, file=progress.segment, offset=progress.offset, size=size)
             entries = (entry for record in records for entry in _entries(record))
@@ -99,7 +99,7 @@ class Delivery:
 
     def _step(self, progress: Progress, descriptor: int, write: Write, limit: int) -> int:
         """Take some of the oldest segment; the number of predictions that were written."""
-        with explained(self._folder):
+        with translate_error(self._folder):
             size = self._settled_size(progress.segment)
             if progress.offset > size:
                 # Somebody put another file in its place.
@@ -115,9 +115,9 @@ class Delivery:
         refusals = [(record, _UNKNOWN) for record in records if record.kind != ENTRIES]
         entries = [entry for record in records for entry in _entries(record)]
         written = _write(entries, write, refusals) if entries else 0
-        with explained(self._folder):
+        with translate_error(self._folder):
             for refused, reason in refusals:
-                keep_refusal(self._refused, refused, reason)
+                keep_dead_letter(self._refused, refused, reason)
             taken = sum(record.predictions for record in records)
             progress = Progress(progress.segment, records[-1].end, progress.predictions + taken)
             self._save(progress, descriptor)
@@ -181,7 +181,7 @@ def _write(entries: Sequence[LogEntry], write: Write, refusals: list[tuple[Recor
         write(entries)
     except (InvalidInputError, ConflictError) as error:
         if len(entries) == 1:
-            refusals.append(refusal_of(entries[0], str(error)))
+            refusals.append(dead_letter_of(entries[0], str(error)))
             return 0
         half = len(entries) // 2
         return _write(entries[:half], write, refusals) + _write(entries[half:], write, refusals)

@@ -23,18 +23,18 @@ _NO_TOKEN = -1
 FINGERPRINT_BYTES = 8
 
 
-def fingerprint(key: RequestKey) -> int:
+def key_digest(key: RequestKey) -> int:
     """64 bits that stand for a key; who finds them compares the key itself."""
     text = f"{key.model_id}\0{key.environment}\0{key.request_id}".encode(errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=FINGERPRINT_BYTES).digest(), "little")
 
 
-def fingerprints(body: bytes, keys: int) -> tuple[int, ...]:
+def key_digests(body: bytes, keys: int) -> tuple[int, ...]:
     """Those of the request keys in a body, in the order of its entries."""
     return struct.unpack_from(f"<{keys}Q", body)
 
 
-class Encoded(NamedTuple):
+class EncodedEntries(NamedTuple):
     """The body of a record, the number of its keys and that of its predictions."""
 
     body: bytes
@@ -42,13 +42,13 @@ class Encoded(NamedTuple):
     predictions: int
 
 
-def encode_entries(entries: Sequence[LogEntry]) -> Encoded:
+def encode_entries(entries: Sequence[LogEntry]) -> EncodedEntries:
     """The entries as the body of one record.
 
     Raises:
         InvalidInputError: a value is larger than the log takes.
     """
-    keys = [fingerprint(entry.request) for entry in entries if entry.request is not None]
+    keys = [key_digest(entry.request) for entry in entries if entry.request is not None]
     parts = [struct.pack(f"<{len(keys)}Q", *keys), _COUNT.pack(len(entries))]
     try:
         for entry in entries:
@@ -58,7 +58,7 @@ def encode_entries(entries: Sequence[LogEntry]) -> Encoded:
         parts.append(struct.pack(f"<{len(tokens)}i", *tokens))
     except (struct.error, UnicodeEncodeError) as error:
         raise InvalidInputError(f"a value does not fit into the log: {error}.") from error
-    return Encoded(b"".join(parts), len(keys), sum(len(entry.predictions) for entry in entries))
+    return EncodedEntries(b"".join(parts), len(keys), sum(len(entry.predictions) for entry in entries))
 
 
 def decode_entries(body: bytes, keys: int) -> list[LogEntry]:

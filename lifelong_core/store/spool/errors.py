@@ -23,7 +23,7 @@ class SpoolFullError(UnavailableError):
 
 
 @contextmanager
-def explained(folder: Path) -> Generator[None, None, None]:
+def translate_error(folder: Path) -> Generator[None, None, None]:
     """Turn what the operating system says about the spool's files into our own error.
 
     Raises:

@@ -32,7 +32,7 @@ class FileLock:
         self._path = path
 
     @contextmanager
-    def held(self, *, until: float) -> Generator[int, None, None]:
+    def hold(self, *, until: float) -> Generator[int, None, None]:
         """Hold the lock in the block; gives the descriptor of its file.
 
         Args:

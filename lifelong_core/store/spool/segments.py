@@ -16,7 +16,7 @@ from typing import IO
 import numpy as np
 
 from lifelong_core.file_modes import PRIVATE_FILE
-from lifelong_core.store.spool.encoding import fingerprints
+from lifelong_core.store.spool.encoding import key_digests
 from lifelong_core.store.spool.framing import ENTRIES, Record, find_record, read_record
 from lifelong_core.store.spool.keys import KeyIndex
 
@@ -107,7 +107,7 @@ class Segment:
         self.size = record.end
         self.predictions += record.predictions
         if record.kind == ENTRIES and record.keys:
-            keys = fingerprints(record.body, record.keys)
+            keys = key_digests(record.body, record.keys)
             index.add(keys, self.number, record.offset)
             if self.key_parts is not None:
                 self.key_parts.append((keys, record.offset))

@@ -13,15 +13,15 @@ from typing import Literal
 
 from lifelong_core.errors import UnavailableError
 from lifelong_core.file_modes import PRIVATE_FILE
-from lifelong_core.store.files import settle
+from lifelong_core.store.files import sync_to_disk
 from lifelong_core.store.log.writing import check_entries
 from lifelong_core.store.records import LogEntry, RequestKey, StoredRequest
 from lifelong_core.store.spool.contents import Contents
-from lifelong_core.store.spool.dead_letter import Refusal, read_refusal
-from lifelong_core.store.spool.dead_letter_file import AsideFile
-from lifelong_core.store.spool.delivery import Delivery, Write
-from lifelong_core.store.spool.encoding import Encoded, encode_entries, fingerprint, fingerprints
-from lifelong_core.store.spool.errors import SpoolFullError, explained
+from lifelong_core.store.spool.dead_letter import DeadLetter, read_dead_letter
+from lifelong_core.store.spool.dead_letter_file import DeadLetterFile
+from lifelong_core.store.spool.delivery import SpoolDelivery, Write
+from lifelong_core.store.spool.encoding import EncodedEntries, encode_entries, key_digest, key_digests
+from lifelong_core.store.spool.errors import SpoolFullError, translate_error
 from lifelong_core.store.spool.framing import ENTRIES, HEADER_BYTES, Record, pack_record
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
 from lifelong_core.store.spool.segments import Segment, segment_numbers, segment_path
@@ -60,10 +60,10 @@ class Spool:
         self._maximum_bytes = maximum_bytes
         self._segment_bytes = segment_bytes
         self._is_synced = durability == "power"
-        self._damaged = AsideFile(folder / "damaged", is_synced=self._is_synced)
-        self._refused = AsideFile(folder / "refused", is_synced=self._is_synced)
+        self._damaged = DeadLetterFile(folder / "damaged", is_synced=self._is_synced)
+        self._refused = DeadLetterFile(folder / "refused", is_synced=self._is_synced)
         self._lock = FileLock(folder / "lock")
-        self._delivery = Delivery(
+        self._delivery = SpoolDelivery(
             folder, appending=self._locked, damaged=self._damaged, refused=self._refused
         )
         self._seen: Path | None = None
@@ -105,7 +105,7 @@ class Spool:
         if self.is_empty():
             return None
         with self._current():
-            return self._contents.find([key], [fingerprint(key)]).get(key)
+            return self._contents.find([key], [key_digest(key)]).get(key)
 
     def is_empty(self) -> bool:
         """Whether nothing waits; cheap enough to be asked for each micro-batch.
@@ -113,7 +113,7 @@ class Spool:
         Raises:
             UnavailableError: the folder cannot be read.
         """
-        with explained(self._folder):
+        with translate_error(self._folder):
             seen = self._seen
             if seen is not None and seen.exists():
                 return False
@@ -152,7 +152,7 @@ class Spool:
                 delivered, oldest = self._delivery.reached()
                 predictions = self._contents.predictions - delivered
                 size = self._contents.bytes
-        with explained(self._folder):
+        with translate_error(self._folder):
             return SpoolState(
                 bytes=size + self._bytes_aside(),
                 maximum_bytes=self._maximum_bytes,
@@ -162,14 +162,14 @@ class Spool:
                 refused_records=self._refused.count(),
             )
 
-    def refused(self) -> list[Refusal]:
+    def dead_letters(self) -> list[DeadLetter]:
         """What the log did not take and why, oldest first.
 
         Raises:
             UnavailableError: the folder cannot be read.
         """
-        with explained(self._folder):
-            return [read_refusal(record) for record in self._refused.records()]
+        with translate_error(self._folder):
+            return [read_dead_letter(record) for record in self._refused.records()]
 
     def close(self) -> None:
         """Give the memory back; a later call reads again what it needs."""
@@ -181,9 +181,9 @@ class Spool:
         self._mutex = threading.Lock()
         self._contents = Contents(self._folder)
 
-    def _are_new(self, entries: Sequence[LogEntry], encoded: Encoded) -> tuple[bool, ...]:
+    def _are_new(self, entries: Sequence[LogEntry], encoded: EncodedEntries) -> tuple[bool, ...]:
         keys = [entry.request for entry in entries if entry.request is not None]
-        taken = set(self._contents.find(keys, fingerprints(encoded.body, encoded.keys)))
+        taken = set(self._contents.find(keys, key_digests(encoded.body, encoded.keys)))
         are_new: list[bool] = []
         for entry in entries:
             are_new.append(entry.request is None or entry.request not in taken)
@@ -191,7 +191,7 @@ class Spool:
                 taken.add(entry.request)
         return tuple(are_new)
 
-    def _add(self, encoded: Encoded, descriptor: int) -> None:
+    def _add(self, encoded: EncodedEntries, descriptor: int) -> None:
         body, keys, predictions = encoded
         size = HEADER_BYTES + len(body)
         self._check_room(size)
@@ -235,7 +235,7 @@ class Spool:
         path = segment_path(self._folder, number)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
         if self._is_synced:
-            settle(self._folder)
+            sync_to_disk(self._folder)
         return self._contents.begin(number)
 
     @contextmanager
@@ -244,7 +244,7 @@ class Spool:
         if not self._mutex.acquire(timeout=PATIENCE_SECONDS):
             raise self._busy()
         try:
-            with explained(self._folder):
+            with translate_error(self._folder):
                 yield
         finally:
             self._mutex.release()
@@ -253,7 +253,7 @@ class Spool:
     def _alone(self) -> Generator[int, None, None]:
         """No other process is here meanwhile; gives the descriptor of the lock's file."""
         try:
-            with self._lock.held(until=time.monotonic() + PATIENCE_SECONDS) as descriptor:
+            with self._lock.hold(until=time.monotonic() + PATIENCE_SECONDS) as descriptor:
                 yield descriptor
         except LockBusyError as error:
             raise self._busy() from error

@@ -37,7 +37,7 @@ class _Hour:
         self.largest_logit = 1.0
 
     def add(self, summary: WindowSummary, quarantined: int, largest_logit: float) -> None:
-        self.summary = WindowSummary.merged([self.summary, summary])
+        self.summary = WindowSummary.merge([self.summary, summary])
         self.quarantined += quarantined
         self.largest_logit = max(self.largest_logit, largest_logit)
 
@@ -77,7 +77,7 @@ def _hours(
                     yield present
                 present = bucket, _Hour(empty_summary(fitted, is_grouped=is_grouped))
             present[1].add(
-                *rows.summarised(fitted, rows.hours == number, is_grouped=is_grouped),
+                *rows.summarise(fitted, rows.hours == number, is_grouped=is_grouped),
                 float(np.abs(rows.logits).max(initial=0)),
             )
     if present is not None:

@@ -12,7 +12,7 @@ from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.log.commit_order import read_horizon
+from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.rows import Row
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.rows import (
@@ -58,7 +58,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class SummaryWork:
+class SummaryFolding:
     """Reads rows of one population and summarises them."""
 
     database: Database
@@ -71,7 +71,7 @@ class SummaryWork:
     def advance(self, cursor: Cursor) -> Step:
         """The rows behind the cursor, merged into the summaries of their hours."""
         with self.database.read() as connection:
-            horizon = max(cursor.commit_order, read_horizon(connection))
+            horizon = max(cursor.commit_order, read_log_position(connection))
             rows, after = self._next(connection, cursor, horizon)
             hours = {int(hour): moment_of(int(hour)) for hour in np.unique(rows.hours)}
             present = self._present(connection, list(hours.values()))
@@ -80,12 +80,12 @@ class SummaryWork:
             return Step(Cursor(0, None, is_grouped=True, revision=cursor.revision))
         written = dict[datetime, Mapping[str, object] | None]()
         for hour, bucket in hours.items():
-            new, quarantined = rows.summarised(self.fitted, rows.hours == hour, is_grouped=cursor.is_grouped)
+            new, quarantined = rows.summarise(self.fitted, rows.hours == hour, is_grouped=cursor.is_grouped)
             if bucket in present:
                 before = read_summary(present[bucket].summary, new)
                 if before is None:
                     return Step(cursor, {bucket: _STALE}, makes_stale=True)
-                new = WindowSummary.merged([before, new])
+                new = WindowSummary.merge([before, new])
                 quarantined += present[bucket].quarantined
             written[bucket] = summary_row(new, quarantined)
         return Step(after, written, len(rows.ids), int((~rows.is_usable).sum()))
@@ -118,10 +118,10 @@ class SummaryWork:
             place = self.place.model_id, self.place.environment
             for read in rows_by_time(connection, *place, cursor.read, until, first=first, limit=self.limit):
                 rows = Rows.of(read, classes=self.classes)
-                part, left_out = rows.summarised(
+                part, left_out = rows.summarise(
                     self.fitted, np.ones(len(rows.ids), dtype=np.bool_), is_grouped=cursor.is_grouped
                 )
-                total = WindowSummary.merged([total, part])
+                total = WindowSummary.merge([total, part])
                 rows_read, quarantined = rows_read + len(read), quarantined + left_out
         row = summary_row(total, quarantined) if rows_read else None
         return Step(cursor, {bucket: row}, rows_read, quarantined)

@@ -121,7 +121,7 @@ class Rows:
             group is not None and usable for group, usable in zip(self.groups, self.is_usable, strict=True)
         )
 
-    def summarised(
+    def summarise(
         self, fitted: FittedQuantifier, chosen: NDArray[np.bool_], *, is_grouped: bool
     ) -> tuple[WindowSummary, int]:
         """The summary of the usable ones of the chosen rows, (N,), and how many of these are not usable."""

@@ -21,14 +21,14 @@ import sqlalchemy as sa
 from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.engine.leases import Lease, hold
+from lifelong_core.store.engine.leases import Lease, hold_lease
 from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.records import Model
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.check import differences
-from lifelong_core.store.summaries.folding import Step, SummaryWork
+from lifelong_core.store.summaries.folding import Step, SummaryFolding
 from lifelong_core.store.summaries.rows import ROWS_AT_ONCE, Place, read_cursor
-from lifelong_core.store.summaries.windows import SummarisedWindow, newest_window, remade_window
+from lifelong_core.store.summaries.windows import SummarisedWindow, newest_window, rebuild_window
 from lifelong_core.store.summaries.writing import (
     Position,
     begin,
@@ -49,7 +49,7 @@ _cursors = tables.summary_cursors
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldOutcome:
     """What one call of `Summaries.fold` did."""
 
     rows: int
@@ -117,7 +117,7 @@ class Summaries:
         classes: int,
         lease: Lease | None = None,
         limit: int = ROWS_AT_ONCE,
-    ) -> Folded:
+    ) -> FoldOutcome:
         """Do the next piece of work on the summaries of one population; to be called again until it is done.
 
         First come hours that deletions made stale, each made anew as a whole; then up to `limit` new rows of the log.
@@ -144,13 +144,13 @@ class Summaries:
         if cursor is None:
             with self._writing(lease) as connection:
                 begin(connection, place)
-            return Folded(0, 0, is_done=False)
+            return FoldOutcome(0, 0, is_done=False)
         if is_left_over:
             with self._writing(lease) as connection:
                 write_step(connection, place, Step(cursor))
                 drop_some(connection, place)
-            return Folded(0, 0, is_done=False)
-        work = SummaryWork(self._database, place, fitted, classes, limit)
+            return FoldOutcome(0, 0, is_done=False)
+        work = SummaryFolding(self._database, place, fitted, classes, limit)
         step = work.advance(cursor) if stale is None else work.made_anew(cursor, stale)
         if step.cursor != cursor or step.hours:
             with self._writing(lease) as connection:
@@ -163,7 +163,7 @@ class Summaries:
                 self._unmoved.pop(other, None)
             else:
                 self._unmoved[other] = left, -math.inf
-        return Folded(step.rows, step.quarantined, is_done=is_current and other is None)
+        return FoldOutcome(step.rows, step.quarantined, is_done=is_current and other is None)
 
     def are_behind(self, model_id: int, environment: str) -> bool:
         """Whether `fold` has work to do in any case, even if nothing new is in the log; a cheap question."""
@@ -181,7 +181,7 @@ class Summaries:
         is_behind = any(row.last_id is not None or row.commit_order == 0 for row in found)
         return is_stale or is_behind or not found
 
-    def remade(
+    def rebuilt_window(
         self,
         model_id: int,
         environment: str,
@@ -205,7 +205,7 @@ class Summaries:
         """
         place = Place(model_id, environment, fitted.digest)
         with self._database.read() as connection:
-            return remade_window(connection, place, fitted, since, until, horizon, is_grouped=is_grouped)
+            return rebuild_window(connection, place, fitted, since, until, horizon, is_grouped=is_grouped)
 
     def window(
         self, model_id: int, environment: str, digest: str, since: datetime, until: datetime
@@ -286,5 +286,5 @@ class Summaries:
     def _writing(self, lease: Lease | None) -> Generator[sa.Connection, None, None]:
         with self._database.write() as connection:
             if lease is not None:
-                hold(connection, lease)
+                hold_lease(connection, lease)
             yield connection

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
-from lifelong_core.store.engine.statements import portions
+from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.rows import Row
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.rows import (
@@ -83,7 +83,7 @@ def newest_window(
     return _window(parts, begins, buckets, quarantined, cursor.commit_order, is_grouped=cursor.is_grouped)
 
 
-def remade_window(
+def rebuild_window(
     connection: sa.Connection,
     place: Place,
     fitted: FittedQuantifier,
@@ -105,9 +105,9 @@ def remade_window(
         hours.update(made)
         numbers = np.array([_part_number(hour, since, until) for hour in made])
         for number in np.unique(numbers).tolist():
-            part, left_out = rows.summarised(fitted, numbers == number, is_grouped=is_grouped)
+            part, left_out = rows.summarise(fitted, numbers == number, is_grouped=is_grouped)
             before = [totals[number]] if number in totals else []
-            totals[number] = WindowSummary.merged([*before, part])
+            totals[number] = WindowSummary.merge([*before, part])
             quarantined += left_out
     buckets = tuple(sorted(hours))
     begins = tuple(some[0] for some in _successive(buckets, since, until))
@@ -124,7 +124,7 @@ def _window(
     *,
     is_grouped: bool,
 ) -> SummarisedWindow:
-    summary = WindowSummary.merged(parts)
+    summary = WindowSummary.merge(parts)
     return SummarisedWindow(tuple(parts), begins, summary, buckets, quarantined, horizon, is_grouped)
 
 
@@ -174,7 +174,7 @@ def _merged(
     """The summary of these hours together, and those of them that are damaged."""
     total = empty_summary(fitted, is_grouped=False)
     damaged = list[datetime]()
-    for some in portions(buckets, _MERGED_AT_ONCE):
+    for some in batched(buckets, _MERGED_AT_ONCE):
         query = sa.select(_summaries.c.bucket, _summaries.c.summary).where(
             *place.among(_summaries), _summaries.c.bucket.in_(some)
         )
@@ -183,5 +183,5 @@ def _merged(
             for row in connection.execute(query.order_by(_summaries.c.bucket))
         ]
         damaged += [bucket for bucket, summary in read if summary is None]
-        total = WindowSummary.merged([total, *(summary for _, summary in read if summary is not None)])
+        total = WindowSummary.merge([total, *(summary for _, summary in read if summary is not None)])
     return total, damaged

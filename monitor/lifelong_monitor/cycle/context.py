@@ -13,14 +13,14 @@ from lifelong_monitor.cycle.reports import readable_report_of
 
 
 @dataclass(frozen=True)
-class Service:
+class HeadService:
     """A head that served an environment from some time on."""
 
     since: datetime
     head_version: int
 
 
-def services(own: Sequence[Activation], default: Sequence[Activation]) -> tuple[Service, ...]:
+def head_services(own: Sequence[Activation], default: Sequence[Activation]) -> tuple[HeadService, ...]:
     """Which head served an environment when, oldest first; neighbours differ.
 
     Args:
@@ -36,7 +36,7 @@ def services(own: Sequence[Activation], default: Sequence[Activation]) -> tuple[
         >>> [(service.since.hour, service.head_version) for service in found]
         [(8, 1), (9, 2), (12, 3)]
     """
-    found: list[Service] = []
+    found: list[HeadService] = []
     own_version: int | None = None
     default_version: int | None = None
     for since, activation in sorted([*_by_time(default), *_by_time(own)], key=lambda one: one[0]):
@@ -46,7 +46,7 @@ def services(own: Sequence[Activation], default: Sequence[Activation]) -> tuple[
             own_version = None if activation.inherits else activation.head_version
         version = default_version if own_version is None else own_version
         if version is not None and (not found or found[-1].head_version != version):
-            found.append(Service(since, version))
+            found.append(HeadService(since, version))
     return tuple(found)
 
 
@@ -63,7 +63,7 @@ def context_of(
     model: Model,
     environment: str,
     *,
-    served: Sequence[Service],
+    served: Sequence[HeadService],
     pinned: bool,
     at: datetime,
     others_since: datetime | None,
@@ -82,7 +82,7 @@ def context_of(
     rejected: Sequence[Cycle] = ()
     if served:
         since, version = served[-1].since, served[-1].head_version
-        rejected = store.cycles.rejected(model.id, environment, head_version=version, since=since)
+        rejected = store.cycles.list_rejected(model.id, environment, head_version=version, since=since)
     if len(served) < 2:
         seconds, previous = None, None
     else:

@@ -21,14 +21,14 @@ from lifelong_core.store import Store, new_prediction_id
 from lifelong_core.store.engine.leases import Lease
 from lifelong_core.store.records import Cycle, Model, Outcome, Registry
 from lifelong_monitor.cycle.context import context_of
-from lifelong_monitor.cycle.new_samples import gather
+from lifelong_monitor.cycle.new_samples import collect_new_samples
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.reports import Inputs, document_of, inputs_of
 from lifelong_monitor.cycle.subject import Subject, subject_of
-from lifelong_monitor.cycle.summaries import keep_up
+from lifelong_monitor.cycle.summaries import update_summaries
 from lifelong_monitor.cycle.traffic import traffic_of
-from lifelong_monitor.cycle.window import Taken, judged, take
-from lifelong_monitor.schedule.lease import leased
+from lifelong_monitor.cycle.window import CycleWindow, judge_window, load_window
+from lifelong_monitor.schedule.lease import hold_renewed_lease
 from lifelong_monitor.schedule.trigger import Occasion
 
 CycleOutcome: TypeAlias = Outcome | Literal["skip"]
@@ -113,7 +113,7 @@ def run_cycle(
     last = store.cycles.last(model.id, environment)
     if _has_run(last, occasion) and not store.summaries.are_behind(model.id, environment):
         return CycleResult("skip", HAS_RUN, last, last.finished_at)
-    with leased(store.leases, f"cycle/{model.id}/{environment}", settings.lease_seconds) as lease:
+    with hold_renewed_lease(store.leases, f"cycle/{model.id}/{environment}", settings.lease_seconds) as lease:
         if lease is None:
             watched_at = None if last is None else last.finished_at
             return CycleResult("skip", ELSEWHERE, last, watched_at, again_in=settings.lease_seconds)
@@ -147,7 +147,7 @@ class _Population:
         store, place = self.store, (self.model.id, self.environment)
         # Read under the lease: another monitor may have run the cycle just before.
         last = store.cycles.last(*place)
-        horizon = store.predictions.horizon()
+        horizon = store.predictions.log_position()
         new = None if last is None else store.predictions.count_between(*place, last.horizon, horizon)
         has_news = new != 0
         is_due = not _has_run(last, occasion) and (not new or new >= occasion.new_samples)
@@ -157,7 +157,7 @@ class _Population:
         if isinstance(subject, str):
             return CycleResult("skip", subject, last, None)
         fitted = quantifiers.get(store, subject.model, subject.calibration_set_id, self.settings.quantifier)
-        is_more = isinstance(fitted, FittedQuantifier) and keep_up(
+        is_more = isinstance(fitted, FittedQuantifier) and update_summaries(
             store, self.model, self.environment, fitted, lease=self.lease, may_go_on=may_fold
         )
         if is_due and has_news:
@@ -174,7 +174,7 @@ class _Population:
         moment: _Moment,
         stopping: Callable[[], bool],
     ) -> CycleResult:
-        taken = take(
+        taken = load_window(
             self.store,
             self.settings,
             self.model.id,
@@ -211,14 +211,14 @@ class _Population:
         self,
         subject: Subject,
         fitted: FittedQuantifier | LabeledLogits,
-        taken: Taken,
+        taken: CycleWindow,
         moment: _Moment,
     ) -> tuple[AdaptationReport, Inputs]:
         """The pure judgement, with all that it needs beside the window."""
         settings = self.settings
         policy = AdaptationPolicy(**settings.policy_for(self.environment).model_dump())
         policy = replace(policy, mode=self.store.monitors.strictest_mode(self.environment, policy.mode))
-        gathered = gather(
+        gathered = collect_new_samples(
             self.store,
             self.model.id,
             self.environment,
@@ -265,9 +265,9 @@ class _Population:
         ):  # swaps are rare, and to count who sent the window takes longer than to judge it
             traffic = traffic_of(self.store, self.model.id, self.environment, taken, fitted)
             report = judge(replace(context, traffic=traffic))
-        return judged(report, taken), gathered.inputs
+        return judge_window(report, taken), gathered.inputs
 
-    def _finish(self, cycle: Cycle, report: AdaptationReport, taken: Taken, subject: Subject) -> CycleResult:
+    def _finish(self, cycle: Cycle, report: AdaptationReport, taken: CycleWindow, subject: Subject) -> CycleResult:
         try:
             recorded = self.store.cycles.finish(
                 cycle,
@@ -302,7 +302,7 @@ def _seed(model: Model, environment: str, due_at: datetime) -> int:
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest())
 
 
-def _candidate(report: AdaptationReport, cycle: Cycle, taken: Taken) -> PostProcessingHead | None:
+def _candidate(report: AdaptationReport, cycle: Cycle, taken: CycleWindow) -> PostProcessingHead | None:
     """The head that the cycle wants in force, with where it comes from; None unless the outcome is swap."""
     if report.outcome != "swap" or report.candidate is None:
         return None

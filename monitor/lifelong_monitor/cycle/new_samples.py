@@ -20,7 +20,7 @@ Bucket: TypeAlias = tuple[Logits, NDArray[np.generic] | None]
 
 
 @dataclass(frozen=True)
-class Gathered:
+class NewSamples:
     """The arguments of `adapt` for the sequential test, and what the cycle records of them."""
 
     evidence: ShiftEvidence | None
@@ -28,7 +28,7 @@ class Gathered:
     inputs: Inputs
 
 
-def gather(
+def collect_new_samples(
     store: Store,
     model_id: int,
     environment: str,
@@ -38,7 +38,7 @@ def gather(
     first: Callable[[], Window],
     before: Cycle | None,
     inputs: Inputs,
-) -> Gathered:
+) -> NewSamples:
     """Continue where the evidence of the population stands.
 
     The new samples are those that appeared in the log since the cycle that gathered last, however late they were
@@ -62,10 +62,10 @@ def gather(
             model_id, environment, base.horizon, horizon, limit=inputs.limit, classes=classes
         )
     recorded = replace(inputs, base=base, new_samples=len(new.ids), new_digest=_digest(new.ids))
-    return Gathered(evidence, _buckets(new), recorded)
+    return NewSamples(evidence, _buckets(new), recorded)
 
 
-def gather_again(store: Store, cycle: Cycle, *, classes: int | None, first: Callable[[], Window]) -> Gathered:
+def recollect_new_samples(store: Store, cycle: Cycle, *, classes: int | None, first: Callable[[], Window]) -> NewSamples:
     """What `gather` gave the cycle, for a replay.
 
     Args:
@@ -81,7 +81,7 @@ def gather_again(store: Store, cycle: Cycle, *, classes: int | None, first: Call
     inputs = inputs_of(cycle)
     if inputs.base is None:
         # The first version of the product gave its cycles no samples for a sequential test.
-        return Gathered(None, _buckets(first()) if inputs.limit else (), inputs)
+        return NewSamples(None, _buckets(first()) if inputs.limit else (), inputs)
     new = store.predictions.between(
         cycle.model_id,
         cycle.environment,
@@ -96,7 +96,7 @@ def gather_again(store: Store, cycle: Cycle, *, classes: int | None, first: Call
             field="cycle",
             mend="Some were deleted since; newer cycles can be replayed.",
         )
-    return Gathered(report_of(store.cycles.get(inputs.base.cycle)).evidence, _buckets(new), inputs)
+    return NewSamples(report_of(store.cycles.get(inputs.base.cycle)).evidence, _buckets(new), inputs)
 
 
 def _standing(store: Store, before: Cycle | None) -> tuple[Base | None, ShiftEvidence | None]:

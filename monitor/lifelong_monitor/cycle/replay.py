@@ -6,10 +6,10 @@ from uuid import UUID
 from lifelong_core.deploy import AdaptationReport, adapt
 from lifelong_core.errors import NotFoundError
 from lifelong_core.store import Store
-from lifelong_monitor.cycle.new_samples import gather_again
+from lifelong_monitor.cycle.new_samples import recollect_new_samples
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.reports import inputs_of, report_of
-from lifelong_monitor.cycle.window import judged, take_again
+from lifelong_monitor.cycle.window import judge_window, reload_window
 
 
 def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
@@ -32,8 +32,8 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
     recorded, inputs = report_of(cycle), inputs_of(cycle)
     classes = None if inputs.quarantined is None else len(registry.tasks[model.task_id].class_names)
     fitted = FittedQuantifiers().get(store, model, inputs.calibration_set, inputs.quantifier)
-    taken = take_again(store, cycle, inputs, fitted, classes=classes)
-    gathered = gather_again(store, cycle, classes=classes, first=taken.rows)
+    taken = reload_window(store, cycle, inputs, fitted, classes=classes)
+    gathered = recollect_new_samples(store, cycle, classes=classes, first=taken.rows)
     report = adapt(
         fitted,
         taken.data,
@@ -56,4 +56,4 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
             field="cycle",
             mend="Some were deleted since; newer cycles can be replayed.",
         )
-    return judged(report, taken)
+    return judge_window(report, taken)

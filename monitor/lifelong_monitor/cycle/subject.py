@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lifelong_core.errors import ConflictError, UnavailableError
 from lifelong_core.store import Store
 from lifelong_core.store.records import HeadRecord, Model, Registry
-from lifelong_monitor.cycle.context import Service, services
+from lifelong_monitor.cycle.context import HeadService, head_services
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Subject:
     head: HeadRecord
     sequence: int
     """newest activation in (model, environment); 0: none"""
-    served: tuple[Service, ...]
+    served: tuple[HeadService, ...]
     """the heads that served there, oldest first"""
     pinned: bool
 
@@ -53,6 +53,6 @@ def subject_of(
         calibration_set_id=current.calibration_set_id,
         head=head,
         sequence=activations[-1].sequence if activations else 0,
-        served=services(activations, store.heads.activations(model.reference)),
+        served=head_services(activations, store.heads.activations(model.reference)),
         pinned=registry.pin_for(current, environment) is not None,
     )

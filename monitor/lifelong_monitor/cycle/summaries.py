@@ -12,7 +12,7 @@ from lifelong_core.store.records import Model
 log = logging.getLogger(__name__)
 
 
-def keep_up(
+def update_summaries(
     store: Store,
     model: Model,
     environment: str,

@@ -8,7 +8,7 @@ from lifelong_monitor.cycle.cycle import CycleResult
 from lifelong_monitor.cycle.reports import inputs_of, readable_report_of
 
 
-def describe(result: CycleResult, class_names: Sequence[str]) -> str:
+def format_cycle(result: CycleResult, class_names: Sequence[str]) -> str:
     """Outcome, reason, estimate with interval, window, published or proposed head, and cautions in one line.
 
     Of a cycle that was recorded (`result.outcome` is not "skip").
@@ -38,7 +38,7 @@ def describe(result: CycleResult, class_names: Sequence[str]) -> str:
     return " ".join(parts)
 
 
-def describe_affected(figures: AffectedFigures, cycle: Cycle) -> str:
+def format_affected(figures: AffectedFigures, cycle: Cycle) -> str:
     """How many decisions before a swap the new head would make otherwise, and where they are listed."""
     counts = figures.counts
     since = figures.since.isoformat(timespec="seconds")

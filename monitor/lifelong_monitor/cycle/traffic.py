@@ -8,7 +8,7 @@ from lifelong_core.deploy import FittedQuantifier, LabeledLogits
 from lifelong_core.deploy.adaptation.traffic import Traffic, describe_traffic
 from lifelong_core.store import Store
 from lifelong_core.store.log.identifiers import first_id_at, logged_at
-from lifelong_monitor.cycle.window import Taken
+from lifelong_monitor.cycle.window import CycleWindow
 
 USUAL_AGE = timedelta(days=28)
 """What is usual is what came within this time before the window."""
@@ -22,7 +22,7 @@ def traffic_of(
     store: Store,
     model_id: int,
     environment: str,
-    taken: Taken,
+    taken: CycleWindow,
     fitted: FittedQuantifier | LabeledLogits,
 ) -> Traffic | None:
     """The traffic of a window; None if it is empty.

@@ -29,7 +29,7 @@ _HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
-class Taken:
+class CycleWindow:
     """What a cycle judges."""
 
     data: Logits | Sequence[WindowSummary]
@@ -51,7 +51,7 @@ class Taken:
     """with which the sequential test begins"""
 
 
-def take(
+def load_window(
     store: Store,
     settings: Settings,
     model_id: int,
@@ -61,7 +61,7 @@ def take(
     classes: int,
     due_at: datetime,
     horizon: int,
-) -> Taken | None:
+) -> CycleWindow | None:
     """The newest window of a population; None: it needs summaries, and they are not complete.
 
     Where the quantifier could not be fitted there are no summaries, and rows will do: the cycle refuses.
@@ -84,14 +84,14 @@ def take(
     return _of_hours(store, model_id, environment, found, limit=settings.evidence_samples, classes=classes)
 
 
-def take_again(
+def reload_window(
     store: Store,
     cycle: Cycle,
     inputs: Inputs,
     fitted: FittedQuantifier | LabeledLogits,
     *,
     classes: int | None,
-) -> Taken:
+) -> CycleWindow:
     """What `take` gave a past cycle; without `classes` no row is left out.
 
     Raises:
@@ -110,7 +110,7 @@ def take_again(
             raise _gone(f"only {len(window.ids)} of the {cycle.window_samples} predictions of this cycle")
         return _of_rows(window)
     hours = inputs.hours
-    found = store.summaries.remade(
+    found = store.summaries.rebuilt_window(
         cycle.model_id,
         cycle.environment,
         fitted,
@@ -126,7 +126,7 @@ def take_again(
     return _of_hours(store, cycle.model_id, cycle.environment, found, limit=inputs.limit, classes=classes)
 
 
-def judged(report: AdaptationReport, taken: Taken) -> AdaptationReport:
+def judge_window(report: AdaptationReport, taken: CycleWindow) -> AdaptationReport:
     """The report, as refusal where all of the window had to be left out."""
     if taken.samples or not taken.quarantined:
         return report
@@ -137,8 +137,8 @@ def judged(report: AdaptationReport, taken: Taken) -> AdaptationReport:
     return replace(report, outcome="refuse", reasons=(Reason("window_invalid", text),))
 
 
-def _of_rows(window: Window) -> Taken:
-    return Taken(
+def _of_rows(window: Window) -> CycleWindow:
+    return CycleWindow(
         data=window.logits,
         times=[logged_at(row).timestamp() for row in window.ids],
         groups=window.groups,
@@ -160,7 +160,7 @@ def _of_hours(
     *,
     limit: int,
     classes: int | None,
-) -> Taken:
+) -> CycleWindow:
     def rows() -> Window:
         return store.predictions.window(
             model_id,
@@ -180,7 +180,7 @@ def _of_hours(
             counts_digest=_counts_digest(found.summary),
             moments=tuple(found.summary.moments.tolist()),
         )
-    return Taken(
+    return CycleWindow(
         data=found.parts,
         times=[begin.timestamp() for begin in found.begins],
         groups=None,

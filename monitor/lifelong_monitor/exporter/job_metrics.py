@@ -23,7 +23,7 @@ STATE_HOLDS_SECONDS = 60.0
 
 
 @dataclass
-class Ending:
+class JobEnding:
     """How a job ended; `again` unless somebody says otherwise."""
 
     outcome: JobOutcome = "again"
@@ -70,10 +70,10 @@ class JobMetrics:
         self._state.shown = _Shown(state, time_limit_seconds, time.monotonic())
 
     @contextmanager
-    def running(self, kind: str) -> Iterator[Ending]:
+    def running(self, kind: str) -> Iterator[JobEnding]:
         """Show that a job runs during the block, and count it by how it ended."""
         label = _label(kind)
-        ending, started = Ending(), time.monotonic()
+        ending, started = JobEnding(), time.monotonic()
         with self._running.labels(label).track_inprogress():
             try:
                 yield ending

@@ -24,7 +24,7 @@ from lifelong_monitor.realised.performance import RealisedPerformances
 log = logging.getLogger(__name__)
 
 
-class Display:
+class PopulationMetrics:
     """Keeps the status of every watched population and shows those that have changed."""
 
     def __init__(self, store: Store, settings: Settings, exporter: Exporter) -> None:

@@ -12,7 +12,7 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_monitor.jobs.kinds import Work, work_of
 from lifelong_monitor.jobs.outcome import Outcome
-from lifelong_monitor.jobs.parent_watchdog import end_with_the_runner
+from lifelong_monitor.jobs.parent_watchdog import end_with_runner
 
 _NICENESS = 5
 
@@ -20,7 +20,7 @@ _NICENESS = 5
 def main(identifier: str, find_work: Callable[[str], Work] = work_of) -> int:
     """Do the work of the job and tell what came out. 0: it was told, also when it is an error; else it crashed."""
     answer = _private_output()
-    end_with_the_runner()
+    end_with_runner()
     _be_modest()
     with os.fdopen(answer, "w") as pipe:
         pipe.write(outcome_of(UUID(identifier), find_work).to_json())

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from lifelong_core.redaction import MASK, redacted
+from lifelong_core.redaction import MASK, redact
 
 LONGEST = 1800
 """Characters that are kept, the last ones; of 2000 that a job's error may take."""
@@ -39,7 +39,7 @@ def last_words(text: str, environment: Mapping[str, str]) -> str:
     """
     for secret in sorted(_secrets(environment), key=len, reverse=True):
         text = text.replace(secret, MASK)
-    text = _ROW.sub("...", redacted(text)).strip()
+    text = _ROW.sub("...", redact(text)).strip()
     if len(text) <= LONGEST:
         return text
     kept = text[-LONGEST:]

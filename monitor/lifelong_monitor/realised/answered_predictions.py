@@ -23,7 +23,7 @@ _NO_PROBABILITIES = "have no probabilities for the metrics that judge these"
 
 
 @dataclass(frozen=True, eq=False)
-class Answered:
+class AnsweredPredictions:
     """What clients received, as far as it can be computed again."""
 
     is_known: Mask
@@ -34,7 +34,7 @@ class Answered:
     """the others"""
 
 
-def answered(logits: Logits, head_versions: Integers, head_of: HeadOf, *, classes: int) -> Answered:
+def compute_answers(logits: Logits, head_versions: Integers, head_of: HeadOf, *, classes: int) -> AnsweredPredictions:
     """Compute the probabilities that each head answered.
 
     Args:
@@ -54,7 +54,7 @@ def answered(logits: Logits, head_versions: Integers, head_of: HeadOf, *, classe
         else:
             is_known[rows] = False
             left_out[f"{_NO_PROBABILITIES}: {found}"] += rows.size
-    return Answered(
+    return AnsweredPredictions(
         is_known=is_known,
         probabilities=probabilities[is_known],
         unscored=tuple(

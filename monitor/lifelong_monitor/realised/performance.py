@@ -47,7 +47,7 @@ class RealisedPerformances:
             None while no prediction has a label.
         """
         classes, decisions = task.costs.shape
-        labelled = self._store.labels.labelled(model.id, environment, limit=limit, classes=classes)
+        labelled = self._store.labels.newest_labelled(model.id, environment, limit=limit, classes=classes)
         if labelled.labels.size == 0:
             return None
         confusion = confusion_matrix(

@@ -17,9 +17,9 @@ from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.outputs import ModelOutputs, Samples
 from lifelong_core.design.validation.values.evaluation import Recipe, class_weights_of
-from lifelong_core.design.validation.values.labels import labelled_metrics
+from lifelong_core.design.validation.values.labels import label_metrics
 from lifelong_core.design.validation.values.metric_value import MetricValue
-from lifelong_core.design.validation.values.metric_values import valued
+from lifelong_core.design.validation.values.metric_values import evaluate_metric
 from lifelong_core.design.validation.values.resampled_metrics import KERNELS
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.errors import InvalidInputError
@@ -31,7 +31,7 @@ from lifelong_monitor.exporter.status import (
     RealisedMetric,
     RecommendedMetrics,
 )
-from lifelong_monitor.realised.answered_predictions import HeadOf, answered
+from lifelong_monitor.realised.answered_predictions import HeadOf, compute_answers
 
 MOST_SERIES = 90
 """Of one metric family of one population; beyond a hundred Prometheus suffers."""
@@ -133,7 +133,7 @@ class _Gathered:
         if not needs_probabilities:
             return cls(counted, None, None)
         newest = _newest(labelled, min(MOST_SAMPLES, MOST_PROBABILITIES // classes))
-        found = answered(labelled.logits[newest], labelled.head_versions[newest], head_of, classes=classes)
+        found = compute_answers(labelled.logits[newest], labelled.head_versions[newest], head_of, classes=classes)
         rows = newest[found.is_known]
         if rows.size == 0:
             return cls(counted, None, None, found.unscored)
@@ -168,7 +168,7 @@ def realised_metrics(
         UnavailableError: the recommendation cannot be read.
     """
     wanted = {threshold.metric for threshold in attached.thresholds}
-    metrics = sorted(labelled_metrics(attached.recommendation), key=lambda pair: pair[0] not in wanted)
+    metrics = sorted(label_metrics(attached.recommendation), key=lambda pair: pair[0] not in wanted)
     if classes > MOST_CLASSES:
         return RecommendedMetrics(left_out=tuple(LeftOutMetric(label, _TOO_LARGE) for label, _ in metrics))
     needs_probabilities = any(_is_scored(metric) for _, metric in metrics)
@@ -228,7 +228,7 @@ def _values(
     """What sums the metric up, then its classes, as a validation has it."""
     weights = class_weights_of(metric, attached.recommendation.fingerprint)
     recipe = Recipe.of(label, metric, weights=weights, split=None, seed=SEED)
-    found = valued(recipe, evidence.samples, evidence.resamples, level=LEVEL, subprocesses=())
+    found = evaluate_metric(recipe, evidence.samples, evidence.resamples, level=LEVEL, subprocesses=())
     own = [threshold for threshold in attached.thresholds if threshold.metric == label]
     return [_judged(value, _for(value, own, metric), evidence) for value in found.values]
 

@@ -8,7 +8,7 @@ from lifelong_core.store import Store
 from lifelong_core.store.cycles.watching import NewestCycle, Population
 from lifelong_core.store.records import Cycle
 from lifelong_monitor.cycle.cycle import CycleResult
-from lifelong_monitor.schedule.new_predictions import Unjudged
+from lifelong_monitor.schedule.new_predictions import UnjudgedPredictions
 from lifelong_monitor.schedule.trigger import Occasion
 
 
@@ -18,7 +18,7 @@ class Agenda:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        self._unjudged = Unjudged(store)
+        self._unjudged = UnjudgedPredictions(store)
         self._last_due: dict[Population, datetime] = {}
         """for when the newest cycle was due"""
         self._unfinished: set[Population] = set()

@@ -45,7 +45,7 @@ class _Renewals:
 
 
 @contextmanager
-def leased(leases: Leases, name: str, seconds: float) -> Iterator[Lease | None]:
+def hold_renewed_lease(leases: Leases, name: str, seconds: float) -> Iterator[Lease | None]:
     """Hold a lease while the block runs; None: another process has it.
 
     Raises:

@@ -8,7 +8,7 @@ from lifelong_core.store.cycles.watching import NewestCycle, Population
 from lifelong_core.store.records import Cycle
 
 
-class Unjudged:
+class UnjudgedPredictions:
     """Counts the predictions that came since the newest cycle of each population.
 
     The count may be too large by what a cycle read after the last look; it is never too small.
@@ -30,7 +30,7 @@ class Unjudged:
             UnavailableError: the database does not answer.
         """
         if self._horizon is None:
-            self._horizon = self._store.predictions.horizon()
+            self._horizon = self._store.predictions.log_position()
             return frozenset()
         news = self._store.watching.news(self._horizon)
         self._horizon = news.horizon

@@ -17,15 +17,15 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Store, Visit
 from lifelong_core.store.access.audit_anchor import AnchorFile
 from lifelong_core.store.cycles.watching import Population
-from lifelong_core.store.engine.statements import portions
+from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.log.identifiers import EPOCH
 from lifelong_core.store.records import Cycle, Model, Registry
 from lifelong_core.store.registry.monitors import MonitorProcess, describe_disagreements
 from lifelong_monitor.cycle.cycle import NO_NEWS, CycleResult, run_cycle
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
-from lifelong_monitor.cycle.text import describe, describe_affected
+from lifelong_monitor.cycle.text import format_cycle, format_affected
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.exporter.population_metrics import Display
+from lifelong_monitor.exporter.population_metrics import PopulationMetrics
 from lifelong_monitor.realised.affected_decisions import SwapCounter
 from lifelong_monitor.schedule.agenda import Agenda
 from lifelong_monitor.schedule.trigger import Occasion
@@ -72,7 +72,7 @@ class Ticker:
         self._may_be_expired = True
         self._watched: dict[Population, Model] = {}
         self._agenda = Agenda(store, settings)
-        self._display = Display(store, settings, exporter)
+        self._display = PopulationMetrics(store, settings, exporter)
         self._first_seen: dict[Population, datetime] = {}
         self._visits = Visits()
         self._skip_reasons: dict[Population, str] = {}
@@ -182,7 +182,7 @@ class Ticker:
 
     def _restore(self, cycle_ids: Mapping[Population, UUID]) -> None:
         """Show what recorded cycles have found, so that a restart does not blank the dashboard."""
-        for some in portions(list(cycle_ids.items()), CYCLES_AT_ONCE):
+        for some in batched(list(cycle_ids.items()), CYCLES_AT_ONCE):
             try:
                 cycles = self._store.cycles.get_all([cycle_id for _, cycle_id in some])
             except (LifelongError, LookupError, TypeError, ValueError):  # one of them is damaged
@@ -275,7 +275,7 @@ class Ticker:
         for cycle in counted:
             population = cycle.model_id, cycle.environment
             if cycle.id in figures and cycle.model_id in registry.models:
-                said = describe_affected(figures[cycle.id], cycle)
+                said = format_affected(figures[cycle.id], cycle)
                 log.info("%s in %s: %s", registry.models[cycle.model_id].reference, cycle.environment, said)
             if population in self._watched:
                 self._display.note_affected(population)
@@ -376,7 +376,7 @@ class Ticker:
             return
         model = self._watched[population]
         class_names = self._current_registry().tasks[model.task_id].class_names
-        log.info("%s in %s: %s", model.reference, population[1], describe(result, class_names))
+        log.info("%s in %s: %s", model.reference, population[1], format_cycle(result, class_names))
         self._skip_reasons.pop(population, None)
 
     def _log_skip(self, population: Population, reason: str) -> None:

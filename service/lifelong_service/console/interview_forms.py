@@ -64,7 +64,7 @@ def withdraw(request: Request, identifier: UUID, form: Form) -> Response:
 
 @router.post("/console/interviews/{identifier}/mend")
 @access(Scope.OPERATE, media_types=FORM)
-def mend(request: Request, identifier: UUID, form: Form) -> Response:
+def resolve(request: Request, identifier: UUID, form: Form) -> Response:
     """End a contradiction in one of the ways that were offered."""
     name, index = str(form.get("contradiction", "")), str(form.get("mend", ""))
 

@@ -9,14 +9,14 @@ from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_service.console.inputs import Typed, entry_of
 from lifelong_service.console.pages import page
 from lifelong_service.console.views import (
-    given,
+    given_answers,
     is_guide,
     item_path,
     name_of,
     option_label,
     path_of,
     question_of,
-    said,
+    answer_sentence,
     title_of,
 )
 
@@ -192,7 +192,7 @@ def _page(
             if progress.certain
             else f"All {progress.answered} questions answered",
         },
-        answers=given(interview, item),
+        answers=given_answers(interview, item),
         back=_back(record, item),
         **context,
     )
@@ -215,7 +215,7 @@ def _contradiction(record: "InterviewRecord", found: Any) -> dict[str, Any]:
             {
                 "item": item,
                 "question": name_of(item) if is_guide(item) else question_of(item).question,
-                "text": said(record.interview, item),
+                "text": answer_sentence(record.interview, item),
             }
             for item in found.answers
         ],

@@ -47,7 +47,7 @@ def _number(steps: list[dict[str, Any]], names: list[str]) -> None:
         card["id"] = waiting.pop(card["label"], None)
 
 
-def shown_range(text: str) -> str:
+def format_range(text: str) -> str:
     """The range of a metric as it is printed.
 
     Examples:
@@ -120,7 +120,7 @@ def _card(metric: "RecommendedMetric", labels: Sequence[str]) -> dict[str, Any]:
         "label": metric.label,
         "name": card.name,
         "meaning": card.meaning,
-        "range": shown_range(card.range),
+        "range": format_range(card.range),
         "better": BETTER[card.orientation],
         "scope": _reported_for(metric, labels),
         "costs": _costs(metric, labels),

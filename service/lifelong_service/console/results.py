@@ -17,10 +17,10 @@ from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.result_views import result_view
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.thresholds import threshold_rows, thresholds_of
-from lifelong_service.console.views import given, moment, path_of, title_of
+from lifelong_service.console.views import given_answers, moment, path_of, title_of
 from lifelong_service.http.errors import error_response
 from lifelong_service.http.guard import access, actor_of, worker_of
-from lifelong_service.routes.admin.interviews import finished
+from lifelong_service.routes.admin.interviews import finished_recommendation
 
 if TYPE_CHECKING:
     from lifelong_core.store.design.records import InterviewRecord
@@ -80,7 +80,7 @@ def _attach(store: Store, record: "InterviewRecord", form: FormData, *, actor: s
     task = str(form.get("task", ""))
     if task not in {found.name for found in _tasks(store, record)}:
         raise InvalidInputError("choose a task from the list.", field="task")
-    recommendation = finished(record)
+    recommendation = finished_recommendation(record)
     thresholds = thresholds_of(recommendation, record.interview.class_labels, form)
     if "refit" in form:
         attach_and_refit(store, task, recommendation, thresholds=thresholds, actor=actor)
@@ -107,7 +107,7 @@ def _shown(
         title=title_of(record),
         revision=record.revision,
         result=result_view(interview, recommendation),
-        answers=given(interview),
+        answers=given_answers(interview),
         tasks=tasks,
         typed={"task": ""} if typed is None else typed,
         thresholds=threshold_rows(recommendation, interview.class_labels, typed, error),

@@ -79,7 +79,7 @@ class ConsoleRoute(GuardedRoute):
         async def shown(request: Request) -> Response:
             try:
                 if request.method == "POST":
-                    with self.audited(request):
+                    with self.audit(request):
                         check_origin(request)
                 response = await guarded(request)
             except UnauthenticatedError:

@@ -21,7 +21,7 @@ from lifelong_core.store.access.audit_log import REFUSED_LOGIN
 from lifelong_core.store.records import Scope
 from lifelong_service.console.pages import as_sentence, page, see_other, stylesheet
 from lifelong_service.console.route import COOKIE, FORM, ConsoleRoute, Form, error_page
-from lifelong_service.http.client_addresses import address_of
+from lifelong_service.http.client_addresses import client_address
 from lifelong_service.http.errors import error_response
 from lifelong_service.http.guard import access, actor_of, worker_of
 
@@ -67,7 +67,7 @@ async def login_form(
 async def log_in(request: Request, form: Form) -> Response:
     """Begin a session, if the token is valid and may look; its identifier goes into a cookie."""
     secret, goal = str(form.get("token", "")).strip(), _inside(str(form.get("next", START)))
-    worker, address = worker_of(request), address_of(request)
+    worker, address = worker_of(request), client_address(request)
     try:
         worker.login_limiter.begin(address)
         token = await worker.authenticator.authorize(f"Bearer {secret}", Scope.READ)
@@ -145,7 +145,7 @@ def start_with_slash() -> Response:
 
 @anything_else.api_route("/console/{rest:path}", methods=["GET", "POST"])
 @access(None, media_types=FORM)
-def nothing_there(request: Request, rest: str) -> Response:
+def not_found_page(request: Request, rest: str) -> Response:
     """The page for addresses that lead nowhere."""
     missing = NotFoundError(f"there is no page /console/{rest[:80]}.", mend="Go to the start of the console.")
     return error_page(request, error_response(missing))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from lifelong_core.arrays import LARGEST_NUMBER
 from lifelong_core.errors import InvalidInputError, LifelongError
 from lifelong_service.console.inputs import number
-from lifelong_service.console.result_views import shown_range
+from lifelong_service.console.result_views import format_range
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation, RecommendedMetric
@@ -32,11 +32,11 @@ def threshold_rows(
         typed: a form that was sent.
         error: what was wrong with it.
     """
-    from lifelong_core.design.validation.values.labels import labelled_metrics
+    from lifelong_core.design.validation.values.labels import label_metrics
     from lifelong_core.metrics import METRICS
 
     rows: list[dict[str, Any]] = []
-    for index, (label, metric) in enumerate(labelled_metrics(recommendation)):
+    for index, (label, metric) in enumerate(label_metrics(recommendation)):
         card, name = METRICS[metric.metric], f"threshold-{index}"
         known = {} if typed is None else typed
         rows.append(
@@ -49,7 +49,7 @@ def threshold_rows(
                 "indices": {str(index) for index in range(len(labels))},
                 "chosen_class": known.get(f"{name}-class", ""),
                 "relation": "at least" if card.orientation == "up" else "at most",
-                "range": shown_range(card.range),
+                "range": format_range(card.range),
                 "text": known.get(name, ""),
                 "is_estimate": known.get(f"{name}-by") == ESTIMATE,
                 "is_wrong": error is not None and error.field == name,

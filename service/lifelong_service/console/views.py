@@ -35,7 +35,7 @@ STATES = {
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenAnswer:
     """One thing that was answered or decided."""
 
     item: str
@@ -106,7 +106,7 @@ def summary(record: "InterviewRecord") -> dict[str, Any]:
 
 def the_method() -> "Method":
     """The recommendation document; the first call loads the design loop."""
-    from lifelong_core.design.method.loader import the_method as load
+    from lifelong_core.design.method.loader import load_method as load
 
     return load()
 
@@ -128,7 +128,7 @@ def is_guide(item: str) -> bool:
     return any(guide.id == item for guide in the_method().guides)
 
 
-def given(interview: "Interview", current: str | None = None) -> list[Given]:
+def given_answers(interview: "Interview", current: str | None = None) -> list[GivenAnswer]:
     """What was answered and decided, in that order; names of classes say how many there are."""
     by_names = [] if interview.class_names is None else [COUNT]
     return [_given(interview, item, is_current=item == current) for item in (*by_names, *interview.history)]
@@ -151,7 +151,7 @@ def choice_text(interview: "Interview", guide: str) -> str:
     return "; ".join(option_label(guide, option) for option in interview.choices[guide])
 
 
-def said(interview: "Interview", item: str) -> str:
+def answer_sentence(interview: "Interview", item: str) -> str:
     """An answer or a decision as people say it."""
     return choice_text(interview, item) if is_guide(item) else answer_text(interview, item)
 
@@ -171,6 +171,6 @@ def option_label(guide: str, option: str) -> str:
     return f"{' and '.join(names)} ({option})" if names else ", ".join(values)
 
 
-def _given(interview: "Interview", item: str, *, is_current: bool) -> Given:
-    text = shorten(said(interview, item), LONGEST_TEXT, placeholder=" ...")
-    return Given(item=item, name=name_of(item), text=text, is_current=is_current)
+def _given(interview: "Interview", item: str, *, is_current: bool) -> GivenAnswer:
+    text = shorten(answer_sentence(interview, item), LONGEST_TEXT, placeholder=" ...")
+    return GivenAnswer(item=item, name=name_of(item), text=text, is_current=is_current)

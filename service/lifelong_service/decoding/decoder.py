@@ -17,7 +17,7 @@ from lifelong_service.decoding.limits import check_header, is_cheap, takes_much_
 from lifelong_service.decoding.process import DecodingProcess
 from lifelong_service.decoding.turns import Turns
 from lifelong_service.prediction.images import decode, preprocess
-from lifelong_service.prediction.requests import ImageJob
+from lifelong_service.prediction.requests import ImageRequest
 from lifelong_service.worker.snapshot import Snapshot
 
 MAXIMUM_WAITING: Final = 4
@@ -45,7 +45,7 @@ class ImageDecoder:
         """End the decoding process."""
         self._process.close()
 
-    async def prepare(self, job: ImageJob, snapshot: Snapshot) -> ImageJob:
+    async def prepare(self, job: ImageRequest, snapshot: Snapshot) -> ImageRequest:
         """The job with the model's input where decoding the image is costly, else as it is.
 
         A prepared job names the model version whose preprocessing was applied. Where a request has an id, an error is
@@ -63,7 +63,7 @@ class ImageDecoder:
                 raise
             return replace(job, fault=error)
 
-    async def _prepare(self, job: ImageJob, snapshot: Snapshot) -> ImageJob:
+    async def _prepare(self, job: ImageRequest, snapshot: Snapshot) -> ImageRequest:
         header = self._checked_header(job.image)
         if is_cheap(header, len(job.image)):
             weight = max(1, math.ceil(header.pixels / PIXELS_PER_SAMPLE))

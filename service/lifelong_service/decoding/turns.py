@@ -65,7 +65,7 @@ class Turns:
         """Whether there is a turn now; the stack ends it."""
         for lock in self._locks:
             try:
-                stack.enter_context(lock.held(until=0))
+                stack.enter_context(lock.hold(until=0))
             except LockBusyError:
                 continue
             except OSError:  # a disk that is full or read-only

@@ -41,7 +41,7 @@ def interview_document(record: "InterviewRecord") -> InterviewAnswer:
         "question": None if question is None else question_document(question, interview),
         "contradictions": [item.model_dump(mode="json") for item in interview.contradictions],
         "open_choices": [guide.model_dump(mode="json") for guide in interview.open_choices],
-        "answers": interview.fingerprint.model_dump(mode="json", include=set(interview.fingerprint.given())),
+        "answers": interview.fingerprint.model_dump(mode="json", include=set(interview.fingerprint.answered_fields())),
         "choices": {guide: list(options) for guide, options in interview.choices.items()},
         "history": [_said(interview, item) for item in interview.history],
     }
@@ -99,9 +99,9 @@ def question_document(question: "Question", interview: "Interview") -> QuestionA
 def _said(interview: "Interview", item: str) -> SaidAnswer:
     """One thing that was answered or decided, as a value and as people say it."""
     from lifelong_core.design.interview.answer_texts import summarize_answer
-    from lifelong_core.design.method.loader import the_method
+    from lifelong_core.design.method.loader import load_method
 
-    method = the_method()
+    method = load_method()
     if item in interview.choices:
         options = list(interview.choices[item])
         return {"item": item, "name": method.guide(item).title, "value": options, "text": ", ".join(options)}
@@ -117,14 +117,14 @@ def recommendation_document(
 
     `document` is the recommendation itself, to be kept and to be attached to a task.
     """
-    from lifelong_core.design.validation.values.labels import labelled_metrics
+    from lifelong_core.design.validation.values.labels import label_metrics
 
     names = recommendation.fingerprint.class_labels(class_names)
     steps = recommendation.steps
     return {
         "metrics": [
             _metric(label, metric, recommendation, names)
-            for label, metric in labelled_metrics(recommendation)
+            for label, metric in label_metrics(recommendation)
         ],
         "rejected": [
             {"subprocess": step.subprocess, "metric": rejected.metric, "reason": rejected.reason}
@@ -213,11 +213,11 @@ def attached_summary(attached: "AttachedRecommendation") -> AttachedSummary:
 
 
 def _labels(attached: "AttachedRecommendation") -> tuple[list[str], str | None]:
-    from lifelong_core.design.validation.values.labels import labelled_metrics
+    from lifelong_core.design.validation.values.labels import label_metrics
 
     try:
         _ = attached.thresholds
-        return [label for label, _ in labelled_metrics(attached.recommendation)], None
+        return [label for label, _ in label_metrics(attached.recommendation)], None
     except UnavailableError as error:  # the others of a list stay within reach
         return [], error.message
 

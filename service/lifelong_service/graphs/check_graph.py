@@ -18,7 +18,7 @@ from typing import Any
 from lifelong_core.errors import InvalidInputError, LifelongError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.graphs.classifier import load_classifier
-from lifelong_service.graphs.providers import CPU, chosen_providers
+from lifelong_service.graphs.providers import CPU, choose_providers
 from lifelong_service.graphs.self_contained import self_contained
 from lifelong_service.process import confinement
 
@@ -32,7 +32,7 @@ def main() -> int:
     """Answer the request."""
     request = json.load(sys.stdin)
     try:
-        providers = chosen_providers(request["execution_providers"])
+        providers = choose_providers(request["execution_providers"])
         unconfined = _confine(request, on_processor=providers == [CPU])
         provider = _load(request)
     except MemoryError:

@@ -9,13 +9,13 @@ import sys
 
 from lifelong_core.errors import LifelongError
 from lifelong_service.graphs.check_graph import REFUSED
-from lifelong_service.graphs.providers import chosen_providers
+from lifelong_service.graphs.providers import choose_providers
 
 
 def main() -> int:
     """Answer the request."""
     try:
-        chosen = chosen_providers(json.load(sys.stdin)["execution_providers"])
+        chosen = choose_providers(json.load(sys.stdin)["execution_providers"])
     except LifelongError as error:
         answer = {"code": error.code, "message": error.message, "field": error.field, "mend": error.mend}
         print(json.dumps(answer))  # noqa: T201

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Logits
 from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_service.graphs.providers import CPU, RECORD, check_providers, chosen_providers, provider_of
+from lifelong_service.graphs.providers import CPU, RECORD, check_providers, choose_providers, provider_of
 from lifelong_service.graphs.run_limit import RunLimit
 from lifelong_service.graphs.runtime_errors import describe_failure
 
@@ -58,7 +58,7 @@ class Classifier:
             InvalidInputError: the graph fails on these inputs.
             UnavailableError: it takes longer than the limit.
         """
-        with nullcontext() if self.limit is None else self.limit.limited() as options:
+        with nullcontext() if self.limit is None else self.limit.limit() as options:
             return self._logits(inputs, options)
 
     def _logits(
@@ -138,7 +138,7 @@ def load_classifier(
 
 
 def _session(graph: Path | bytes, providers: Sequence[str], threads: int) -> onnxruntime.InferenceSession:
-    chosen = chosen_providers(providers)
+    chosen = choose_providers(providers)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

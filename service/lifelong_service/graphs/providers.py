@@ -15,7 +15,7 @@ RECORD = ("session.record_ep_graph_assignment_info", "1")
 _AUTOMATIC = ("CUDAExecutionProvider", CPU)
 
 
-def chosen_providers(configured: Sequence[str]) -> list[str]:
+def choose_providers(configured: Sequence[str]) -> list[str]:
     """The providers to create a session with, in order of preference.
 
     Args:

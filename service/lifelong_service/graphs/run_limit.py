@@ -42,7 +42,7 @@ class RunLimit:
             self._thread.join()
 
     @contextmanager
-    def limited(self) -> Iterator[onnxruntime.RunOptions]:
+    def limit(self) -> Iterator[onnxruntime.RunOptions]:
         """The options with which to run graphs within the block; their `terminate` is set when the time is over."""
         options = onnxruntime.RunOptions()
         options.log_severity_level = _FATAL

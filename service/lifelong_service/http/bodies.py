@@ -13,7 +13,7 @@ from starlette.types import Message, Receive
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
 from lifelong_core.validation_errors import read_json
 from lifelong_service.http.json_structure import check_structure
-from lifelong_service.http.memory_release import Tidier
+from lifelong_service.http.memory_release import MemoryRelease
 from lifelong_service.limits.body_budget import BodyShare
 
 Document = TypeVar("Document", bound=BaseModel)
@@ -25,7 +25,7 @@ SMALL_BODY = 16_384
 _PARSER = ThreadPoolExecutor(1, "parser")
 """One large body at a time, because parsers hold the interpreter's lock, and always in the same thread: each thread
 keeps the memory that it once needed."""
-TIDIER = Tidier(_PARSER)
+TIDIER = MemoryRelease(_PARSER)
 """Told of the end of every body."""
 
 NUL = "a text holds the character U+0000, which no database keeps"
@@ -148,7 +148,7 @@ def read_values(body: bytes) -> Any:
     return from_json(body, allow_inf_nan=False, cache_strings="none")
 
 
-def parsed(body: bytes, document: type[Document]) -> Document:
+def parse_document(body: bytes, document: type[Document]) -> Document:
     """The JSON body as a checked document.
 
     Raises:

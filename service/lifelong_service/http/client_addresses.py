@@ -12,7 +12,7 @@ _IPV6_PREFIX = 64
 """One customer of an internet provider has at least so many addresses."""
 
 
-def address_of(request: Request) -> str:
+def client_address(request: Request) -> str:
     """IP address of the client: the peer, or the one that a trusted proxy names; `local` on a Unix socket."""
     if request.client is None:
         return LOCAL

@@ -26,7 +26,7 @@ from lifelong_core.errors import (
     UnsupportedMediaTypeError,
 )
 from lifelong_core.settings import Settings
-from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_UPLOAD, changes_from
+from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_UPLOAD, audit_source
 from lifelong_core.store.records import Scope as TokenScope
 from lifelong_core.store.records import Token
 from lifelong_service.http.bodies import (
@@ -38,7 +38,7 @@ from lifelong_service.http.bodies import (
     parse_in_turn,
     read_values,
 )
-from lifelong_service.http.client_addresses import address_of
+from lifelong_service.http.client_addresses import client_address
 from lifelong_service.prediction.requests import ANONYMOUS
 from lifelong_service.worker.worker import Worker
 
@@ -84,7 +84,7 @@ class Access:
         """Whether a body with these headers becomes Python objects."""
         return (media_type(headers) or self.media_types[0]) in _PARSED
 
-    def limited(self, receive: Receive, headers: Headers, settings: Settings) -> LimitedReceive:
+    def limit_body(self, receive: Receive, headers: Headers, settings: Settings) -> LimitedReceive:
         """The body of a request with these headers, behind its limit."""
         setting, mend = self.body_limit, "Send less"
         maximum: int = getattr(settings, setting)
@@ -199,9 +199,9 @@ class GuardedRoute(APIRoute):
         return await worker.authenticator.authorize(request.headers.get("authorization"), wanted.scope)
 
     @contextmanager
-    def audited(self, request: Request) -> Generator[None, None, None]:
+    def audit(self, request: Request) -> Generator[None, None, None]:
         """Let the audit log name the address of the request with what it changes, and count it if it is refused."""
-        with changes_from(address_of(request)):
+        with audit_source(client_address(request)):
             try:
                 yield
             except LifelongError as error:
@@ -225,7 +225,7 @@ class GuardedRoute(APIRoute):
         wanted = self.access
 
         async def guarded(request: Request) -> Response:
-            with self.audited(request):
+            with self.audit(request):
                 return await checked(request)
 
         async def checked(request: Request) -> Response:
@@ -234,7 +234,7 @@ class GuardedRoute(APIRoute):
             _check_media_type(request, wanted)
             _check_texts(request)
             request.state.token = await self.authorize(request, worker)
-            body = wanted.limited(request.receive, request.headers, worker.settings)
+            body = wanted.limit_body(request.receive, request.headers, worker.settings)
             try:
                 declared = body.check_declared()
             except PayloadTooLargeError:

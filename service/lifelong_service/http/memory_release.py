@@ -14,7 +14,7 @@ PAUSE_SECONDS: Final = 0.5
 """From the first large body to the moment at which all that came by then are tidied up together."""
 
 
-class Tidier:
+class MemoryRelease:
     """Waits for the end of large bodies; one for each process, used in its event loop.
 
     Args:

@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.records import DEFAULT_ENVIRONMENT, check_name
-from lifelong_service.prediction.requests import Address
+from lifelong_service.prediction.requests import RequestContext
 
 MAXIMUM_GROUP_LENGTH = 256
 MAXIMUM_REQUEST_ID_LENGTH = 128
@@ -81,13 +81,13 @@ def check_fields(
         seen.add(name)
 
 
-def address(given: dict[str, str]) -> Address:
+def request_context(given: dict[str, str]) -> RequestContext:
     """The checked parameters.
 
     Raises:
         InvalidInputError: a value has other characters or is too long; the message names the parameter.
     """
-    return Address(
+    return RequestContext(
         model=given.get("model"),
         environment=check_name(given.get("environment", DEFAULT_ENVIRONMENT), field="environment"),
         group=check_text(given.get("group"), field="group", maximum=MAXIMUM_GROUP_LENGTH),

@@ -18,8 +18,8 @@ from starlette.requests import Request
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_UPLOAD, AuditLog, Refusals
-from lifelong_core.store.engine.statements import portions
-from lifelong_service.http.client_addresses import address_of, network_of
+from lifelong_core.store.engine.statements import batched
+from lifelong_service.http.client_addresses import client_address, network_of
 from lifelong_service.limits.token_bucket import TokenBucket
 from lifelong_service.prediction.requests import ANONYMOUS
 
@@ -108,7 +108,7 @@ class RefusalCounter:
         self.count(
             action,
             actor=error.actor or (ANONYMOUS if token is None else token.name),
-            source=address_of(request),
+            source=client_address(request),
             reason=error.code,
             request=f"{request.method} {path}"[:_LONGEST_REQUEST],
             message=error.message[:_LONGEST_MESSAGE] if action == REFUSED_UPLOAD else None,
@@ -152,7 +152,7 @@ class RefusalCounter:
             over = [key for key in self._counts if unfinished or key[1] <= moment]
             taken = {key: self._counts.pop(key) for key in over}
         # A few in each transaction: on SQLite, predictions wait for it.
-        for keys in portions(list(taken), _AT_ONCE):
+        for keys in batched(list(taken), _AT_ONCE):
             entries = [_refusals(key[0], taken[key]) for key in keys]
             try:
                 audit.note_refusals(entries)

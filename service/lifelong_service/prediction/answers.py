@@ -10,7 +10,7 @@ from lifelong_core.store.records import HeadRecord, Model, Prediction, Task
 
 
 @dataclass(frozen=True)
-class Decided:
+class DecidedRequest:
     """The predictions of one request and what their head makes of their logits (row i belongs to prediction i)."""
 
     task: Task
@@ -28,7 +28,7 @@ def decision_names(head: PostProcessingHead) -> list[str]:
     return [*head.class_names, *[ABSTAIN] * extra]
 
 
-def image_answer(decided: Decided) -> bytes:
+def image_answer(decided: DecidedRequest) -> bytes:
     """The answer of /v1/predict: one decision, with names as keys."""
     names = decision_names(decided.head.head)
     prediction = decided.predictions[0]
@@ -46,7 +46,7 @@ def image_answer(decided: Decided) -> bytes:
     return json.dumps(body).encode()
 
 
-def logits_answer(decided: Decided) -> bytes:
+def logits_answer(decided: DecidedRequest) -> bytes:
     """The answer of /v1/logits: one decision per row, with the names of the columns once."""
     names = decision_names(decided.head.head)
     probabilities = decided.output.probabilities.tolist()
@@ -70,7 +70,7 @@ def logits_answer(decided: Decided) -> bytes:
     return json.dumps(body).encode()
 
 
-def _provenance(decided: Decided) -> dict[str, str | int]:
+def _provenance(decided: DecidedRequest) -> dict[str, str | int]:
     return {
         "task": decided.task.name,
         "model": decided.model.name,

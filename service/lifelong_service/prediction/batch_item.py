@@ -12,13 +12,13 @@ from lifelong_core.arrays import Logits
 from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.store.records import HeadRecord, LogEntry, Model, Prediction, RequestKey, Task
 from lifelong_service.graphs.classifier import Classifier
-from lifelong_service.prediction.requests import ImageJob, LogitsJob
+from lifelong_service.prediction.requests import ImageRequest, LogitsRequest
 
-Job: TypeAlias = ImageJob | LogitsJob
+Job: TypeAlias = ImageRequest | LogitsRequest
 
 
 @dataclass
-class Work:
+class BatchItem:
     """A request and what the stages made of it; it leaves with an outcome: the body of the answer, or an error."""
 
     job: Job
@@ -37,9 +37,9 @@ class Work:
     entry: LogEntry = field(init=False)
 
 
-def grouped(works: Sequence[Work], key: Callable[[Work], Hashable]) -> list[list[Work]]:
+def group_by(works: Sequence[BatchItem], key: Callable[[BatchItem], Hashable]) -> list[list[BatchItem]]:
     """Those with the same key together, in order."""
-    groups: defaultdict[Hashable, list[Work]] = defaultdict(list)
+    groups: defaultdict[Hashable, list[BatchItem]] = defaultdict(list)
     for work in works:
         groups[key(work)].append(work)
     return list(groups.values())

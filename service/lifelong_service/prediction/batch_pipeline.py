@@ -26,11 +26,11 @@ from lifelong_core.store.records import (
     StoredRequest,
 )
 from lifelong_service import metrics
-from lifelong_service.prediction.answers import Decided, decision_names, image_answer, logits_answer
-from lifelong_service.prediction.batch_item import Job, Work, grouped
+from lifelong_service.prediction.answers import DecidedRequest, decision_names, image_answer, logits_answer
+from lifelong_service.prediction.batch_item import Job, BatchItem, group_by
 from lifelong_service.prediction.images import decode, preprocess
 from lifelong_service.prediction.prediction_log import PredictionLog
-from lifelong_service.prediction.requests import ANONYMOUS, ImageJob, LogitsJob
+from lifelong_service.prediction.requests import ANONYMOUS, ImageRequest, LogitsRequest
 from lifelong_service.worker.snapshot import Snapshot
 
 LookUp: TypeAlias = Callable[[set[RequestKey]], dict[RequestKey, StoredRequest]]
@@ -38,7 +38,7 @@ LookUp: TypeAlias = Callable[[set[RequestKey]], dict[RequestKey, StoredRequest]]
 logger = logging.getLogger(__name__)
 
 
-class Decider:
+class BatchPipeline:
     """Works on micro-batches, in the batcher's thread only.
 
     Args:
@@ -66,11 +66,11 @@ class Decider:
         """One answer or error per job, in order; what is answered is in the log."""
         metrics.BATCH_SIZE.observe(len(jobs))
         self._log.begin()
-        works = [Work(job) for job in jobs]
+        works = [BatchItem(job) for job in jobs]
         snapshot = self._snapshot()
         self._each(works, lambda work: self._resolve(work, snapshot))
         # Nothing is inferred twice; whether logits were answered before, the log finds out when it keeps them.
-        self._repeat([work for work in works if isinstance(work.job, ImageJob)], snapshot, self._log.find)
+        self._repeat([work for work in works if isinstance(work.job, ImageRequest)], snapshot, self._log.find)
         self._each(works, lambda work: self._prepare(work, snapshot))
         self._infer(works)
         self._each(works, self._check_logits)
@@ -82,7 +82,7 @@ class Decider:
         self._each(works, self._answer)
         return [work.outcome if work.outcome is not None else RuntimeError("no outcome") for work in works]
 
-    def _each(self, works: Sequence[Work], stage: Callable[[Work], None]) -> None:
+    def _each(self, works: Sequence[BatchItem], stage: Callable[[BatchItem], None]) -> None:
         for work in works:
             if work.outcome is None:
                 try:
@@ -90,14 +90,14 @@ class Decider:
                 except Exception as error:  # noqa: BLE001 - it is raised to the one request that it belongs to
                     work.outcome = error
 
-    def _resolve(self, work: Work, snapshot: Snapshot) -> None:
+    def _resolve(self, work: BatchItem, snapshot: Snapshot) -> None:
         address = work.job.address
         work.model = model = snapshot.registry.resolve_model(address.model)
         work.task = snapshot.task(model)
         if address.request_id is not None:
             work.key = RequestKey(model.id, address.environment, address.request_id)
 
-    def _repeat(self, works: Sequence[Work], snapshot: Snapshot, look_up: LookUp) -> None:
+    def _repeat(self, works: Sequence[BatchItem], snapshot: Snapshot, look_up: LookUp) -> None:
         """Answer the requests that were answered before."""
         keyed = [(work, work.key) for work in works if work.outcome is None and work.key is not None]
         if not keyed:
@@ -112,7 +112,7 @@ class Decider:
             if key in stored:
                 self._each([work], lambda work, first=stored[key]: self._answer_again(work, first, snapshot))
 
-    def _repeat_failed(self, works: Sequence[Work], snapshot: Snapshot) -> None:
+    def _repeat_failed(self, works: Sequence[BatchItem], snapshot: Snapshot) -> None:
         """Answer again what was answered before and could not be answered now; see to it that another body under the
         same request id is called a conflict."""
         faults = [
@@ -120,7 +120,7 @@ class Decider:
             for work in works
             if isinstance(work.outcome, Exception)
             and work.key is not None
-            and isinstance(work.job, LogitsJob)
+            and isinstance(work.job, LogitsRequest)
         ]
         for work, _ in faults:
             work.outcome = None
@@ -129,7 +129,7 @@ class Decider:
             if work.outcome is None:
                 work.outcome = fault
 
-    def _answer_again(self, work: Work, stored: StoredRequest, snapshot: Snapshot) -> None:
+    def _answer_again(self, work: BatchItem, stored: StoredRequest, snapshot: Snapshot) -> None:
         """The answer that the first request with this key got, worked out anew from the log."""
         if stored.body_digest != work.job.body_digest():
             raise ConflictError(
@@ -154,11 +154,11 @@ class Decider:
             self._heads[key] = self._log.head(model.reference, version)
         return self._heads[key]
 
-    def _prepare(self, work: Work, snapshot: Snapshot) -> None:
+    def _prepare(self, work: BatchItem, snapshot: Snapshot) -> None:
         model = work.model
         # Before anything else: without the key a request with a group is refused.
         work.group_hashes = self._group_hashes(work.job.groups)
-        if isinstance(work.job, LogitsJob):
+        if isinstance(work.job, LogitsRequest):
             work.logits = work.job.logits
         else:
             work.classifier = snapshot.classifier(model)
@@ -167,7 +167,7 @@ class Decider:
         # For answers given again when it is not served any longer: heads are immutable and few, one per swap.
         self._heads[model.id, head.version] = head
 
-    def _pixels(self, job: ImageJob, preprocessing: Preprocessing) -> NDArray[np.float32]:
+    def _pixels(self, job: ImageRequest, preprocessing: Preprocessing) -> NDArray[np.float32]:
         if job.fault is not None:
             raise job.fault
         if job.pixels is not None:
@@ -176,10 +176,10 @@ class Decider:
         image = decode(job.image, maximum_pixels=limit, declared=job.declared)
         return preprocess(image, preprocessing, maximum_pixels=limit)
 
-    def _infer(self, works: Sequence[Work]) -> None:
+    def _infer(self, works: Sequence[BatchItem]) -> None:
         """Run each graph once over all its inputs of one shape; when that fails, once for each input."""
         images = [work for work in works if work.outcome is None and work.classifier is not None]
-        for batch in grouped(images, lambda work: (work.model.id, work.pixels.shape)):
+        for batch in group_by(images, lambda work: (work.model.id, work.pixels.shape)):
             try:
                 _infer_together(batch)
             except UnavailableError as error:
@@ -191,7 +191,7 @@ class Decider:
             except LifelongError:
                 self._each(batch, lambda work: _infer_together([work]))
 
-    def _check_logits(self, work: Work) -> None:
+    def _check_logits(self, work: BatchItem) -> None:
         logits = work.logits
         classes = len(work.task.class_names)
         if logits.shape[1] != classes:
@@ -207,10 +207,10 @@ class Decider:
                 mend="Nothing was logged. Keep the image for whoever made the model.",
             )
 
-    def _decide(self, works: Sequence[Work]) -> None:
+    def _decide(self, works: Sequence[BatchItem]) -> None:
         """Apply each head once, to the rows of all its requests; a row's result does not depend on the others."""
         open_works = [work for work in works if work.outcome is None]
-        for batch in grouped(open_works, lambda work: (work.head.model_id, work.head.version)):
+        for batch in group_by(open_works, lambda work: (work.head.model_id, work.head.version)):
             rows = np.concatenate([work.logits for work in batch])
             output = batch[0].head.head.apply(rows)
             begin = 0
@@ -223,12 +223,12 @@ class Decider:
                 )
                 begin = end
 
-    def _ensure_environment(self, work: Work) -> None:
+    def _ensure_environment(self, work: BatchItem) -> None:
         address = work.job.address
         creator = ANONYMOUS if address.token is None else address.token.name
         self._log.ensure_environment(address.environment, creator=creator, source=address.source)
 
-    def _make_entry(self, work: Work) -> None:
+    def _make_entry(self, work: BatchItem) -> None:
         model, head, output = work.model, work.head, work.output
         work.predictions = tuple(
             Prediction(
@@ -253,7 +253,7 @@ class Decider:
         hashes = {group: group_hash(key, group) for group in set(groups) if group}
         return [hashes[group] if group else None for group in groups]
 
-    def _keep(self, works: Sequence[Work], snapshot: Snapshot) -> None:
+    def _keep(self, works: Sequence[BatchItem], snapshot: Snapshot) -> None:
         """Log all requests at once; when an entry is refused, each by itself."""
         waiting = [work for work in works if work.outcome is None]
         if not waiting:
@@ -271,13 +271,13 @@ class Decider:
         self._each(again, lambda work: self._append_alone(work, snapshot))
         metrics.LOG_COMMIT_SECONDS.observe(time.perf_counter() - began)
 
-    def _append(self, works: Sequence[Work], snapshot: Snapshot) -> list[Work]:
+    def _append(self, works: Sequence[BatchItem], snapshot: Snapshot) -> list[BatchItem]:
         """Log what is new and answer what is not.
 
         Returns:
             What is not new although there is no first answer any more: it was erased in between.
         """
-        repeated: list[Work] = []
+        repeated: list[BatchItem] = []
         for work, new in zip(works, self._log.append([work.entry for work in works]), strict=True):
             if new:
                 self._count(work)
@@ -286,19 +286,19 @@ class Decider:
         self._repeat(repeated, snapshot, self._log.first_answers)
         return [work for work in repeated if work.outcome is None]
 
-    def _append_alone(self, work: Work, snapshot: Snapshot) -> None:
+    def _append_alone(self, work: BatchItem, snapshot: Snapshot) -> None:
         if self._append([work], snapshot):
             raise UnavailableError("a request with this id is being answered.", mend="Try again later.")
 
-    def _count(self, work: Work) -> None:
+    def _count(self, work: BatchItem) -> None:
         names = decision_names(work.head.head)
         for prediction in work.predictions:
             metrics.PREDICTIONS.labels(
                 work.model.reference, prediction.environment, names[prediction.decision]
             ).inc()
 
-    def _answer(self, work: Work) -> None:
-        decided = Decided(
+    def _answer(self, work: BatchItem) -> None:
+        decided = DecidedRequest(
             task=work.task,
             model=work.model,
             head=work.head,
@@ -307,10 +307,10 @@ class Decider:
             predictions=work.predictions,
             output=work.output,
         )
-        work.outcome = logits_answer(decided) if isinstance(work.job, LogitsJob) else image_answer(decided)
+        work.outcome = logits_answer(decided) if isinstance(work.job, LogitsRequest) else image_answer(decided)
 
 
-def _infer_together(works: Sequence[Work]) -> None:
+def _infer_together(works: Sequence[BatchItem]) -> None:
     classifier = works[0].classifier
     if classifier is None:
         raise TypeError("only images are inferred")

@@ -9,7 +9,7 @@ from lifelong_service import metrics
 logger = logging.getLogger(__name__)
 
 
-class Outage:
+class CircuitBreaker:
     """Begins with the first failure and ends when the database has answered to somebody who asked after the last one.
 
     Attributes:

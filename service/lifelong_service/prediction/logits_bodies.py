@@ -12,9 +12,9 @@ from pydantic import WithJsonSchema
 
 from lifelong_core.arrays import Logits, as_logits, expect_logits
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_service.http.bodies import parsed
-from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH, address, check_text
-from lifelong_service.prediction.requests import LogitsJob
+from lifelong_service.http.bodies import parse_document
+from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH, request_context, check_text
+from lifelong_service.prediction.requests import LogitsRequest
 from lifelong_service.schemas.requests import RequestDocument
 
 _NPY_HEADERS = {
@@ -42,14 +42,14 @@ class LogitsBody(RequestDocument):
     group: str | None = None
 
 
-def json_job(body: bytes, parameters: dict[str, str], *, maximum_rows: int) -> LogitsJob:
+def read_json_request(body: bytes, parameters: dict[str, str], *, maximum_rows: int) -> LogitsRequest:
     """The request in a JSON body, whose parameters are stronger than those of query and headers.
 
     Raises:
         InvalidInputError: the body does not fit; the message names the field.
         PayloadTooLargeError: too many rows.
     """
-    document = parsed(body, LogitsBody)
+    document = parse_document(body, LogitsBody)
     named = document.model_dump(include={"environment", "model", "request_id", "group"}, exclude_none=True)
     logits = _checked(_json_array(document.logits), maximum_rows)
     groups = document.groups
@@ -61,17 +61,17 @@ def json_job(body: bytes, parameters: dict[str, str], *, maximum_rows: int) -> L
         )
     for index, group in enumerate(groups or ()):
         check_text(group, field=f"groups.{index}", maximum=MAXIMUM_GROUP_LENGTH)
-    return LogitsJob(address(parameters | named), logits, tuple(groups) if groups is not None else None)
+    return LogitsRequest(request_context(parameters | named), logits, tuple(groups) if groups is not None else None)
 
 
-def npy_job(body: bytes, parameters: dict[str, str], *, maximum_rows: int) -> LogitsJob:
+def read_npy_request(body: bytes, parameters: dict[str, str], *, maximum_rows: int) -> LogitsRequest:
     """The request in the bytes of an npy file.
 
     Raises:
         InvalidInputError: not an npy file of numbers, or it is cut off.
         PayloadTooLargeError: too many rows.
     """
-    return LogitsJob(address(parameters), _checked(_npy_array(body), maximum_rows))
+    return LogitsRequest(request_context(parameters), _checked(_npy_array(body), maximum_rows))
 
 
 def _json_array(values: Any) -> NDArray[np.float64]:

@@ -19,13 +19,13 @@ from lifelong_core.store.records import (
     RequestKey,
     StoredRequest,
     check_name,
-    unlisted,
+    unlisted_environment,
 )
 from lifelong_core.store.registry.environments import too_fast, too_many
 from lifelong_core.store.spool.spool import Spool
 from lifelong_core.store.spool.state import SpoolState
 from lifelong_service import metrics
-from lifelong_service.prediction.circuit_breaker import Outage
+from lifelong_service.prediction.circuit_breaker import CircuitBreaker
 from lifelong_service.prediction.spool_delivery import DeliveryThread
 from lifelong_service.process.spool_folder import check_spool_folder
 
@@ -84,7 +84,7 @@ class PredictionLog:
             maximum_bytes=settings.maximum_recent_requests_bytes,
         )
         self._database = DeadlineThread("prediction-log")
-        self._outage = Outage(lambda: self._database.is_stuck)
+        self._outage = CircuitBreaker(lambda: self._database.is_stuck)
         self._delivery = DeliveryThread(self._spool, store, self._outage, has_backlog=self._has_backlog)
         self._left = 0.0
         self.spool_problem: str | None = None
@@ -215,7 +215,7 @@ class PredictionLog:
         if is_new or name in self._environments():
             return
         if not self._may_create:
-            raise unlisted(name)
+            raise unlisted_environment(name)
         limit, hourly = self._maximum_environments, self._hourly_environments
         if self._outage.reason is None:
             try:

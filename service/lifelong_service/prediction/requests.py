@@ -15,7 +15,7 @@ ANONYMOUS = "anonymous"
 
 
 @dataclass(frozen=True)
-class Address:
+class RequestContext:
     """To whom a prediction belongs and how a repetition of its request is recognised.
 
     Attributes:
@@ -36,7 +36,7 @@ class Address:
 
 
 @dataclass(frozen=True)
-class ImageJob:
+class ImageRequest:
     """Decide about one image.
 
     Attributes:
@@ -48,7 +48,7 @@ class ImageJob:
         fault: why the image cannot be decoded.
     """
 
-    address: Address
+    address: RequestContext
     image: bytes
     declared: tuple[int, int] | None = None
     pixels: NDArray[np.float32] | None = None
@@ -71,10 +71,10 @@ class ImageJob:
 
 
 @dataclass(frozen=True)
-class LogitsJob:
+class LogitsRequest:
     """Decide about logits of shape (N, C); `row_groups` holds N groups, or is None when all share the address's."""
 
-    address: Address
+    address: RequestContext
     logits: Logits
     row_groups: tuple[str | None, ...] | None = None
 

@@ -9,7 +9,7 @@ from lifelong_core.store import Store
 from lifelong_core.store.records import LogEntry
 from lifelong_core.store.spool.spool import Spool
 from lifelong_service import metrics
-from lifelong_service.prediction.circuit_breaker import Outage
+from lifelong_service.prediction.circuit_breaker import CircuitBreaker
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class DeliveryThread:
     """
 
     def __init__(
-        self, spool: Spool, store: Callable[[], Store], outage: Outage, *, has_backlog: Callable[[], bool]
+        self, spool: Spool, store: Callable[[], Store], outage: CircuitBreaker, *, has_backlog: Callable[[], bool]
     ) -> None:
         self._spool = spool
         self._store = store

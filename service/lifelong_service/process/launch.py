@@ -59,7 +59,7 @@ def serve(settings: Settings, service: str = SERVICE) -> None:
     os.environ.update(needed)
     # Whoever started us may ignore the ends of children; then nobody could ask how the checker ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    with signals.held():
+    with signals.hold_signals():
         signals.end_with_child(_checker)
         os.environ[CHECKER] = str(start_checker(settings))
     os.environ[PARENT] = str(os.getpid())
@@ -171,10 +171,10 @@ def check_database(settings: Settings) -> None:
 
     if settings.execution_providers:
         from lifelong_service.graphs.providers import (
-            chosen_providers,  # loads ONNX Runtime: a fifth of a second
+            choose_providers,  # loads ONNX Runtime: a fifth of a second
         )
 
-        chosen_providers(settings.execution_providers)
+        choose_providers(settings.execution_providers)
 
     try:
         with Store.open(

@@ -15,7 +15,7 @@ REPEAT_SECONDS = 0.5
 
 
 @contextmanager
-def held() -> Generator[None, None, None]:
+def hold_signals() -> Generator[None, None, None]:
     """Signals that come meanwhile wait for the end of the block."""
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from lifelong_core.store.files import make_folder
-from lifelong_core.store.spool.errors import explained
+from lifelong_core.store.spool.errors import translate_error
 
 _PROBE = "probe"
 _PROBE_BYTES = 64 * 1024
@@ -17,7 +17,7 @@ def check_spool_folder(folder: Path) -> None:
     Raises:
         UnavailableError: it cannot be written, or its disk is full.
     """
-    with explained(folder):
+    with translate_error(folder):
         make_folder(folder)
         probe = folder / f"{_PROBE}-{os.getpid()}"
         try:

@@ -27,7 +27,7 @@ from lifelong_core.store.records import (
     Token,
 )
 from lifelong_service.http.authentication import check_binding
-from lifelong_service.http.bodies import parse_in_turn, parsed, read_values
+from lifelong_service.http.bodies import parse_in_turn, parse_document, read_values
 from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.schemas.predictions import LabelAnswer, LabelAnswers
 from lifelong_service.schemas.requests import RequestDocument
@@ -132,8 +132,8 @@ def _labels(body: bytes) -> tuple[list[Label], bool]:
     except ValueError:
         document = None
     if isinstance(document, dict) and "labels" in document:
-        return parsed(body, Labels).labels, True
-    return [parsed(body, Label)], False
+        return parse_document(body, Labels).labels, True
+    return [parse_document(body, Label)], False
 
 
 def _check_bindings(token: Token, labels: list[Label], *, several: bool) -> None:

@@ -15,12 +15,12 @@ from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.records import Scope, Token
 from lifelong_service.http.authentication import check_binding
 from lifelong_service.http.bodies import media_type, parse_in_turn
-from lifelong_service.http.client_addresses import address_of
+from lifelong_service.http.client_addresses import client_address
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.http.parameters import HEADERS, address, check_fields, parameters_of
+from lifelong_service.http.parameters import HEADERS, request_context, check_fields, parameters_of
 from lifelong_service.prediction.batch_pipeline import Job
-from lifelong_service.prediction.logits_bodies import json_job, npy_job
-from lifelong_service.prediction.requests import Address, ImageJob
+from lifelong_service.prediction.logits_bodies import read_json_request, read_npy_request
+from lifelong_service.prediction.requests import RequestContext, ImageRequest
 from lifelong_service.schemas.predictions import LogitsAnswer, PredictAnswer
 
 WATCHED_SECONDS = 0.1
@@ -83,8 +83,8 @@ router = APIRouter(route_class=GuardedRoute, tags=["predictions"])
 @access(Scope.PREDICT, opens="open_access", media_types=IMAGE_TYPES, limits="queue")
 async def predict(request: Request) -> Response:
     """Decide about one image: raw bytes, or a multipart part named `image` or `file`; logged before the answer."""
-    where = _permitted(request, address(_parameters(request)))
-    job = ImageJob(where, await _image(request))
+    where = _permitted(request, request_context(_parameters(request)))
+    job = ImageRequest(where, await _image(request))
     worker = worker_of(request)
     return await _answer(request, await worker.decoder.prepare(job, worker.snapshot))
 
@@ -109,7 +109,7 @@ async def predict(request: Request) -> Response:
 async def logits(request: Request) -> Response:
     """Decide about logits (N, C) of a model that runs elsewhere (or here): JSON, or the bytes of an npy file."""
     given = _parameters(request)
-    parse = npy_job if media_type(request.headers) in LOGITS_TYPES[1:] else json_job
+    parse = read_npy_request if media_type(request.headers) in LOGITS_TYPES[1:] else read_json_request
     rows = worker_of(request).settings.maximum_logits_rows
     body = await request.body()
     job = await parse_in_turn(lambda: parse(body, given, maximum_rows=rows), len(body))
@@ -123,7 +123,7 @@ def _parameters(request: Request) -> dict[str, str]:
     return own | parameters_of(request)
 
 
-def _permitted(request: Request, where: Address) -> Address:
+def _permitted(request: Request, where: RequestContext) -> RequestContext:
     """The address with its token and source.
 
     Raises:
@@ -137,7 +137,7 @@ def _permitted(request: Request, where: Address) -> Address:
     worker.snapshot.registry.check_environment(
         where.environment, may_be_new=worker.settings.environment_creation == "open"
     )
-    return replace(where, token=token, source=address_of(request))
+    return replace(where, token=token, source=client_address(request))
 
 
 async def _answer(request: Request, job: Job) -> Response:

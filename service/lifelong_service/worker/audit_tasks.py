@@ -9,7 +9,7 @@ from lifelong_core.store.records import Registry
 from lifelong_service.http.refused_requests import RefusalCounter
 
 
-class AuditUpkeep:
+class AuditTask:
     """Writes the refusals of the minutes that are over, and moves the anchor to the newest entry.
 
     Args:

@@ -10,7 +10,7 @@ from lifelong_core.store import Store
 from lifelong_core.store.records import ModelLoad, Registry
 
 
-class Acknowledgement:
+class Heartbeat:
     """Writes what this process serves to the list of workers; every call is a sign of life.
 
     Args:
@@ -48,7 +48,7 @@ class Acknowledgement:
         if not self._is_reachable():
             return
         self._is_listed = True
-        self._store().workers.acknowledge(
+        self._store().workers.record_heartbeat(
             self._worker_id,
             host=self._host,
             process=os.getpid(),

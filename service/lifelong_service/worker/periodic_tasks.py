@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 logger = logging.getLogger(__name__)
 
 
-class Upkeep(Generic[Value]):
+class PeriodicTask(Generic[Value]):
     """A thread that works on the newest value that it was given, at once and then again and again.
 
     Whatever fails is logged, the same failure once, and tried again at the next turn; nobody waits for it.

@@ -222,7 +222,7 @@ class RegistryPoller:
     def _publish(self, registry: Registry) -> None:
         previous = self.snapshot
         # One reference assignment: a reader has the old snapshot or the new one, never a mixture.
-        self.snapshot = Snapshot.following(previous, registry, self._classifiers, self._failures)
+        self.snapshot = Snapshot.next_snapshot(previous, registry, self._classifiers, self._failures)
         self._published(registry)
         swapped = _swapped_heads(previous, registry)
         if swapped:

@@ -29,7 +29,7 @@ class Snapshot:
     failures: Mapping[int, str]
 
     @classmethod
-    def following(
+    def next_snapshot(
         cls,
         previous: Self | None,
         registry: Registry,

@@ -26,14 +26,14 @@ from lifelong_service.http.refused_requests import RefusalCounter
 from lifelong_service.limits.body_budget import BodyBudget
 from lifelong_service.limits.login_limits import LoginLimiter
 from lifelong_service.limits.token_limits import TokenLimiter
-from lifelong_service.prediction.batch_pipeline import Decider, Job
+from lifelong_service.prediction.batch_pipeline import BatchPipeline, Job
 from lifelong_service.prediction.group_keyring import GroupKeyring
 from lifelong_service.prediction.micro_batcher import MicroBatcher
 from lifelong_service.prediction.prediction_log import PredictionLog
 from lifelong_service.process.launch import parent_process
-from lifelong_service.worker.audit_tasks import AuditUpkeep
-from lifelong_service.worker.heartbeat import Acknowledgement
-from lifelong_service.worker.periodic_tasks import CacheKeeper, Upkeep
+from lifelong_service.worker.audit_tasks import AuditTask
+from lifelong_service.worker.heartbeat import Heartbeat
+from lifelong_service.worker.periodic_tasks import CacheKeeper, PeriodicTask
 from lifelong_service.worker.registry_poller import RegistryPoller, describe_damage
 from lifelong_service.worker.snapshot import Snapshot
 
@@ -83,7 +83,7 @@ class Worker:
             settings, store=lambda: self.store, environments=lambda: self.snapshot.registry.environments
         )
         self.batcher: MicroBatcher[Job, bytes] = MicroBatcher(
-            Decider(
+            BatchPipeline(
                 settings,
                 log=self.log,
                 snapshot=lambda: self.snapshot,
@@ -105,25 +105,25 @@ class Worker:
             # On a local disk that the workers of this machine share.
             turns=Turns(settings.resolved_spool_directory, number=usual_number()),
         )
-        self._acknowledgement = Acknowledgement(
+        self._acknowledgement = Heartbeat(
             lambda: self.store,
             self._is_current,
             self._loads,
             self.authenticator.take_uses,
             self.console_sessions.note_uses,
         )
-        self._cache_upkeep = Upkeep(
+        self._cache_upkeep = PeriodicTask(
             "the registry cannot be kept on the disk",
             CacheKeeper(self._cache, self._is_current),
             seconds=UPKEEP_SECONDS,
         )
-        self._audit = AuditUpkeep(
+        self._audit = AuditTask(
             lambda: self.store, self._is_current, self.refusals, AnchorFile(settings.audit_anchor_file)
         )
-        self._audit_upkeep = Upkeep(
+        self._audit_upkeep = PeriodicTask(
             "the audit log cannot be kept", self._audit, seconds=UPKEEP_SECONDS, finish=self._audit.finish
         )
-        self._sign_of_life = Upkeep(
+        self._sign_of_life = PeriodicTask(
             "what this worker serves cannot be told",
             self._acknowledgement,
             seconds=UPKEEP_SECONDS,

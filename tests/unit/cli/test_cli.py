@@ -147,7 +147,7 @@ def test_monitors(run, served):
                 (),
                 settings={"a": number},
             )
-            store.monitors.acknowledge(beat)
+            store.monitors.record_heartbeat(beat)
     states = [row["state"] for row in json.loads(run("monitors", "--json"))]
     assert sorted(states) == ["failing", "in a tick", "starting", "waiting"]
     rows = json.loads(run("monitors", "--json"))
@@ -293,7 +293,7 @@ def test_workers_and_the_heads_that_they_run(run, served, tmp_path):
         model = store.models.get("net").id
 
         def acknowledge(worker: str, version: int) -> None:
-            store.workers.acknowledge(
+            store.workers.record_heartbeat(
                 worker,
                 host="ward-3",
                 process=4711,

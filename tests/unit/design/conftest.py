@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lifelong_core.design.method.loader import read_parts, the_method
+from lifelong_core.design.method.loader import read_parts, load_method
 from lifelong_core.design.method.schema import Method
 from tests import tools
 
@@ -22,7 +22,7 @@ def reference() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def method() -> Method:
-    return the_method()
+    return load_method()
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lifelong_core.design import ProblemFingerprint, next_questions
-from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.method.schema import Question
 from lifelong_core.design.problem_fingerprint import FIELDS
 
@@ -51,7 +51,7 @@ def values(question: Question, classes: int) -> st.SearchStrategy[Any]:
 def sheets(draw: st.DrawFn) -> Sheet:
     """An answer to every question, whether or not it will be asked."""
     classes = draw(st.sampled_from([2, 3]))
-    method = the_method()
+    method = load_method()
     return {field: draw(values(method.question(field), classes)) for field in FIELDS}
 
 
@@ -66,6 +66,6 @@ def interview(
             return fingerprint
         field = asked[pick(len(asked))].field
         assert getattr(fingerprint, field) is None, f"{field} was asked again"
-        fingerprint = fingerprint.answered(field, sheet[field])
+        fingerprint = fingerprint.with_answer(field, sheet[field])
     assert not next_questions(fingerprint), "the interview does not end"
     return fingerprint

@@ -21,7 +21,7 @@ def test_survives_json_exactly(sheet, known):
     assert again.to_json() == fingerprint.to_json()
     assert ProblemFingerprint.from_document(fingerprint.to_document()) == fingerprint
     assert json.loads(fingerprint.to_json())["schema_version"] == 1
-    assert set(again.given()) == known
+    assert set(again.answered_fields()) == known
 
 
 @given(sheet=sheets(), data=st.data())
@@ -30,7 +30,7 @@ def test_answers_come_one_by_one_in_any_order(sheet, data):
     fingerprint = ProblemFingerprint()
     for field in data.draw(st.permutations(FIELDS)):
         before = fingerprint
-        fingerprint = before.answered(field, sheet[field])
+        fingerprint = before.with_answer(field, sheet[field])
         assert getattr(before, field) is None
     assert fingerprint == ProblemFingerprint(**sheet)
 
@@ -41,7 +41,7 @@ def test_every_item_of_the_source_names_a_field(item):
     if value is not None:
         fingerprint = ProblemFingerprint.from_document({item: value})
         assert getattr(fingerprint, ITEMS[item]) == value
-        assert ProblemFingerprint().answered(item, value) == fingerprint
+        assert ProblemFingerprint().with_answer(item, value) == fingerprint
 
 
 def test_is_frozen():
@@ -50,9 +50,9 @@ def test_is_frozen():
 
 
 def test_takes_arrays_as_values():
-    fingerprint = ProblemFingerprint().answered("costs", np.array([[0, 1], [5, 0]]))
+    fingerprint = ProblemFingerprint().with_answer("costs", np.array([[0, 1], [5, 0]]))
     assert fingerprint.costs == ((0.0, 1.0), (5.0, 0.0))
-    assert fingerprint.answered("number_of_classes", np.int64(2)).number_of_classes == 2
+    assert fingerprint.with_answer("number_of_classes", np.int64(2)).number_of_classes == 2
 
 
 @pytest.mark.parametrize(
@@ -87,14 +87,14 @@ def test_takes_arrays_as_values():
 )
 def test_what_an_item_cannot_be_is_refused_by_name(item, value, field):
     with pytest.raises(InvalidInputError) as caught:
-        ProblemFingerprint().answered(item, value)
+        ProblemFingerprint().with_answer(item, value)
     assert caught.value.field == field
 
 
 def test_a_misspelt_item_is_understood():
     for typed, meant in (("decison_rule", "decision_rule"), ("fp2.6", "FP2.6"), ("FP43", "FP4.3")):
         with pytest.raises(InvalidInputError, match=f"Did you mean {meant}"):
-            ProblemFingerprint().answered(typed, "argmax")
+            ProblemFingerprint().with_answer(typed, "argmax")
 
 
 def test_two_answers_to_one_question_are_refused():

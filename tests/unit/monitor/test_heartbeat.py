@@ -133,7 +133,7 @@ def test_a_heartbeat_that_fails_is_said_once_and_stops_no_tick(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", "lifelong_monitor")
-    real, tried = type(store.monitors).acknowledge, list[int]()
+    real, tried = type(store.monitors).record_heartbeat, list[int]()
 
     def fails(monitors: object, beat: Heartbeat) -> None:
         tried.append(1)
@@ -167,7 +167,7 @@ def test_monitors_with_different_settings_are_told_of_in_the_log_once(
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
     stated = monitor_settings(settings.model_copy(update={"policy": PolicySettings(mode="shadow")}))
     at = datetime.now(UTC)
-    store.monitors.acknowledge(
+    store.monitors.record_heartbeat(
         Heartbeat("other", "ward-3", 8, at, 0.2, "shadow", {}, None, (), settings=stated)
     )
 

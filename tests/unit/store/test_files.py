@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core.store.files import replacing, write_whole
+from lifelong_core.store.files import replace_file, write_whole
 
 
 def test_a_file_takes_the_place_of_another(tmp_path: Path):
@@ -20,7 +20,7 @@ def test_a_file_takes_the_place_of_another(tmp_path: Path):
 
 def test_what_fails_leaves_what_was_there(tmp_path: Path):
     def write_half_of_it() -> None:
-        with replacing(file) as draft:
+        with replace_file(file) as draft:
             draft.write_bytes(b"half")
             raise OSError("no room")
 

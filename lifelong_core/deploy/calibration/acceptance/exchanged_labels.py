@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, centred
+from lifelong_core.arrays import Floats, Integers, centre_rows
 from lifelong_core.deploy.calibration.acceptance.class_mix_mean import ClassMixMean
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.scientific import best_assignment, t_tail
@@ -30,7 +30,7 @@ class ExchangedLabels:
     """the same with the labels exchanged"""
 
 
-def exchanged_labels(data: LabeledLogits) -> tuple[ExchangedLabels, ...]:
+def find_exchanged_labels(data: LabeledLogits) -> tuple[ExchangedLabels, ...]:
     """Circles of classes whose labels look exchanged; none where the labels fit as well as any permutation.
 
     The permutation with the largest sum of mean centred logits, each class's mean taken of its assigned column. A
@@ -40,7 +40,7 @@ def exchanged_labels(data: LabeledLogits) -> tuple[ExchangedLabels, ...]:
     """
     if not data.counts.all():
         return ()
-    logits = centred(data.logits)
+    logits = centre_rows(data.logits)
     sums = np.zeros((data.classes, data.classes))
     np.add.at(sums, data.labels, logits)
     means = sums / data.counts[:, np.newaxis]

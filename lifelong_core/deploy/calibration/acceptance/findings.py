@@ -55,7 +55,7 @@ def few_cases(counts: Integers, independent: Integers, names: Sequence[str]) -> 
             Finding(
                 "too_few_cases",
                 "refusal",
-                f"too few cases to judge a head: fewer than {MINIMUM_CASES} of {listed(lacking)}.",
+                f"too few cases to judge a head: fewer than {MINIMUM_CASES} of {format_names(lacking)}.",
                 f"Add labelled cases: at least {MINIMUM_CASES} of each class, better {ADVISED_CASES} or more.",
             )
         )
@@ -69,7 +69,7 @@ def few_cases(counts: Integers, independent: Integers, names: Sequence[str]) -> 
             Finding(
                 "few_cases",
                 "warning",
-                f"fewer than {ADVISED_CASES} independent cases of {listed(few)}: estimates will be uncertain.",
+                f"fewer than {ADVISED_CASES} independent cases of {format_names(few)}: estimates will be uncertain.",
             )
         )
     return found
@@ -244,7 +244,7 @@ def _losses(
     return found
 
 
-def listed(names: Sequence[str]) -> str:
+def format_names(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
     more = len(names) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
@@ -263,7 +263,7 @@ def _exchange_text(item: ExchangedLabels, names: Sequence[str]) -> str:
             f"class, {own:.0f} % like their own."
         )
     pairs = zip(names, [*names[1:], names[0]], strict=True)
-    circle = listed([f"cases labelled {name} look like {following}" for name, following in pairs])
+    circle = format_names([f"cases labelled {name} look like {following}" for name, following in pairs])
     return (
         f"the labels of {len(names)} classes look exchanged: {circle} ({other:.0f} % of the cases; {own:.0f} % look "
         "like their own class)."

@@ -8,7 +8,7 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, as_costs
 from lifelong_core.deploy.calibration.acceptance.class_mix_mean import ClassMixMean, Figure
-from lifelong_core.deploy.calibration.acceptance.exchanged_labels import exchanged_labels
+from lifelong_core.deploy.calibration.acceptance.exchanged_labels import find_exchanged_labels
 from lifelong_core.deploy.calibration.acceptance.findings import (
     Finding,
     constant_costs,
@@ -149,7 +149,7 @@ def examine_calibration(
     findings = [
         *few_cases(calibration.counts, independent_cases(calibration), names),
         *sigmoid_outputs(calibration.logits),
-        *exchanged_classes(exchanged_labels(calibration), names),
+        *exchanged_classes(find_exchanged_labels(calibration), names),
         *([] if folds.any() else [not_crossfitted(grouped=calibration.groups is not None)]),
         *uninformative(skill, new_figures.accuracy, float(mix.max())),
         *dear_decisions(new.mean(matrix[calibration.labels, cheapest] - new.cost), decision),

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Logits, centred
+from lifelong_core.arrays import Floats, Integers, Logits, centre_rows
 from lifelong_core.deploy.calibration.affine import fit_weighted
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.grouping import member_sums
@@ -58,7 +58,7 @@ class Codebook:
         temperature = float(_rounded(np.full(1, np.mean(fitted.temperature), dtype=np.float64))[0])
         bias = _rounded(fitted.bias)
         rng = np.random.default_rng(_SEED)
-        rows = centred(calibration.logits)
+        rows = centre_rows(calibration.logits)
         first, second = rng.integers(rows.shape[0], size=(2, _TRAINING_POINTS))
         share = rng.uniform(-0.25, 1.25, size=(_TRAINING_POINTS, 1))
         stretch = np.resize(_STRETCHES, _TRAINING_POINTS)[:, np.newaxis]
@@ -83,7 +83,7 @@ class Codebook:
         starts = np.cumsum([0, *(centres.shape[0] for centres in self.fine)])
         cells = np.empty(logits.shape[0], dtype=np.int64)
         for begin in range(0, logits.shape[0], _CHUNK):
-            points = _view(centred(logits[begin : begin + _CHUNK]), self.temperature, self.bias)
+            points = _view(centre_rows(logits[begin : begin + _CHUNK]), self.temperature, self.bias)
             coarse = _nearest(points, self.coarse)
             for cell, start in enumerate(starts[:-1].tolist()):
                 rows = np.flatnonzero(coarse == cell)

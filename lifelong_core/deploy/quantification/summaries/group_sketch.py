@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Integers, frozen
+from lifelong_core.arrays import Integers, read_only
 from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS
 from lifelong_core.deploy.quantification.uncertainty import Clusters
 from lifelong_core.deploy.values import ArrayValue
@@ -61,7 +61,7 @@ class GroupSketch(ArrayValue):
         if not (same and named and (self.counts >= 1).all() and (self.hashes[1:] > self.hashes[:-1]).all()):
             raise InvalidInputError("the arrays of groups do not fit each other.", field="groups")
         for array in (self.hashes, self.group, self.cell, self.counts):
-            frozen(array)
+            read_only(array)
 
     @classmethod
     def of(cls, keys: NDArray[np.generic], cells: Integers) -> Self:
@@ -74,7 +74,7 @@ class GroupSketch(ArrayValue):
         return cls._kept(hashes, entries.astype(np.int64), np.ones(cells.size, dtype=np.int64), ALL)
 
     @classmethod
-    def merged(cls, sketches: Sequence[Self]) -> Self:
+    def merge(cls, sketches: Sequence[Self]) -> Self:
         """The sketch of all together."""
         limit = min(sketch.limit for sketch in sketches)
         hashes = np.unique(np.concatenate([sketch.hashes for sketch in sketches]))

@@ -8,7 +8,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers, Logits, frozen
+from lifelong_core.arrays import Floats, Integers, Logits, read_only
 from lifelong_core.deploy.npz import array_digest, read_npz, write_npz
 from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS
 from lifelong_core.deploy.quantification.summaries.group_sketch import ARRAYS, GroupSketch
@@ -82,7 +82,7 @@ class WindowSummary(ArrayValue):
         if self.groups is not None and not np.isin(self.groups.cell, cells).all():
             raise InvalidInputError("a group has samples in a cell without samples.", field="groups")
         for array in (cells, counts, self.feature_sums, self.logit_sums, self.moments):
-            frozen(array)
+            read_only(array)
 
     @property
     def samples(self) -> int:
@@ -114,7 +114,7 @@ class WindowSummary(ArrayValue):
         Raises:
             InvalidInputError: another quantifier made the other one, or only one of two knows its groups.
         """
-        return self.merged([self, other])
+        return self.merge([self, other])
 
     def __radd__(self, other: Literal[0]) -> Self:
         """Lets `sum` start from 0."""
@@ -123,7 +123,7 @@ class WindowSummary(ArrayValue):
         return self
 
     @classmethod
-    def merged(cls, summaries: Sequence[Self]) -> Self:
+    def merge(cls, summaries: Sequence[Self]) -> Self:
         """The summary of all windows together; at least one.
 
         Raises:
@@ -213,4 +213,4 @@ def _merged_groups(summaries: Sequence[WindowSummary]) -> GroupSketch | None:
             field="groups",
             mend="Give every sample a group, if need be one of its own.",
         )
-    return GroupSketch.merged(sketches)
+    return GroupSketch.merge(sketches)

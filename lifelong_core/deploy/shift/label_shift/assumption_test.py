@@ -27,14 +27,14 @@ from lifelong_core.arrays import Floats, as_logits
 from lifelong_core.deploy.checks import as_class_names, as_level, as_parameter
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
 from lifelong_core.deploy.numerics.scientific import f_tail, normal_quantile, t_tail
-from lifelong_core.deploy.numerics.simplex import simplex_least_squares, smoothed, tangent_basis
+from lifelong_core.deploy.numerics.simplex import simplex_least_squares, smooth, tangent_basis
 from lifelong_core.deploy.shift.label_shift.class_spread import ClassSpread
 from lifelong_core.deploy.shift.label_shift.disagreement import (
     drift_disagreements,
     step_disagreements,
     worst_first,
 )
-from lifelong_core.deploy.shift.label_shift.drift import DriftDetectors, tangents, without
+from lifelong_core.deploy.shift.label_shift.drift import DriftDetectors, tangents, remove_directions
 from lifelong_core.deploy.shift.label_shift.features import FeatureMap
 from lifelong_core.deploy.shift.label_shift.result import AssumptionTest, ComponentTest
 from lifelong_core.errors import InvalidInputError
@@ -165,7 +165,7 @@ def assumption_test(
         raise InvalidInputError(f"expected {reference.classes} names.", field="class_names")
     steps, waves = np.split(means, [reference.feature_map.steps])
     prevalence, uncertainty = _mix(reference.steps, steps, samples)
-    weights = smoothed(prevalence, samples)
+    weights = smooth(prevalence, samples)
     step_test = _step_test(reference.steps, steps, weights, samples)
     wave_test = _wave_test(reference.waves, waves, weights, samples)
     # No detector has exactly equal means in all classes: what is not known about the mix moves it a little.
@@ -204,7 +204,7 @@ def _mix(spread: ClassSpread, means: Floats, samples: float) -> tuple[Floats, Fl
     prevalence = simplex_least_squares(spread.means.T, means)
     basis = tangent_basis(classes)
     sensitivity = basis @ np.linalg.pinv(spread.means.T @ basis)
-    covariance = spread.covariance(smoothed(prevalence, samples), samples)
+    covariance = spread.covariance(smooth(prevalence, samples), samples)
     return prevalence, sensitivity @ covariance @ sensitivity.T
 
 
@@ -252,7 +252,7 @@ def _wave_test(spread: ClassSpread, means: Floats, prevalence: Floats, samples: 
     mix = simplex_least_squares(spread.means.T, means)
     identity = np.eye(means.size)
     directions = tangents(spread.means[mix > _FREE])
-    unexplained = without(directions, identity, identity)
+    unexplained = remove_directions(directions, identity, identity)
     residual = unexplained @ (means - spread.means.T @ mix)
     statistic = float(residual @ residual)
     covariance = spread.covariance(prevalence, samples)
@@ -279,7 +279,7 @@ def _drift_test(
     sizes = np.divide(distance, errors, out=np.zeros(count), where=errors > 0)
     statistic = float(np.abs(sizes).max())
     scale = np.where(errors > 0, errors, 1.0)
-    freedom = spread.degrees_of_freedom(smoothed(prevalence, samples), samples, scale)
+    freedom = spread.degrees_of_freedom(smooth(prevalence, samples), samples, scale)
     return sizes, ComponentTest("drifts", statistic, min(1.0, 2 * count * t_tail(freedom, statistic)))
 
 

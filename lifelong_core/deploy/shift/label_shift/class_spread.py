@@ -7,7 +7,7 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
-from lifelong_core.deploy.numerics.grouping import independent_cases, sorted_runs
+from lifelong_core.deploy.numerics.grouping import independent_cases, sort_into_runs
 
 PSEUDO_SAMPLES = 2.0
 """A class's covariance counts as if so many of its samples came from all classes alike: a feature that none of twenty
@@ -106,5 +106,5 @@ def _grouped(residuals: Floats, data: LabeledLogits) -> GroupedResiduals | None:
     """Residuals by group; None without groups."""
     if data.groups is None:
         return None
-    order, first = sorted_runs(np.unique(data.groups, return_inverse=True)[1])
+    order, first = sort_into_runs(np.unique(data.groups, return_inverse=True)[1])
     return GroupedResiduals(residuals[order], data.labels[order], first.astype(np.int64))

@@ -6,7 +6,7 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Logits, Mask, centred
+from lifelong_core.arrays import Floats, Integers, Logits, Mask, centre_rows
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.folds import stratified_folds
 from lifelong_core.deploy.shift.label_shift.features import FOLDS, FeatureMap, column_order
@@ -106,7 +106,7 @@ class DriftDetectors:
 
 def _drifted(logits: Logits, features: FeatureMap) -> Iterator[tuple[Drift, Logits]]:
     """Calibration logits after each drift, shape (N, C)."""
-    rows = centred(logits)
+    rows = centre_rows(logits)
     samples, classes = rows.shape
     step = MOVE * features.temperature
     for k in range(classes if classes <= MOST_MOVED else 0):
@@ -143,7 +143,7 @@ def _most_sensitive(rows: Floats, labels: Integers, classes: int, directions: Fl
     correlation = residuals.T @ residuals
     sizes, axes = np.linalg.eigh(correlation + _RIDGE * np.eye(scale.size))
     whiten = (axes / np.sqrt(sizes)).T / scale
-    targets = without(tangents(means), whiten, directions @ whiten.T)
+    targets = remove_directions(tangents(means), whiten, directions @ whiten.T)
     weights = targets @ whiten
     spread = np.sqrt(((residuals @ (weights * scale).T) ** 2).sum(axis=0))[:, np.newaxis]
     # Combinations that hardly vary would only enlarge rounding and the difference between folds.
@@ -156,7 +156,7 @@ def tangents(means: Floats) -> Floats:
     return means[1:] - means[0]
 
 
-def without(directions: Floats, whiten: Floats, vectors: Floats) -> Floats:
+def remove_directions(directions: Floats, whiten: Floats, vectors: Floats) -> Floats:
     """Vectors (J, K) in whitened coordinates minus their parts along the directions (T, M), whitened by (K, M)."""
     if directions.shape[0] == 0:
         return vectors

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Logits, centred
+from lifelong_core.arrays import Floats, Integers, Logits, centre_rows
 from lifelong_core.deploy.calibration.affine import fit_weighted
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.numerics.folds import stratified_folds
@@ -74,7 +74,7 @@ class FeatureMap:
     @classmethod
     def of(cls, data: LabeledLogits) -> Self:
         """Fit scale, centres, cuts and frequencies to a calibration set that holds every class."""
-        rows = centred(data.logits)
+        rows = centre_rows(data.logits)
         middle: Floats = np.median(rows, axis=0)
         spread = _robust_spread(rows, middle)
         scaled = _scaled(rows, middle, spread)
@@ -116,7 +116,7 @@ class FeatureMap:
         itself. With many classes of few samples this matters more than chance does.
         """
         features = self(data.logits)
-        scaled = _scaled(centred(data.logits), self.middle, self.spread)
+        scaled = _scaled(centre_rows(data.logits), self.middle, self.spread)
         folds = stratified_folds(data, FOLDS)
         for fold in range(1 + int(folds.max()) if folds.any() else 0):
             held = folds == fold
@@ -127,7 +127,7 @@ class FeatureMap:
 
     def __call__(self, logits: Logits) -> Floats:
         """Features, shape (N, M), in -1..1."""
-        rows = centred(logits)
+        rows = centre_rows(logits)
         scaled = _scaled(rows, self.middle, self.spread)
         scores = _scores(rows, self.temperature)
         above = [(scores[:, [index]] > cut).astype(np.float64) for index, cut in enumerate(self.cuts)]

@@ -23,7 +23,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from lifelong_core.arrays import LARGEST_NUMBER, Floats, frozen
+from lifelong_core.arrays import LARGEST_NUMBER, Floats, read_only
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.shift.sequential.betting import fixed_bets, learned_bets, log_growth, precision
@@ -97,7 +97,7 @@ class ShiftEvidence(ArrayValue):
             array = as_parameter(getattr(self, name), field=name)
             if array.ndim != dimensions:
                 raise InvalidInputError(f"expected {dimensions} dimensions, got {array.ndim}.", field=name)
-            object.__setattr__(self, name, frozen(array))
+            object.__setattr__(self, name, read_only(array))
         classes = self.last_deviation.size
         if classes < 2:
             raise InvalidInputError("expected two classes or more.", field="last_deviation")
@@ -165,7 +165,7 @@ class ShiftEvidence(ArrayValue):
         return cls(**take_fields(document, 1, required=tuple(cls.__dataclass_fields__)))
 
 
-def gather_evidence(
+def update_evidence(
     evidence: ShiftEvidence | None,
     reference: ScoreReference,
     buckets: Sequence[BucketScores],

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, frozen
+from lifelong_core.arrays import Floats, Integers, read_only
 from lifelong_core.deploy.calibration.held_out import held_out_output
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.head import PostProcessingHead
@@ -49,7 +49,7 @@ class ScoreReference(ArrayValue):
     def __post_init__(self) -> None:
         """Freeze the arrays."""
         for name in ("expectation", "class_means", "spread", "error", "degrees_of_freedom"):
-            object.__setattr__(self, name, frozen(as_parameter(getattr(self, name), field=name)))
+            object.__setattr__(self, name, read_only(as_parameter(getattr(self, name), field=name)))
 
     @classmethod
     def of(cls, calibration: LabeledLogits, head: PostProcessingHead) -> Self:
@@ -95,7 +95,7 @@ class ScoreReference(ArrayValue):
         """Number of classes C."""
         return self.expectation.size
 
-    def recentred(self, unlabelled: BucketScores) -> Self:
+    def recentre(self, unlabelled: BucketScores) -> Self:
         """The same with the expectation measured on unlabelled samples that have the assumed prevalence.
 
         A calibration set that is unlucky in its draw (one in a hundred falls outside its own zone) lets false alarms

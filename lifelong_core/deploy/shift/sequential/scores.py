@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, as_groups, as_logits, frozen
+from lifelong_core.arrays import Floats, as_groups, as_logits, read_only
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.numerics.grouping import member_sums
@@ -53,8 +53,8 @@ class BucketScores(ArrayValue):
             raise InvalidInputError("expected a number that is not negative.", field="samples")
         if not self.largest >= 1:
             raise InvalidInputError("expected a number of at least 1.", field="largest")
-        object.__setattr__(self, "sums", frozen(sums))
-        object.__setattr__(self, "products", frozen(products))
+        object.__setattr__(self, "sums", read_only(sums))
+        object.__setattr__(self, "products", read_only(products))
 
     @property
     def classes(self) -> int:

@@ -144,7 +144,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimated:
+class MetricEstimate:
     """A metric of some samples."""
 
     values: Floats
@@ -153,7 +153,7 @@ class Estimated:
     standard_error: float | None
 
 
-def estimated(recipe: Recipe, samples: Samples) -> Estimated:
+def estimate_metric(recipe: Recipe, samples: Samples) -> MetricEstimate:
     """The metric of all of these samples, on none of which its cut-offs were chosen.
 
     Raises:
@@ -166,7 +166,7 @@ def estimated(recipe: Recipe, samples: Samples) -> Estimated:
     values = np.asarray(found[recipe.acronym], dtype=np.float64)
     if recipe.acronym == "CWCE" and recipe.weights is not None:
         values = _weighted_error(recipe, samples)
-    return Estimated(values, found.reasons.get(recipe.acronym), found.standard_errors.get(recipe.acronym))
+    return MetricEstimate(values, found.reasons.get(recipe.acronym), found.standard_errors.get(recipe.acronym))
 
 
 def class_weights_of(metric: RecommendedMetric, fingerprint: ProblemFingerprint) -> tuple[float, ...] | None:

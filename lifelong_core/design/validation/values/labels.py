@@ -5,7 +5,7 @@ from collections import Counter
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
 
 
-def labelled_metrics(recommendation: Recommendation) -> tuple[tuple[str, RecommendedMetric], ...]:
+def label_metrics(recommendation: Recommendation) -> tuple[tuple[str, RecommendedMetric], ...]:
     """The recommended metrics, each under a label of its own.
 
     Where two have the same label, such as EC with different costs, the second is `EC (2)`.

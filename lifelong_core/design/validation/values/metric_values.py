@@ -8,9 +8,9 @@ import numpy as np
 
 from lifelong_core.arrays import Floats
 from lifelong_core.design.validation.outputs import Samples
-from lifelong_core.design.validation.values.evaluation import Recipe, estimated
+from lifelong_core.design.validation.values.evaluation import Recipe, estimate_metric
 from lifelong_core.design.validation.values.metric_value import CutOff, MetricValue
-from lifelong_core.design.validation.values.parts import finite, limits_of, part_values, taken
+from lifelong_core.design.validation.values.parts import finite, limits_of, part_values, select_part
 from lifelong_core.design.validation.values.resampled_metrics import KERNELS, at_cut_offs
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS, compute_metrics, naive_decision
@@ -19,7 +19,7 @@ from lifelong_core.metrics.resampling.intervals import Bootstrap
 
 
 @dataclass(frozen=True, eq=False)
-class Valued:
+class EvaluatedMetric:
     """The values of one recommended metric."""
 
     values: tuple[MetricValue, ...]
@@ -28,14 +28,14 @@ class Valued:
     """of the first"""
 
 
-def valued(
+def evaluate_metric(
     recipe: Recipe,
     samples: Samples,
     resamples: Resamples,
     *,
     level: float,
     subprocesses: tuple[str, ...],
-) -> Valued:
+) -> EvaluatedMetric:
     """The values of a recommended metric with their intervals.
 
     Raises:
@@ -43,7 +43,7 @@ def valued(
     """
     rows = recipe.rows(samples)
     own, draws = samples.part(rows), resamples.part(rows)
-    found = estimated(recipe, own)
+    found = estimate_metric(recipe, own)
     parts = part_values(recipe, own, draws, found, level=level)
     naive, cut_offs = _naive(recipe, own), _cut_offs(recipe, own, draws)
     notes = _notes(recipe, own, found.standard_error)
@@ -63,14 +63,14 @@ def valued(
                 **shared,
                 **one.fields,
                 "class_weights": weights if one.part.value_of == "weighted_mean" else None,
-                "naive": None if naive is None else finite(float(taken(naive, one.part, recipe))),
+                "naive": None if naive is None else finite(float(select_part(naive, one.part, recipe))),
                 "cut_off": None if one.part.class_index is None else cut_offs.get(one.part.class_index),
                 "notes": (*notes, *one.fields["notes"]),
             }
         )
         for one in parts
     ]
-    return Valued(tuple(made), parts[0].resampled)
+    return EvaluatedMetric(tuple(made), parts[0].resampled)
 
 
 def _naive(recipe: Recipe, own: Samples) -> Floats | None:

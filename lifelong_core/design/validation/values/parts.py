@@ -9,11 +9,11 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Mask
 from lifelong_core.design.validation.outputs import Samples
-from lifelong_core.design.validation.values.evaluation import Estimated, Recipe, mean_over_classes
+from lifelong_core.design.validation.values.evaluation import MetricEstimate, Recipe, mean_over_classes
 from lifelong_core.design.validation.values.intervals import value_bounds
 from lifelong_core.design.validation.values.metric_value import Number, ValueOf
-from lifelong_core.design.validation.values.resampled_metrics import resampled
-from lifelong_core.design.validation.values.resamples import Resamples, mapped
+from lifelong_core.design.validation.values.resampled_metrics import resample_metric
+from lifelong_core.design.validation.values.resamples import Resamples, map_values
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.catalogue.undefined_reasons import Reason
 from lifelong_core.metrics.resampling.intervals import Bootstrap
@@ -39,7 +39,7 @@ class PartValue:
 
 
 def part_values(
-    recipe: Recipe, own: Samples, draws: Resamples, found: Estimated, *, level: float
+    recipe: Recipe, own: Samples, draws: Resamples, found: MetricEstimate, *, level: float
 ) -> tuple[PartValue, ...]:
     """The values of a metric of some samples; what sums it up comes first.
 
@@ -50,10 +50,10 @@ def part_values(
         found: the metric of them.
         level: nominal coverage of the intervals.
     """
-    values = resampled(recipe, own, draws, found.values)
+    values = resample_metric(recipe, own, draws, found.values)
     made: list[PartValue] = []
     for part in parts_of(recipe, own.classes):
-        chosen = mapped(values, lambda array, part=part: taken(array, part, recipe))
+        chosen = map_values(values, lambda array, part=part: select_part(array, part, recipe))
         cases = _cases(recipe, own, part.class_index)
         bounds = value_bounds(chosen, level=level, limits=limits_of(recipe), cases=cases)
         estimate = float(chosen.estimate)
@@ -83,7 +83,7 @@ def parts_of(recipe: Recipe, classes: int) -> tuple[Part, ...]:
     return (mean, *(Part("one_class", k) for k in range(classes)))
 
 
-def taken(values: Floats, part: Part, recipe: Recipe) -> Floats:
+def select_part(values: Floats, part: Part, recipe: Recipe) -> Floats:
     """The part's value of values (...) of all classes, or (..., C) of each."""
     if part.class_index is not None:
         return values[..., part.class_index]

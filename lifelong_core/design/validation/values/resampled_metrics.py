@@ -6,13 +6,13 @@ import numpy as np
 
 from lifelong_core.arrays import Floats
 from lifelong_core.design.validation.outputs import Samples
-from lifelong_core.design.validation.values.evaluation import CutOffs, Recipe, estimated, mean_over_classes
+from lifelong_core.design.validation.values.evaluation import CutOffs, Recipe, estimate_metric, mean_over_classes
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.calibration.weighted_kernel import weighted_ece_kde, weighted_kernel_error
-from lifelong_core.metrics.computation.inputs import Evidence
+from lifelong_core.metrics.computation.inputs import CheckedInputs
 from lifelong_core.metrics.computation.invalid_outputs import with_invalid
-from lifelong_core.metrics.computation.workbench import Workbench
+from lifelong_core.metrics.computation.workbench import SharedComputations
 from lifelong_core.metrics.resampling.intervals import Bootstrap
 from lifelong_core.metrics.scores.weighted_scores import (
     Counts,
@@ -27,7 +27,7 @@ KERNELS = ("KCE", "ECE_KDE")
 """Metrics of all pairs of samples"""
 
 
-def resampled(recipe: Recipe, part: Samples, draws: Resamples, estimate: Floats) -> Bootstrap:
+def resample_metric(recipe: Recipe, part: Samples, draws: Resamples, estimate: Floats) -> Bootstrap:
     """A metric of samples, of all draws of them, and without each part of them; of shape () or (C,) each.
 
     Args:
@@ -91,7 +91,7 @@ def _one_by_one(recipe: Recipe, part: Samples, draws: Resamples, estimate: Float
 
     def value(times: Counts) -> Floats:
         rows = np.repeat(np.arange(part.size), times)
-        return estimated(recipe, part.part(rows)).values if rows.size else np.full(estimate.shape, np.nan)
+        return estimate_metric(recipe, part.part(rows)).values if rows.size else np.full(estimate.shape, np.nan)
 
     values = draws.values(lambda weights: np.array([value(times) for times in weights]))
     return replace(draws.split(values), estimate=estimate)
@@ -144,7 +144,7 @@ def _with_invalid(
     classes = np.arange(len(counts[0]))
     for index in np.flatnonzero(counts.sum(axis=(1, 2)) > 0):
         valid = counts[index, :, :-1]
-        evidence = Evidence(
+        evidence = CheckedInputs(
             confusion=valid,
             is_confusion_given=False,
             labels=np.repeat(classes, valid.sum(axis=1).astype(np.int64)),
@@ -153,7 +153,7 @@ def _with_invalid(
             prevalence=None if recipe.prevalence is None else np.array(recipe.prevalence, dtype=np.float64),
             invalid=counts[index, :, -1].astype(np.int64),
         )
-        work = Workbench(evidence, recipe.parameters, recipe.seed)
+        work = SharedComputations(evidence, recipe.parameters, recipe.seed)
         if brier_scores is not None:
             work.brier_score = float(brier_scores[index])
         value = values[index]

@@ -93,7 +93,7 @@ class Resamples:
             yield np.array([weighted_counts(cells, row, size=size) for row in block.astype(np.float64)])
 
 
-def mapped(values: Bootstrap, function: Callable[[Floats], Floats]) -> Bootstrap:
+def map_values(values: Bootstrap, function: Callable[[Floats], Floats]) -> Bootstrap:
     """A function of values (..., K), such as their mean over the last axis, of all of them."""
     return Bootstrap(
         function(values.estimate),

@@ -44,7 +44,7 @@ def list_affected(
     """
     store = worker_of(request).store
     found = store.cycles.get(cycle)
-    period = store.affected.period(found).narrowed(since, until)
+    period = store.affected.period(found).narrow(since, until)
     place = None if after is None else Place.parse(after, field="after")
     if not _comparing.acquire(blocking=False):
         raise UnavailableError("this worker makes another list of affected decisions at the moment.")

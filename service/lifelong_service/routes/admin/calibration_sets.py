@@ -24,7 +24,7 @@ from lifelong_core.store import (
 )
 from lifelong_core.store.records import Scope
 from lifelong_service.documents.registry import calibration_set_document
-from lifelong_service.http.bodies import parsed
+from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.labelled_bodies import (
     LABELLED_TYPES,
@@ -138,7 +138,7 @@ async def add_calibration_set(  # noqa: PLR0913, RUF100 - the parts of a request
 
 
 def _from_json(content: bytes, maximum_bytes: int) -> LabeledLogits:
-    document = parsed(content, NewCalibrationSet)
+    document = parse_document(content, NewCalibrationSet)
     check_columns({"groups": document.groups}, maximum_bytes)
     logits, labels = as_logits(document.logits), np.asarray(document.labels)
     groups = None if document.groups is None else np.asarray(document.groups)

@@ -66,7 +66,7 @@ def list_heads(request: Request, reference: str, environment: Name | None = None
     heads = worker_of(request).store.heads
     return {
         "heads": [head_document(record) for record in heads.list(reference)],
-        "damaged": heads.damaged(reference),
+        "damaged": heads.list_damaged(reference),
         "pins": [pin_document(pin) for pin in heads.pins(reference)],
         "activations": [_activation(item) for item in heads.activations(reference, environment=environment)],
     }

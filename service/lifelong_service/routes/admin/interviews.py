@@ -133,7 +133,7 @@ def finish(request: Request, interview: UUID, seen: SeenInterview | None = None)
     """
     record = worker_of(request).store.interviews.get(interview)
     _expect(record, seen)
-    return recommendation_document(finished(record), record.interview.class_names)
+    return recommendation_document(finished_recommendation(record), record.interview.class_names)
 
 
 @router.delete("/v1/admin/interviews/{interview}", status_code=204)
@@ -144,7 +144,7 @@ def discard(request: Request, interview: UUID) -> Response:
     return Response(status_code=204)
 
 
-def finished(record: "InterviewRecord") -> "Recommendation":
+def finished_recommendation(record: "InterviewRecord") -> "Recommendation":
     """The recommendation of an interview that has nothing left to ask.
 
     Raises:
@@ -203,13 +203,13 @@ def _expect(record: "InterviewRecord", seen: SeenInterview | None) -> None:
 def _values(answers: Mapping[str, Any], interview: "Interview") -> dict[str, Any]:
     """The answers as values: a text is read as people write it, unless a text or a decision is asked for."""
     from lifelong_core.design.interview.answer_texts import parse_answer
-    from lifelong_core.design.method.loader import the_method
+    from lifelong_core.design.method.loader import load_method
     from lifelong_core.design.problem_fingerprint import ITEMS
 
     def value_of(item: str, given: Any) -> Any:
         if not isinstance(given, str) or item not in ITEMS:
             return given
-        question = the_method().question(ITEMS[item])
+        question = load_method().question(ITEMS[item])
         if question.kind == "text":
             return given
         return parse_answer(question, given, class_names=interview.class_names)

@@ -20,7 +20,7 @@ from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import Store, describe_serving, promote_calibrated
 from lifelong_core.store.records import ModelKind, Name, Scope, Task
 from lifelong_service.documents.registry import active_heads_document, model_document
-from lifelong_service.http.bodies import media_type, parse_in_turn, parsed
+from lifelong_service.http.bodies import media_type, parse_in_turn, parse_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.parameters import check_fields, check_parameters
 from lifelong_service.schemas.registry import (
@@ -205,7 +205,7 @@ async def logits_of_images(request: Request, reference: str) -> ImageLogits:
 
 
 async def _document(content: bytes) -> NewModel:
-    return await parse_in_turn(lambda: parsed(content, NewModel), len(content))
+    return await parse_in_turn(lambda: parse_document(content, NewModel), len(content))
 
 
 async def _part(part: UploadFile | str | None, maximum_bytes: int) -> bytes:

@@ -18,7 +18,7 @@ from lifelong_service.documents.design import (
     refit_document,
 )
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.routes.admin.interviews import finished
+from lifelong_service.routes.admin.interviews import finished_recommendation
 from lifelong_service.schemas.design import AttachedAnswer, AttachedList, NewlyAttached
 from lifelong_service.schemas.requests import RequestDocument
 
@@ -170,7 +170,7 @@ def _recommendation(store: Store, task: str, new: NewRecommendation) -> "Recomme
             field="interview",
             mend="Hold one for this task: what was said of a class would be taken for another's.",
         )
-    return finished(record)
+    return finished_recommendation(record)
 
 
 def _read(kind: "type[Document]", document: dict[str, Any], *, field: str) -> "Document":

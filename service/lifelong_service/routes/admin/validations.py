@@ -19,7 +19,7 @@ from lifelong_core.store.heads.calibration_sets import check_classes
 from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.records import Model, Name, Scope, Task
 from lifelong_service.documents.design import job_document
-from lifelong_service.http.bodies import parsed
+from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.labelled_bodies import (
     LABELLED_TYPES,
@@ -177,7 +177,7 @@ def _from_npz(content: bytes, maximum_bytes: int) -> LabelledSet:
 
 
 def _from_json(content: bytes, maximum_bytes: int) -> LabelledSet:
-    document = parsed(content, NewLabelledSet)
+    document = parse_document(content, NewLabelledSet)
     columns = {f"metadata.{key}": values for key, values in document.metadata.items()}
     check_columns({"groups": document.groups, **columns}, maximum_bytes)
     groups = None if document.groups is None else np.asarray(document.groups)

@@ -70,7 +70,7 @@ def fold(store: Store) -> None:
 
 
 def acknowledge(store: Store, *, revision: int | None = None, worker: str = "w1") -> None:
-    store.workers.acknowledge(
+    store.workers.record_heartbeat(
         worker,
         host=socket.gethostname(),
         process=7,
@@ -93,7 +93,7 @@ def beat(
     visit: Visit | None = VISIT,
 ) -> None:
     visits = () if visit is None else (visit,)
-    store.monitors.acknowledge(Heartbeat(monitor, "ward-3", 8, started_at, 3600, "auto", {}, tick, visits))
+    store.monitors.record_heartbeat(Heartbeat(monitor, "ward-3", 8, started_at, 3600, "auto", {}, tick, visits))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -433,10 +433,10 @@ def test_monitors_with_different_settings(store: Store):
     here = monitor_settings(Settings.load())
     first = Heartbeat("m1", "ward-3", 8, NOW, 3600, "auto", {}, Tick(NOW, NOW, NOW), (VISIT,), here)
     shadow = {**here, "policy.mode": "shadow"}
-    store.monitors.acknowledge(first)
-    store.monitors.acknowledge(replace(first, id="m2", host="ward-4", settings=here))
+    store.monitors.record_heartbeat(first)
+    store.monitors.record_heartbeat(replace(first, id="m2", host="ward-4", settings=here))
     expect("monitor", "ok")
-    store.monitors.acknowledge(replace(first, id="m2", host="ward-4", mode="shadow", settings=shadow))
+    store.monitors.record_heartbeat(replace(first, id="m2", host="ward-4", mode="shadow", settings=shadow))
     expect("monitor", "failure", "monitor 8 on ward-3", "monitor 8 on ward-4", "policy.mode (auto, shadow)")
     store.monitors.forget("m1")
     expect("monitor", "warning", "other settings than this host has: policy.mode (auto, shadow)")
@@ -629,7 +629,7 @@ def test_an_execution_provider_with_which_no_service_starts(
 
 def test_workers_that_run_graphs_with_another_provider(store: Store, monkeypatch: pytest.MonkeyPatch):
     loads = {1: ModelLoad("CUDAExecutionProvider", None)}
-    store.workers.acknowledge(
+    store.workers.record_heartbeat(
         "w1", host="ward-3", process=7, started_at=NOW, revision=store.revision(), heads={}, models=loads
     )
     expect("execution providers", "ok", "workers run graphs with CUDAExecutionProvider", only=False)

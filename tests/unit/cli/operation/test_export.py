@@ -184,7 +184,7 @@ def test_what_is_logged_meanwhile_is_left_out(
     store: Store, installed: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     log(store, predictions(10))
-    horizon = Exports.horizon
+    horizon = Exports.log_position
 
     def horizon_and_more(exports: Exports) -> int:
         found = horizon(exports)

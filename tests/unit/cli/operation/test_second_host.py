@@ -146,7 +146,7 @@ def test_keys_that_are_lost_are_forgotten_after_a_question(first: Host, tmp_path
 
 def test_an_upgrade_confirms_the_key_of_an_older_version(first: Host, on: Callable[[str], Host]) -> None:
     with open_store() as store:
-        known = store.group_keys.known()
+        known = store.group_keys.known_digests()
         with store.database.write() as connection:
             connection.exec_driver_sql("DELETE FROM group_keys")
     # A host without the file must not decide.
@@ -154,7 +154,7 @@ def test_an_upgrade_confirms_the_key_of_an_older_version(first: Host, on: Callab
     assert (refused.exit_code, "Run `lifelong init` there first" in refused.stderr) == (1, True)
     assert "Nothing to do" in first("upgrade").stdout
     with open_store() as store:
-        assert store.group_keys.known() == known
+        assert store.group_keys.known_digests() == known
 
 
 def test_artifacts_that_this_host_cannot_reach_are_named(

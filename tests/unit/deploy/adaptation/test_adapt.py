@@ -14,7 +14,7 @@ from lifelong_core.deploy import (
     quantifier,
 )
 from lifelong_core.deploy.adaptation.policy import NO_PROBABILITY_GAIN
-from lifelong_core.deploy.adaptation.target_prevalence import floored
+from lifelong_core.deploy.adaptation.target_prevalence import add_pseudo_samples
 from lifelong_core.errors import InvalidInputError
 
 COSTS = np.array([[0, 1, 1], [1, 0, 1], [2, 2, 0.0]])
@@ -48,7 +48,7 @@ def test_a_shifted_population_gets_another_head(three, calibration, head):
     assert report.shift_test.rejected
     assert report.expected_gain.lower_quartile > POLICY.minimum_gain * COSTS.max()
     assert report.prevalence.prevalence == pytest.approx(SHIFTED, abs=0.08)
-    expected = fit_head(calibration, COSTS, target_prevalence=floored(report.prevalence, calibration.samples))
+    expected = fit_head(calibration, COSTS, target_prevalence=add_pseudo_samples(report.prevalence, calibration.samples))
     assert report.candidate.bias.tolist() == expected.bias.tolist()
     assert report.candidate.class_names == head.class_names
     assert report.candidate.costs.tolist() == COSTS.tolist()

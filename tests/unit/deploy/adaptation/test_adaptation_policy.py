@@ -16,7 +16,7 @@ from lifelong_core.deploy import (
 )
 from lifelong_core.deploy.adaptation import adapt as adapt_module
 from lifelong_core.deploy.adaptation.gain import HeadComparison, expected_gain
-from lifelong_core.deploy.adaptation.target_prevalence import floored, goes_back, limited
+from lifelong_core.deploy.adaptation.target_prevalence import add_pseudo_samples, is_return, limit_step
 
 COSTS = np.array([[0, 1, 1], [1, 0, 1], [2, 2, 0.0]])
 UNIFORM = np.full(3, 1 / 3)
@@ -75,7 +75,7 @@ def test_a_swap_goes_no_further_than_the_largest_step(setting, shifted):
     assert "step_limited" in codes(report)
     move = report.candidate.assumed_prevalence - head.assumed_prevalence
     assert np.abs(move).sum() == pytest.approx(0.3)
-    wanted = floored(report.prevalence, fitted.calibration.samples) - head.assumed_prevalence
+    wanted = add_pseudo_samples(report.prevalence, fitted.calibration.samples) - head.assumed_prevalence
     assert move / np.abs(move).sum() == pytest.approx(wanted / np.abs(wanted).sum())
 
 
@@ -155,7 +155,7 @@ def test_a_class_that_is_not_seen_is_taken_to_be_no_rarer_than_the_calibration_s
     window = population.logits(np.zeros(20_000, dtype=int), np.random.default_rng(1))
     candidate = adapt(fitted, window, head, POLICY).candidate
     assert candidate.assumed_prevalence.min() > 0.4 / fitted.calibration.samples
-    grouped = floored(replace(adapt(fitted, window, head, POLICY).prevalence, effective_n=10.0), 1800)
+    grouped = add_pseudo_samples(replace(adapt(fitted, window, head, POLICY).prevalence, effective_n=10.0), 1800)
     assert grouped.min() > 0.4 / 11.5
 
 
@@ -165,7 +165,7 @@ def test_a_class_that_is_not_seen_is_taken_to_be_no_rarer_than_the_calibration_s
 )
 def test_going_back_is_a_move_towards_what_was_assumed_before(previous, back):
     target = np.array([0.5, 0.25, 0.25])
-    assert goes_back(UNIFORM, target, None if previous is None else np.array(previous)) == back
+    assert is_return(UNIFORM, target, None if previous is None else np.array(previous)) == back
 
 
 def test_going_back_has_to_gain_more(setting, shifted):
@@ -194,8 +194,8 @@ def test_the_judgement_does_not_depend_on_who_has_the_last_word(setting, shifted
 
 def test_a_limited_step_ends_at_the_wanted_prevalence():
     wanted = np.array([0.6, 0.2, 0.2])
-    assert limited(UNIFORM, wanted, 2.0) is wanted
-    assert limited(UNIFORM, wanted, 0.1).sum() == pytest.approx(1)
+    assert limit_step(UNIFORM, wanted, 2.0) is wanted
+    assert limit_step(UNIFORM, wanted, 0.1).sum() == pytest.approx(1)
 
 
 def test_a_window_like_the_calibration_set_keeps_the_head_at_the_stated_rate(setting):
@@ -270,7 +270,7 @@ class TestPooling:
         ]
         assert distance[1] < distance[0]
         assert report.candidate.assumed_prevalence == pytest.approx(
-            floored(report.pooled, fitted.calibration.samples)
+            add_pseudo_samples(report.pooled, fitted.calibration.samples)
         )
         assert AdaptationReport.from_json(report.to_json()) == report
 

@@ -87,20 +87,20 @@ def test_the_cases_needed_bring_a_real_calibration_set_there(population):
     further = small.cases_needed(wanted)
     assert further[0] > further[1]  # the cases of the frequent class matter more
     grown = plan_samples(quantifier("PACC").fit(world.draw(100 + further, rng)), prevalence=[0.8, 0.2])
-    assert grown.floor() == pytest.approx(small.extended(further).floor(), rel=0.1)
-    assert small.extended(further).size_needed(wanted) == pytest.approx(grown.size_needed(wanted), rel=0.3)
+    assert grown.floor() == pytest.approx(small.extend(further).floor(), rel=0.1)
+    assert small.extend(further).size_needed(wanted) == pytest.approx(grown.size_needed(wanted), rel=0.3)
 
 
 def test_no_cheaper_allocation_reaches_the_same_floor():
     """A search over all allocations of two classes finds none with fewer cases that leaves as little open."""
     plan = SamplePlan.assumed(2, 0.85, 100, prevalence=[0.7, 0.3])
     further = plan.cases_needed(0.06)
-    reached = plan.extended(further).floor().max() + 1e-6
+    reached = plan.extend(further).floor().max() + 1e-6
     cheapest = min(
         first + second
         for first in range(0, 2 * further[0], 8)
         for second in range(0, 2 * further[1] + 20, 8)
-        if plan.extended([first, second]).floor().max() <= reached
+        if plan.extend([first, second]).floor().max() <= reached
     )
     assert further.sum() <= cheapest + 16
 
@@ -204,7 +204,7 @@ def test_a_tiny_set_needs_cases_until_the_t_distribution_is_near_the_normal_one(
     assert plan.size_needed(wanted) is None
     further = plan.cases_needed(wanted)
     assert further.min() > 0
-    assert plan.extended(further).size_needed(wanted) is not None
+    assert plan.extend(further).size_needed(wanted) is not None
 
 
 def test_no_plan_asks_for_more_cases_than_anybody_collects():

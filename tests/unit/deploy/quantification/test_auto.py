@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.deploy.calibration.choice import fit_calibration
 from lifelong_core.deploy.calibration.matrix_scaling import Layout, LogitFeatures, MatrixProblem, Ridge
-from lifelong_core.deploy.numerics.simplex import mixture_weights, smoothed
+from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth
 from lifelong_core.deploy.quantification.uncertainty import Influence
 
 NOISE = np.array([[1.0, 1.6, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 1.0]])
@@ -76,8 +76,8 @@ def test_equal_rows_may_be_counted_instead_of_repeated():
     ones = np.ones(len(repeated))
     solution = auto._solve(features, counts)
     assert solution == pytest.approx(auto._solve(repeated, ones), abs=1e-9)
-    one = auto._influence(features, counts, smoothed(solution, counts.sum()))
-    other = auto._influence(repeated, ones, smoothed(solution, counts.sum()))
+    one = auto._influence(features, counts, smooth(solution, counts.sum()))
+    other = auto._influence(repeated, ones, smooth(solution, counts.sum()))
     assert np.repeat(one.window, counts.astype(int), axis=0) == pytest.approx(other.window, abs=1e-8)
     assert one.calibration == pytest.approx(other.calibration, abs=1e-8)
     second, peer = (auto._second_solution(*pair, solution) for pair in ((features, counts), (repeated, ones)))
@@ -90,7 +90,7 @@ def test_window_influences_are_the_slopes_of_the_estimate():
     auto = quantifier("auto").fit(calibrated(rng, [200, 200, 200]))
     features, counts = auto._features(window(rng, [0.5, 0.3, 0.2], 4000)), np.ones(4000)
     solution = auto._solve(features, counts)
-    influence = auto._influence(features, counts, smoothed(solution, 4000)).window
+    influence = auto._influence(features, counts, smooth(solution, 4000)).window
     slopes = []
     for row in range(40):
         more = counts.copy()
@@ -120,7 +120,7 @@ def test_calibration_influences_are_what_leaving_a_sample_out_does(matrix, squar
         return mixture_weights(np.exp(scores), np.ones(3000), np.full(3, 1 / 3))
 
     solution, rows = likely(model.parameters), auto._features(logits)
-    linear = auto._linearise(rows, np.ones(3000), smoothed(solution, 3000))
+    linear = auto._linearise(rows, np.ones(3000), smooth(solution, 3000))
     influence = auto._fitted_influence(linear, auto._inputs(np.vstack([rows, auto._own])))
     changes, claims = [], []
     for left_out in range(60):
@@ -231,8 +231,8 @@ def test_scarce_classes_and_extreme_logits(counts, scale):
 
 def test_a_set_without_folds_is_named():
     rng = np.random.default_rng(11)
-    assert quantifier("auto").fit(calibrated(rng, [140, 30, 30])).cautions == ()
-    rare, alone = quantifier("auto").fit(calibrated(rng, [140, 60, 1])).cautions
+    assert quantifier("auto").fit(calibrated(rng, [140, 30, 30])).warnings == ()
+    rare, alone = quantifier("auto").fit(calibrated(rng, [140, 60, 1])).warnings
     assert "class 2" in rare
     assert "single calibration sample" in alone
 

@@ -124,7 +124,7 @@ def test_class_densities_are_means_of_kernels():
 
 def test_merged_points_keep_counts_and_means():
     values = np.array([[0.1, 0.9], [0.1001, 0.8999], [0.5, 0.5], [0.1, 0.9]])
-    points = Points.merged(values, np.array([1.0, 2.0, 5.0, 1.0]), 0.1)
+    points = Points.merge(values, np.array([1.0, 2.0, 5.0, 1.0]), 0.1)
     assert sorted(points.counts.tolist()) == [4, 5]
     assert points.counts @ points.places == pytest.approx(np.array([1.0, 2.0, 5.0, 1.0]) @ values)
     assert points.place_of[0] == points.place_of[1] == points.place_of[3] != points.place_of[2]

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.design import ProblemFingerprint, format_answer, parse_answer
-from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.problem_fingerprint import FIELDS
 from lifelong_core.errors import InvalidInputError
 from tests.unit.design.interviews import sheets
@@ -14,7 +14,7 @@ NAMES = ("benign", "malignant")
 
 
 def parse(field, text, names=None):
-    return parse_answer(the_method().question(field), text, class_names=names)
+    return parse_answer(load_method().question(field), text, class_names=names)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_what_is_shown_can_be_typed(sheet, named):
     count = len(sheet["costs"])
     names = ("benign", "malignant", "hard to say")[:count] if named else None
     for field in FIELDS:
-        question = the_method().question(field)
+        question = load_method().question(field)
         text = format_answer(question, sheet[field], class_names=names)
         assert parse_answer(question, text, class_names=names) == sheet[field], (field, text)
 
@@ -176,13 +176,13 @@ def test_what_is_shown_can_be_typed(sheet, named):
 @given(weights=st.lists(st.floats(0, 1e100), min_size=2, max_size=4).filter(any))
 @settings(max_examples=20)
 def test_no_digit_is_lost(weights):
-    question = the_method().question("class_weights")
+    question = load_method().question("class_weights")
     assert parse_answer(question, format_answer(question, tuple(weights))) == tuple(weights)
 
 
 @pytest.mark.parametrize("names", [("a, b", "c"), ("A", "a"), ("x: 1", "y"), ("[0", "1")])
 def test_names_that_could_be_torn_apart_are_left_out(names):
-    question = the_method().question("class_weights")
+    question = load_method().question("class_weights")
     text = format_answer(question, (1.0, 2.0), class_names=names)
     assert text == "1, 2"
     assert parse_answer(question, text, class_names=names) == (1.0, 2.0)
@@ -190,7 +190,7 @@ def test_names_that_could_be_torn_apart_are_left_out(names):
 
 @pytest.mark.parametrize("names", [("1", "2"), ("A", "a"), ("ab", "abc"), ("a, b", "c")])
 def test_every_class_can_be_named(names):
-    question = the_method().question("target_class")
+    question = load_method().question("target_class")
     for k in range(2):
         assert parse_answer(question, format_answer(question, k, class_names=names), class_names=names) == k
 
@@ -202,4 +202,4 @@ def test_any_text_is_an_answer_or_is_explained(text, field):
         value = parse(field, text)
     except InvalidInputError:
         return
-    assert ProblemFingerprint().answered(field, value).given() == (field,)
+    assert ProblemFingerprint().with_answer(field, value).answered_fields() == (field,)

@@ -43,7 +43,7 @@ def test_it_is_found_explained_and_can_be_mended(name):
     fingerprint = ProblemFingerprint.from_document(CASES[name])
     found = contradictions(fingerprint)
     assert [item.id for item in found] == [name]
-    assert set(found[0].answers) <= set(fingerprint.given())
+    assert set(found[0].answers) <= set(fingerprint.answered_fields())
     assert found[0].explanation.endswith(".")
     assert found[0].mends
     for mend in found[0].mends:

@@ -15,7 +15,7 @@ from lifelong_core.design import (
     start_interview,
 )
 from lifelong_core.design.interview.progress import possible_questions
-from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.recommendation.parameters import parameter_value
 from lifelong_core.errors import InvalidInputError
 from tests.unit.design.interview.test_progress import SCREENING
@@ -55,7 +55,7 @@ def test_progress_is_honest_and_never_goes_backwards_by_answering(sheet, data):
     interview, states, asked = start_interview(), [], 0
     while interview.question is not None:
         states.append((interview.progress, asked))
-        may_come = sorted(possible_questions(the_method(), interview.fingerprint, {}))
+        may_come = sorted(possible_questions(load_method(), interview.fingerprint, {}))
         certain = [question.field for question in next_questions(interview.fingerprint)]
         assert set(certain) <= set(may_come)
         field = data.draw(st.sampled_from(may_come if data.draw(st.integers(0, 3)) == 0 else certain))
@@ -94,7 +94,7 @@ def test_names_answer_how_many_classes_there_are():
 
 
 def test_names_can_be_given_later():
-    interview = start_interview(answers={"N_CLASSES": 3, "FP5.1": True}).named(NAMES)
+    interview = start_interview(answers={"N_CLASSES": 3, "FP5.1": True}).with_class_names(NAMES)
     assert interview.fingerprint.number_of_classes == 2
     assert interview.history == ("class_scores_available",)
 
@@ -126,17 +126,17 @@ ABOUT_CLASSES = {
 
 def test_what_was_said_of_a_class_follows_its_name():
     named = start_interview(class_names=["a", "b", "c"], answers=ABOUT_CLASSES)
-    found = named.named(["c", "a", "b"]).fingerprint
+    found = named.with_class_names(["c", "a", "b"]).fingerprint
     assert found.target_class == 0
     assert found.class_weights == (3, 1, 2)
     assert found.target_prevalences == (0.1, 0.7, 0.2)
     assert found.costs == ((0, 5, 6, 7), (2, 0, 1, 9), (4, 3, 0, 8))
-    assert named.named(["c", "a", "b"]).named(["a", "b", "c"]) == named
-    assert named.named(["a", "b", "corrected"]).fingerprint == named.fingerprint
-    more = named.named(["a", "b", "new", "c"])
+    assert named.with_class_names(["c", "a", "b"]).with_class_names(["a", "b", "c"]) == named
+    assert named.with_class_names(["a", "b", "corrected"]).fingerprint == named.fingerprint
+    more = named.with_class_names(["a", "b", "new", "c"])
     assert more.fingerprint.target_class == 3
     assert {item.id for item in more.contradictions} >= {"costs_of_other_classes"}
-    gone = named.named(["a", "b"])
+    gone = named.with_class_names(["a", "b"])
     assert gone.fingerprint.target_class is None
     assert "target_class" not in gone.history
 
@@ -328,7 +328,7 @@ def test_a_damaged_document_is_refused_by_name(change, field):
 
 
 def test_every_guide_can_be_chosen_and_withdrawn():
-    for guide in the_method().guides:
+    for guide in load_method().guides:
         chosen = start_interview().choose(guide.id, guide.options[-1].id)
         assert chosen.history == (guide.id,)
         assert chosen.back() == start_interview()

@@ -19,8 +19,8 @@ def test_any_order_of_answers_asks_the_same_and_nothing_needless(sheet, data):
     in_order = interview(sheet)
     shuffled = interview(sheet, pick=lambda count: data.draw(st.integers(0, count - 1)))
     assert shuffled == in_order
-    for field in in_order.given():
-        assert field in fields(next_questions(in_order.answered(field, None))), f"{field} was needless"
+    for field in in_order.answered_fields():
+        assert field in fields(next_questions(in_order.with_answer(field, None))), f"{field} was needless"
 
 
 @given(sheet=sheets())
@@ -84,19 +84,19 @@ SCREENING = {
 
 
 def test_a_screening_task_needs_fifteen_answers():
-    assert interview(SCREENING).given() == tuple(SCREENING)
+    assert interview(SCREENING).answered_fields() == tuple(SCREENING)
 
 
 def test_going_back_drops_nothing():
     complete = interview(SCREENING)
-    back = complete.answered("decision_rule", None)
+    back = complete.with_answer("decision_rule", None)
     assert fields(next_questions(back)) == ["decision_rule"]
     assert back.target_value == 0.95
-    assert next_questions(back.answered("decision_rule", "target_value")) == ()
+    assert next_questions(back.with_answer("decision_rule", "target_value")) == ()
 
 
 def test_what_another_answer_made_useless_is_kept_and_named():
-    changed = interview(SCREENING).answered("decision_rule", "cost_benefit")
+    changed = interview(SCREENING).with_answer("decision_rule", "cost_benefit")
     sheet = {**SCREENING, "threshold_perspective": "explicit_costs"}
     complete = interview(sheet, start=changed)
     unused = {answer.item: answer.value for answer in recommend(complete).unused}
@@ -130,11 +130,11 @@ def test_target_prevalences_are_asked_for_only_where_they_are_known():
     fingerprint = ProblemFingerprint(**known)
     assert fields(next_questions(fingerprint))[0] == "target_prevalences_known"
     assert (
-        fields(next_questions(fingerprint.answered("target_prevalences_known", True)))[0]
+        fields(next_questions(fingerprint.with_answer("target_prevalences_known", True)))[0]
         == "target_prevalences"
     )
     assert "target_prevalences" not in fields(
-        next_questions(fingerprint.answered("target_prevalences_known", False))
+        next_questions(fingerprint.with_answer("target_prevalences_known", False))
     )
 
 

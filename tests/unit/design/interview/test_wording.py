@@ -5,7 +5,7 @@ from typing import get_args
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DECIDED_BY, DISPLAY_NAMES, told_apart
+from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DECIDED_BY, DISPLAY_NAMES, format_distinct
 from lifelong_core.design.method.schema import Confidence, Display
 from lifelong_core.design.recommendation.document import DecidedBy
 
@@ -17,7 +17,7 @@ NUMBERS = st.floats(-1e12, 1e12, allow_nan=False)
 @example(first=0.1 + 0.2, second=0.3)
 @example(first=0.0, second=-1e-300)
 def test_numbers_are_written_so_that_their_order_is_seen(first: float, second: float) -> None:
-    one, other = told_apart(first, second)
+    one, other = format_distinct(first, second)
     assert (float(one) < float(other), float(one) > float(other)) == (first < second, first > second)
 
 

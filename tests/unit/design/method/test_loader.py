@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from lifelong_core.design import MethodError
-from lifelong_core.design.method.loader import build_method, the_method
+from lifelong_core.design.method.loader import build_method, load_method
 from lifelong_core.design.problem_fingerprint import FIELDS
 from lifelong_core.metrics import METRICS
 from tests.unit.design.conftest import REPOSITORY
@@ -52,7 +52,7 @@ def test_the_bento_takes_its_files_along():
 
 
 def test_it_is_read_once():
-    assert the_method() is the_method()
+    assert load_method() is load_method()
 
 
 def row(parts, name):
@@ -235,7 +235,7 @@ def test_a_damaged_document_is_refused(parts, damage):
 
 
 def test_an_undamaged_document_is_not(parts):
-    assert build_method(parts) == the_method()
+    assert build_method(parts) == load_method()
 
 
 def test_a_metric_that_the_pool_lacks_is_noticed(parts):

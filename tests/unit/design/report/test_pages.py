@@ -12,10 +12,10 @@ import pytest
 from lifelong_core.design import ProblemFingerprint, recommend
 from lifelong_core.design.method.schema import CONFIDENCES
 from lifelong_core.design.report.pages import LARGEST_DOCUMENT, comparison_html, validation_html
-from lifelong_core.design.report.subgroups import of_subgroup, subgroup_columns
+from lifelong_core.design.report.subgroups import subgroup_text, subgroup_columns
 from lifelong_core.design.report.words import exact, of
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome, AcceptanceThreshold
-from lifelong_core.design.validation.acceptance import judged as judged_by
+from lifelong_core.design.validation.acceptance import apply_thresholds as judged_by
 from lifelong_core.design.validation.compare import compare
 from lifelong_core.design.validation.outputs import ModelOutputs
 from lifelong_core.design.validation.result import ValidationResult
@@ -308,7 +308,7 @@ def test_subgroups_stand_there_with_their_intervals() -> None:
         own = next(row for row in rows if row[:2] == [group.attribute, group.key])
         assert own[2:4] == [str(group.samples), str(group.cases)]
         for cell, column in zip(own[4:], columns, strict=False):
-            value = of_subgroup(group, column)
+            value = subgroup_text(group, column)
             ends = f"{value.low!r}to{value.high!r}" if value.has_interval else "no interval"
             assert cell == f"{value.estimate!r}{ends}"
     few = next(row for row in rows if row[1] == "unknown")

@@ -14,7 +14,7 @@ from lifelong_core.design.report.figures import (
     share_interval,
 )
 from lifelong_core.design.report.forest import Entry, entries_of, forest, forests
-from lifelong_core.design.report.plots import Scale, padded, path_through, round_numbers
+from lifelong_core.design.report.plots import Scale, pad_range, path_through, round_numbers
 from lifelong_core.design.report.words import number
 from lifelong_core.design.validation.displays import SubgroupMetric
 from lifelong_core.design.validation.validate import validate
@@ -37,7 +37,7 @@ def test_ticks_are_round_few_and_within(low: float, width: float, most: int) -> 
 @given(values=st.lists(NUMBERS, max_size=5))
 @settings(max_examples=30, deadline=None)
 def test_there_is_air_around_values(values: list[float]) -> None:
-    low, high = padded(values)
+    low, high = pad_range(values)
     assert low < high
     assert all(low <= value <= high for value in values)
 

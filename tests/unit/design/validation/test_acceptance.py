@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.design import AcceptanceThreshold, MetricValue, check_thresholds
-from lifelong_core.design.validation.acceptance import all_passed, judged
+from lifelong_core.design.validation.acceptance import all_passed, apply_thresholds
 from lifelong_core.errors import InvalidInputError
 from tests.unit.design.validations import metric, recommending
 
@@ -18,7 +18,7 @@ def value(label="BA", orientation="up", **given):
 
 
 def passed(threshold, *values):
-    (outcome,) = judged([threshold], values or [value()])
+    (outcome,) = apply_thresholds([threshold], values or [value()])
     return outcome.passed
 
 
@@ -53,11 +53,11 @@ def test_a_pass_by_the_interval_is_one_by_the_estimate(estimate, threshold, is_u
 
 def test_nothing_undefined_passes():
     undefined = value(estimate=None, low=None, high=None, reason="no reference sample of class 1")
-    (outcome,) = judged([asked(-1, "estimate")], [undefined])
+    (outcome,) = apply_thresholds([asked(-1, "estimate")], [undefined])
     assert (outcome.passed, outcome.value) == (None, None)
     assert "no reference sample of class 1" in outcome.why
     without_interval = value(low=None, high=None, notes=("Nothing varied.",))
-    (outcome,) = judged([asked(0.1, "interval")], [without_interval])
+    (outcome,) = apply_thresholds([asked(0.1, "interval")], [without_interval])
     assert outcome.passed is None
     assert "Nothing varied." in outcome.why
     assert passed(asked(0.1, "estimate"), without_interval) is True
@@ -83,7 +83,7 @@ def test_without_a_class_the_first_value_counts_which_sums_the_metric_up():
 def test_one_failure_decides_and_one_doubt_leaves_it_open(verdicts, together):
     undefined = value("AC", estimate=None, low=None, high=None, reason="none")
     thresholds = [asked(one or 0, "interval", "AC" if one is None else "BA") for one in verdicts]
-    assert all_passed(judged(thresholds, [value(), undefined])) is together
+    assert all_passed(apply_thresholds(thresholds, [value(), undefined])) is together
 
 
 RECOMMENDED = recommending(
@@ -123,7 +123,7 @@ def test_thresholds_that_do_not_fit_are_explained(thresholds, words):
 
 
 def test_the_level_of_the_interval_is_not_rounded():
-    (outcome,) = judged([asked(0.5, "interval")], [value(level=0.999)])
+    (outcome,) = apply_thresholds([asked(0.5, "interval")], [value(level=0.999)])
     assert "of the 99.9 % interval" in outcome.why
 
 
@@ -138,7 +138,7 @@ def test_the_level_of_the_interval_is_not_rounded():
     ],
 )
 def test_a_near_miss_is_seen_to_be_one(orientation, estimate, said):
-    (outcome,) = judged(
+    (outcome,) = apply_thresholds(
         [asked(0.95, "estimate")], [value(orientation=orientation, estimate=estimate, low=0.5, high=1.0)]
     )
     assert outcome.why == said

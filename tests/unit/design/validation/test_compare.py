@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from lifelong_core.design import ModelComparison, ModelOutputs, compare
-from lifelong_core.design.validation.model_ranks import Places, ranked
+from lifelong_core.design.validation.model_ranks import RankShares, rank_models
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.errors import InvalidInputError
 from tests.unit.design.validations import metric, recommending, simulated
@@ -22,7 +22,7 @@ def quick(recommendation, models, labels=LABELS, **given):
 @settings(max_examples=30)
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0, np.inf, -np.inf]), min_size=1, max_size=7))
 def test_ranks_share_places_as_those_of_scipy(goodness):
-    found = Places.of(np.array(goodness))
+    found = RankShares.of(np.array(goodness))
     np.testing.assert_array_equal(found.ranks, stats.rankdata(-np.array(goodness), method="average"))
     np.testing.assert_array_equal(found.first, stats.rankdata(-np.array(goodness), method="min"))
 
@@ -34,21 +34,21 @@ def test_ranks_share_places_as_those_of_scipy(goodness):
     )
 )
 def test_every_place_is_given_away_once(draws):
-    shares = Places.of(np.array(draws)).shares()
+    shares = RankShares.of(np.array(draws)).shares()
     np.testing.assert_allclose(shares.sum(axis=0), 1)
     np.testing.assert_allclose(shares.sum(axis=1), 1)
-    np.testing.assert_allclose(shares @ np.arange(1, 5), Places.of(np.array(draws)).ranks.mean(axis=0))
+    np.testing.assert_allclose(shares @ np.arange(1, 5), RankShares.of(np.array(draws)).ranks.mean(axis=0))
 
 
 def test_what_is_undefined_comes_last_even_behind_the_infinitely_bad():
-    assert Places.of(np.array([np.nan, -np.inf, 0.0, np.nan])).ranks.tolist() == [3.5, 2, 1, 3.5]
+    assert RankShares.of(np.array([np.nan, -np.inf, 0.0, np.nan])).ranks.tolist() == [3.5, 2, 1, 3.5]
 
 
 def test_rank_intervals_hold_the_stated_share_of_the_draws():
     draws = np.stack([np.zeros(100), np.where(np.arange(100) < 20, 1.0, -1.0)], axis=1)
-    first, second = ranked(["a", "b"], [0, -1], np.array([0.0, -1.0]), draws, level=0.5)
+    first, second = rank_models(["a", "b"], [0, -1], np.array([0.0, -1.0]), draws, level=0.5)
     assert (first.model, first.best, first.low, first.high) == ("a", 0.8, 1, 1)
-    assert ranked(["a", "b"], [0, -1], np.array([0.0, -1.0]), draws, level=0.9)[0].high == 2
+    assert rank_models(["a", "b"], [0, -1], np.array([0.0, -1.0]), draws, level=0.9)[0].high == 2
     assert (second.mean_rank, second.shares) == (pytest.approx(1.8), pytest.approx((0.2, 0.8)))
 
 

@@ -6,7 +6,7 @@ import pytest
 import lifelong_core.metrics as package
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS, compute_metrics
-from lifelong_core.metrics.catalogue.metrics import card_of
+from lifelong_core.metrics.catalogue.metrics import metric_info
 from lifelong_core.metrics.catalogue.relations import RELATIONS
 from tests.unit.metrics.reference import REFERENCE
 
@@ -58,7 +58,7 @@ def test_those_with_other_inputs_are_functions_only():
     assert len(others) == 14
     for card in others:
         with pytest.raises(InvalidInputError, match=card.function.__name__):
-            card_of(card.acronym)
+            metric_info(card.acronym)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_wrong_name_gets_a_suggestion(name, meant):
 @pytest.mark.parametrize("name", ["xyzzy", "", None, 3])
 def test_a_name_like_no_other_gets_the_list(name):
     with pytest.raises(InvalidInputError, match="Metrics: AC, ER, BA"):
-        card_of(name)
+        metric_info(name)
 
 
 def test_relations_are_between_metrics_and_each_is_on_both_cards():

@@ -11,11 +11,11 @@ from lifelong_core.deploy import AdaptationContext, LabeledLogits
 from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Activation, Model, Store, register_calibration
 from lifelong_core.store.schema import tables
-from lifelong_monitor.cycle.context import services
+from lifelong_monitor.cycle.context import head_services
 from lifelong_monitor.cycle.cycle import CycleResult, run_cycle
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import report_of
-from lifelong_monitor.cycle.text import describe
+from lifelong_monitor.cycle.text import format_cycle
 from lifelong_monitor.schedule.trigger import due_before
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, SHIFTED, draw, predict
 
@@ -52,7 +52,7 @@ def at(hour: int, version: int, environment: str | None = "a", *, inherits: bool
 def test_what_served_an_environment_when(
     own: list[Activation], default: list[Activation], expected: list[tuple[int, int]]
 ) -> None:
-    assert [(one.since.hour, one.head_version) for one in services(own, default)] == expected
+    assert [(one.since.hour, one.head_version) for one in head_services(own, default)] == expected
 
 
 def run(
@@ -170,7 +170,7 @@ def test_a_proposal_is_published_by_a_person_only(store: Store, settings: Settin
     assert result.last is not None
     assert (len(store.heads.list(model.reference)), result.last.published_version) == (1, None)
     assert store.cycles.proposals() == [result.last]
-    line = describe(result, CLASS_NAMES)
+    line = format_cycle(result, CLASS_NAMES)
     assert f"Proposed; publish it with: lifelong heads approve {result.last.id}." in line
     assert line.startswith("proposes a swap. The prevalence has shifted")
     approved = store.cycles.approve(result.last.id, actor="ann")
@@ -225,7 +225,7 @@ def test_in_shadow_mode_nothing_waits_and_nothing_changes(
     assert result.outcome == "swap"
     assert store.cycles.proposals() == []
     assert len(store.heads.list(model.reference)) == 1
-    line = describe(result, CLASS_NAMES)
+    line = format_cycle(result, CLASS_NAMES)
     assert line.startswith("would swap. The prevalence has shifted")
     assert "Nothing is published in shadow mode." in line
 
@@ -303,11 +303,11 @@ def test_what_makes_an_estimate_less_certain_stands_in_the_log_line(
     store: Store, settings: Settings, model: Model
 ) -> None:
     predict(store, model, "clinic", draw(BALANCED, 600, seed=2))
-    assert "Caution" not in describe(run(store, settings, model), CLASS_NAMES)
+    assert "Caution" not in format_cycle(run(store, settings, model), CLASS_NAMES)
     register_calibration(store, model.reference, draw(BALANCED, 60, seed=1), actor="tests")
     predict(store, model, "clinic", draw(BALANCED, 300, seed=3))
     result = run(store, settings, model, DUE + MINUTE)
-    line = describe(result, CLASS_NAMES)
+    line = format_cycle(result, CLASS_NAMES)
     assert result.last is not None
     estimate = report_of(result.last).prevalence
     assert estimate is not None

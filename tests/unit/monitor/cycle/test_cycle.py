@@ -14,7 +14,7 @@ from lifelong_monitor.cycle.cycle import ELSEWHERE, CycleResult, run_cycle
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
-from lifelong_monitor.cycle.text import describe
+from lifelong_monitor.cycle.text import format_cycle
 from lifelong_monitor.exporter.cycle_figures import figures_of
 from lifelong_monitor.exporter.status import CycleFigures
 from lifelong_monitor.schedule.trigger import due_before
@@ -80,7 +80,7 @@ def test_the_stricter_mode_of_another_living_monitor_holds(
     store: Store, settings: Settings, model: Model
 ) -> None:
     shadowing = Heartbeat("other", "ward-3", 8, DUE, 60.0, "auto", {"clinic": "shadow"}, None, ())
-    store.monitors.acknowledge(shadowing)
+    store.monitors.record_heartbeat(shadowing)
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
     predict(store, model, "other", draw(SHIFTED, 600, seed=3))
     result = run_cycle(store, settings, model, "clinic", DUE)
@@ -235,7 +235,7 @@ def test_what_appears_while_a_cycle_reads_is_left_to_the_next(
     store: Store, settings: Settings, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = predict(store, model, "clinic", draw(BALANCED, 300, seed=3))
-    read = store.predictions.horizon
+    read = store.predictions.log_position
 
     def horizon_and_then_more() -> int:
         horizon = read()
@@ -248,7 +248,7 @@ def test_what_appears_while_a_cycle_reads_is_left_to_the_next(
     assert cycle is not None
     assert cycle.window_samples == len(ids)
     assert (
-        store.predictions.count_between(model.id, "clinic", cycle.horizon, store.predictions.horizon()) == 60
+        store.predictions.count_between(model.id, "clinic", cycle.horizon, store.predictions.log_position()) == 60
     )
     second = run_cycle(store, settings, model, "clinic", LATER).last
     assert second is not None
@@ -297,7 +297,7 @@ def test_reports_of_the_first_version_do_not_stop_the_watch(
         outcome=document["outcome"],
         report=document,
         window_samples=600,
-        horizon=store.predictions.horizon(),
+        horizon=store.predictions.log_position(),
         head_version=1,
         published_version=None,
     )
@@ -328,7 +328,7 @@ def test_a_report_that_cannot_be_read_does_not_stop_the_watch(
     predict(store, model, "clinic", draw(BALANCED, 300, seed=4))
     result = run_cycle(store, settings, model, "clinic", LATER)
     assert result.outcome == "keep"
-    assert "Window: 600 predictions." in describe(replace(result, last=unreadable), ("a", "b", "c"))
+    assert "Window: 600 predictions." in format_cycle(replace(result, last=unreadable), ("a", "b", "c"))
 
 
 def test_a_monitor_that_is_stopping_writes_nothing(store: Store, settings: Settings, model: Model) -> None:

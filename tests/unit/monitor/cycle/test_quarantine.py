@@ -14,7 +14,7 @@ from lifelong_core.store.schema import tables
 from lifelong_monitor.cycle.cycle import run_cycle
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
-from lifelong_monitor.cycle.text import describe
+from lifelong_monitor.cycle.text import format_cycle
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.schedule.tick import Ticker
 from lifelong_monitor.schedule.trigger import due_before
@@ -84,4 +84,4 @@ def test_people_are_told_how_many(store: Store, settings: Settings, model: Model
     labels = {"model": model.reference, "environment": "clinic"}
     assert exporter.registry.get_sample_value("lifelong_quarantined_predictions", labels) == 5
     result = run_cycle(store, settings, model, "clinic", DUE)
-    assert "Window: 595 predictions, and 5 that cannot be judged" in describe(result, CLASS_NAMES)
+    assert "Window: 595 predictions, and 5 that cannot be judged" in format_cycle(result, CLASS_NAMES)

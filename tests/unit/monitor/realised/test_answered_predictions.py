@@ -3,7 +3,7 @@ import numpy as np
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import NotFoundError
 from lifelong_core.store.heads.rows import DamagedHeadError
-from lifelong_monitor.realised.answered_predictions import answered
+from lifelong_monitor.realised.answered_predictions import compute_answers
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, draw
 
 HEADS = {
@@ -24,7 +24,7 @@ def head_of(version: int) -> PostProcessingHead:
 def test_each_prediction_gets_the_probabilities_of_the_head_that_answered_it() -> None:
     logits = draw(BALANCED, 6, seed=1).logits
     versions = np.array([2, 1, 1, 2, 2, 1])
-    found = answered(logits, versions, head_of, classes=3)
+    found = compute_answers(logits, versions, head_of, classes=3)
     alone = [
         HEADS[version].apply(row[np.newaxis]).probabilities[0]
         for row, version in zip(logits, versions.tolist(), strict=True)
@@ -37,7 +37,7 @@ def test_each_prediction_gets_the_probabilities_of_the_head_that_answered_it() -
 def test_what_cannot_be_computed_again_is_counted_by_reason() -> None:
     logits = draw(BALANCED, 12, seed=1).logits.copy()
     logits[0, 1], logits[5, 0] = np.nan, np.inf
-    found = answered(logits, np.array([1, 1, 3, 4, 4, 4, 5, 5, 5, 2, 2, 2]), head_of, classes=3)
+    found = compute_answers(logits, np.array([1, 1, 3, 4, 4, 4, 5, 5, 5, 2, 2, 2]), head_of, classes=3)
     assert np.flatnonzero(found.is_known).tolist() == [1, 9, 10, 11]
     assert found.probabilities.tolist() == [
         *HEADS[1].apply(logits[1:2]).probabilities.tolist(),

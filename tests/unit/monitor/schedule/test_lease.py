@@ -17,10 +17,10 @@ from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.errors import UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
-from lifelong_core.store.engine.leases import Lease, hold
+from lifelong_core.store.engine.leases import Lease, hold_lease
 from lifelong_monitor.cycle.cycle import ELSEWHERE, CycleResult, run_cycle
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
-from lifelong_monitor.schedule.lease import leased
+from lifelong_monitor.schedule.lease import hold_renewed_lease
 from lifelong_monitor.schedule.trigger import due_before
 from tests.unit.monitor.population import SHIFTED, draw, predict
 
@@ -29,12 +29,12 @@ DUE = due_before(datetime.now(UTC), MINUTE)
 
 
 def test_a_lease_lasts_as_long_as_the_work(store: Store) -> None:
-    with leased(store.leases, "work", 2) as lease:
+    with hold_renewed_lease(store.leases, "work", 2) as lease:
         assert lease is not None
         time.sleep(2.3)
         assert store.leases.acquire("work", "another", 60) is None
         with store.database.write() as connection:
-            hold(connection, lease)
+            hold_lease(connection, lease)
     assert store.leases.acquire("work", "another", 60) is not None
     assert not [thread for thread in threading.enumerate() if thread.name == "lease"]
 
@@ -51,7 +51,7 @@ def test_one_renewal_may_fail(store: Store, monkeypatch: pytest.MonkeyPatch) -> 
         return renewed
 
     monkeypatch.setattr(store.leases, "renew", fails_once)
-    with leased(store.leases, "work", 3) as lease:
+    with hold_renewed_lease(store.leases, "work", 3) as lease:
         assert lease is not None
         before = lease.ends_at
         assert is_renewed.wait(30)

@@ -123,7 +123,7 @@ def test_what_another_monitor_does_shows_at_the_next_round(
     asking = settings.model_copy(update={"policy": PolicySettings(mode="propose")})
     other = Ticker(store, asking, Exporter(cycle_interval_seconds=3600))
     other.tick(DUE + HOUR, DUE + HOUR)
-    store.monitors.acknowledge(Heartbeat("other", "ward-3", 8, DUE, 3600.0, "propose", {}, None, ()))
+    store.monitors.record_heartbeat(Heartbeat("other", "ward-3", 8, DUE, 3600.0, "propose", {}, None, ()))
     assert value(exporter, "prevalence_shift_l1") < 0.3
     ticker.tick(DUE + HOUR, DUE + HOUR)
     assert value(exporter, "prevalence_shift_l1") > 0.8

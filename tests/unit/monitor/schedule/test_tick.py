@@ -12,7 +12,7 @@ from lifelong_core.store import Model, Store
 from lifelong_core.store.schema import tables
 from lifelong_monitor.cycle.cycle import RESUME_SECONDS
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.schedule.lease import leased
+from lifelong_monitor.schedule.lease import hold_renewed_lease
 from lifelong_monitor.schedule.tick import Ticker
 from lifelong_monitor.schedule.trigger import due_before
 from tests.unit.monitor.population import (
@@ -284,7 +284,7 @@ def test_a_tick_says_when_to_go_on_with_what_was_left(
     monkeypatch.setattr("lifelong_monitor.schedule.tick.FOLD_SECONDS", 0.0)
     assert ticker.tick(NOW, DUE) == RESUME_SECONDS
     monkeypatch.undo()
-    with leased(store.leases, f"cycle/{model.id}/clinic", 60):
+    with hold_renewed_lease(store.leases, f"cycle/{model.id}/clinic", 60):
         assert ticker.tick(NOW, DUE) == settings.lease_seconds
     assert ticker.tick(NOW, DUE) is None
     for environment in ("clinic", "other"):

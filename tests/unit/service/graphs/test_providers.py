@@ -6,7 +6,7 @@ import pytest
 from lifelong_core.errors import ConfigurationError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.graphs.classifier import load_classifier
-from lifelong_service.graphs.providers import CPU, check_providers, chosen_providers
+from lifelong_service.graphs.providers import CPU, check_providers, choose_providers
 from tests.unit.service import onnx_graphs
 
 GREY = Preprocessing.model_validate({"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]})
@@ -34,13 +34,13 @@ def test_a_provider_that_is_not_installed_is_an_error_and_not_the_cpu(name: str)
 @pytest.mark.parametrize("name", ["CUDAExecutionProvder", "cudaexecutionprovider", "CUDA"])
 def test_a_misspelt_provider_gets_the_one_that_was_meant(name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"no execution provider '{name}'") as refused:
-        chosen_providers([name])
+        choose_providers([name])
     assert refused.value.mend == "Did you mean CUDAExecutionProvider?"
 
 
 def test_an_unknown_provider_gets_those_that_there_are() -> None:
     with pytest.raises(ConfigurationError) as refused:
-        chosen_providers(["quantum"])
+        choose_providers(["quantum"])
     assert CPU in (refused.value.mend or "")
 
 

@@ -40,7 +40,7 @@ def test_a_run_that_does_not_end_is_ended(limit: RunLimit, capfd: pytest.Capture
 
 def test_the_parts_of_a_frozen_batch_share_the_time(limit: RunLimit) -> None:
     graph = load_classifier(onnx_graphs.linear(batch=1), GREY, classes=3, limit=limit)
-    with limit.limited() as options:
+    with limit.limit() as options:
         while not options.terminate:
             time.sleep(0.01)
         with pytest.raises(UnavailableError):

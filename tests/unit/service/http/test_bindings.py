@@ -104,7 +104,7 @@ def test_a_bound_token_relabels_nothing_elsewhere(service: Service) -> None:
         headers=here,
     )
     assert (refused.status_code, error_of(refused)["field"]) == (403, "labels.1.environment")
-    labelled = service.store.labels.labelled(
+    labelled = service.store.labels.newest_labelled(
         service.store.models.get("remote").id, "clinic-b", limit=9, classes=3
     )
     assert len(labelled.ids) == 0

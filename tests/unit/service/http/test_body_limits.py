@@ -17,7 +17,7 @@ from lifelong_core.design.interview.interview import Interview
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.fail_fast import LISTS, FailFastModel
 from lifelong_service.application import create_application
-from lifelong_service.http.bodies import parsed
+from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.labelled_bodies import LabelledRows, check_columns
 from lifelong_service.http.openapi import _BODIES  # pyright: ignore[reportPrivateUsage]
 from lifelong_service.prediction.logits_bodies import LogitsBody
@@ -79,7 +79,7 @@ def test_no_document_takes_more_than_some_megabytes(document: type[BaseModel]) -
     for name, body in (documents(300_000) | documents_at_limits()).items():
         tracemalloc.start()
         try:
-            parsed(body, document)
+            parse_document(body, document)
         except InvalidInputError:
             pass
         finally:

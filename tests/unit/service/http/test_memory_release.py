@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lifelong_service.http import bodies, memory_release
-from lifelong_service.http.memory_release import LARGE_BODY, LARGE_PARSED_BODY, Tidier
+from lifelong_service.http.memory_release import LARGE_BODY, LARGE_PARSED_BODY, MemoryRelease
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually
 
@@ -41,7 +41,7 @@ def test_after_several_large_bodies_once(
     executor = Counting()
 
     async def several() -> None:
-        tidier = Tidier(executor)
+        tidier = MemoryRelease(executor)
         for _ in range(3):
             tidier.note(received, is_parsed=is_parsed)
         await asyncio.sleep(0.05)
@@ -54,7 +54,7 @@ def test_after_several_large_bodies_once(
 
 def test_a_loop_that_ends_before_its_time_keeps_no_other_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     executor = Counting()
-    tidier = Tidier(executor)
+    tidier = MemoryRelease(executor)
 
     async def once(pause: float) -> None:
         monkeypatch.setattr(memory_release, "PAUSE_SECONDS", pause)

@@ -15,7 +15,7 @@ from lifelong_core.store import AuditEntry, Scope, Store
 from lifelong_core.store.access.audit_anchor import AnchorFile
 from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_LOGIN, AuditLog, Refusals
 from lifelong_core.store.schema import tables
-from lifelong_service.http.client_addresses import address_of
+from lifelong_service.http.client_addresses import client_address
 from lifelong_service.http.refused_requests import (
     MINUTES_PER_HOUR,
     NAMED_PER_HOUR,
@@ -231,7 +231,7 @@ def test_requests_that_come_while_the_database_fails_are_not_lost(
     ],
 )
 def test_the_source_is_an_address(client: tuple[str, int] | None, source: str) -> None:
-    assert address_of(Request({"type": "http", "client": client})) == source
+    assert client_address(Request({"type": "http", "client": client})) == source
 
 
 def refusals_of(service: Service) -> list[AuditEntry]:

@@ -138,7 +138,7 @@ def test_a_worker_confirms_the_key_of_an_installation_of_an_older_version(
         connection.exec_driver_sql("UPDATE registry_revision SET revision = revision + 1")
     service = serve()
     assert predict(service).status_code == 200
-    assert store.group_keys.known() == KeyFile.load(settings.data_directory / "group.key").digests
+    assert store.group_keys.known_digests() == KeyFile.load(settings.data_directory / "group.key").digests
     # A rotation that did not reach the database.
     rotate_group_key(settings.data_directory / "group.key")
     again = serve()

@@ -13,8 +13,8 @@ from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import UnavailableError
 from lifelong_core.store.log.predictions import Predictions
 from lifelong_core.store.schema import tables
-from lifelong_service.prediction.batch_pipeline import Decider
-from lifelong_service.prediction.requests import Address, LogitsJob
+from lifelong_service.prediction.batch_pipeline import BatchPipeline
+from lifelong_service.prediction.requests import RequestContext, LogitsRequest
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually
 
@@ -171,8 +171,8 @@ def test_heads_of_two_models_with_one_version_number_are_never_confused(
         assert service.store.heads.publish(name, head, environment=None, actor="test").version == 2
     service = serve()
     logits = np.zeros((1, 3), dtype=np.float32)
-    jobs = [LogitsJob(Address(name, "default", None, f"r-{name}"), logits) for name in biases]
-    decider = Decider(
+    jobs = [LogitsRequest(RequestContext(name, "default", None, f"r-{name}"), logits) for name in biases]
+    decider = BatchPipeline(
         service.settings,
         log=service.worker.log,
         snapshot=lambda: service.worker.snapshot,

@@ -20,7 +20,7 @@ def send(service: Service, **body: Any) -> Any:
 
 def labels_of(service: Service, environment: str = "default") -> dict[UUID, int]:
     model = service.store.models.get("linear")
-    found = service.store.labels.labelled(model.id, environment, limit=100, classes=3)
+    found = service.store.labels.newest_labelled(model.id, environment, limit=100, classes=3)
     return dict(zip(found.ids, found.labels.tolist(), strict=True))
 
 

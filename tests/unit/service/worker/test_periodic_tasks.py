@@ -11,16 +11,16 @@ import pytest
 
 from lifelong_core.errors import UnavailableError
 from lifelong_core.store.registry.cache import RegistryCache
-from lifelong_service.worker.periodic_tasks import CacheKeeper, Upkeep
+from lifelong_service.worker.periodic_tasks import CacheKeeper, PeriodicTask
 from tests.unit.service.waiting import LONG, eventually
 from tests.unit.service.worker.test_registry_poller import registry
 
 
 @pytest.fixture
-def started() -> Iterator[Callable[[Upkeep[Any]], Upkeep[Any]]]:
-    all_of_them: list[Upkeep[Any]] = []
+def started() -> Iterator[Callable[[PeriodicTask[Any]], PeriodicTask[Any]]]:
+    all_of_them: list[PeriodicTask[Any]] = []
 
-    def start(upkeep: Upkeep[Any]) -> Upkeep[Any]:
+    def start(upkeep: PeriodicTask[Any]) -> PeriodicTask[Any]:
         all_of_them.append(upkeep)
         upkeep.start()
         return upkeep
@@ -33,7 +33,7 @@ def started() -> Iterator[Callable[[Upkeep[Any]], Upkeep[Any]]]:
 def test_the_newest_value_is_worked_on_and_none_twice_at_once(started: Any) -> None:
     done: list[int] = []
     gate = threading.Event()
-    upkeep = started(Upkeep("no", lambda value: (gate.wait(LONG), done.append(value)), seconds=60))
+    upkeep = started(PeriodicTask("no", lambda value: (gate.wait(LONG), done.append(value)), seconds=60))
     for value in range(100):
         upkeep.offer(value)
     gate.set()
@@ -43,7 +43,7 @@ def test_the_newest_value_is_worked_on_and_none_twice_at_once(started: Any) -> N
 
 def test_the_same_value_comes_up_again_and_again(started: Any) -> None:
     done: list[str] = []
-    started(Upkeep("no", done.append, seconds=0.01)).offer("life")
+    started(PeriodicTask("no", done.append, seconds=0.01)).offer("life")
     eventually(lambda: len(done) >= 3)
 
 
@@ -55,7 +55,7 @@ def test_a_failure_is_logged_once_and_tried_again(started: Any, caplog: pytest.L
         if len(tries) < 4:
             raise UnavailableError("the disk is full.")
 
-    started(Upkeep("it cannot be kept", work, seconds=0.01)).offer(1)
+    started(PeriodicTask("it cannot be kept", work, seconds=0.01)).offer(1)
     eventually(lambda: len(tries) >= 5)
     assert [record.message for record in caplog.records] == ["it cannot be kept"]
 
@@ -68,7 +68,7 @@ def test_a_mistake_of_ours_does_not_end_the_thread(started: Any, caplog: pytest.
             raise ZeroDivisionError
         done.append(value)
 
-    upkeep = started(Upkeep("it cannot be kept", work, seconds=60))
+    upkeep = started(PeriodicTask("it cannot be kept", work, seconds=60))
     upkeep.offer(1)
     eventually(lambda: caplog.records)
     upkeep.offer(2)
@@ -77,7 +77,7 @@ def test_a_mistake_of_ours_does_not_end_the_thread(started: Any, caplog: pytest.
 
 def test_the_end_comes_last_and_is_not_waited_for_too_long() -> None:
     done: list[str] = []
-    quick = Upkeep[str]("no", done.append, seconds=60, finish=lambda: done.append("farewell"))
+    quick = PeriodicTask[str]("no", done.append, seconds=60, finish=lambda: done.append("farewell"))
     quick.start()
     quick.offer("life")
     eventually(lambda: done == ["life"])
@@ -85,7 +85,7 @@ def test_the_end_comes_last_and_is_not_waited_for_too_long() -> None:
     assert done == ["life", "farewell"]
 
     gate = threading.Event()
-    hanging = Upkeep[str]("no", lambda _: gate.wait(LONG), seconds=60)
+    hanging = PeriodicTask[str]("no", lambda _: gate.wait(LONG), seconds=60)
     hanging.start()
     hanging.offer("life")
     began = time.monotonic()

@@ -9,7 +9,7 @@ import pytest
 
 from lifelong_core.errors import UnavailableError
 from lifelong_core.store import Heartbeat, Tick, Visit
-from lifelong_service.worker.periodic_tasks import Upkeep
+from lifelong_service.worker.periodic_tasks import PeriodicTask
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually
 
@@ -64,7 +64,7 @@ def test_signs_of_life_that_fail_hurt_nobody(service: Service, monkeypatch: pyte
 
 def test_a_sign_of_life_comes_again_and_again(service: Service) -> None:
     (before,) = eventually(lambda: workers(service))
-    upkeep: Upkeep[Any] = service.worker._sign_of_life
+    upkeep: PeriodicTask[Any] = service.worker._sign_of_life
     upkeep._seconds = 0.01
     upkeep.offer(service.worker.snapshot.registry)
     eventually(lambda: workers(service)[0]["seen_at"] > before["seen_at"])
@@ -78,7 +78,7 @@ def test_monitors_are_listed_by_their_heartbeats(service: Service) -> None:
     beat = Heartbeat(
         "one", "ward-3", 7, at, 60.0, "auto", {"site-a": "shadow"}, Tick(at, at, None), (visit,), {"a": 1}
     )
-    service.store.monitors.acknowledge(beat)
+    service.store.monitors.record_heartbeat(beat)
     (found,) = service.client.get("/v1/admin/monitors").json()["monitors"]
     assert (found["lost"], found["mode"], found["environment_modes"]) == (False, "auto", {"site-a": "shadow"})
     assert found["settings"] == {"a": 1}

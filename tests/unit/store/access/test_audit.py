@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store import AuditEntry, Scope, Store
-from lifelong_core.store.access.audit_chain import GENESIS, Anchor, chained, digest_of
-from lifelong_core.store.access.audit_log import LOCAL, Refusals, changes_from
+from lifelong_core.store.access.audit_chain import GENESIS, Anchor, chain_entries, digest_of
+from lifelong_core.store.access.audit_log import LOCAL, Refusals, audit_source
 from lifelong_core.store.schema import tables
 from tests.unit.store.samples import (
     CLASSES,
@@ -141,11 +141,11 @@ def test_an_entry_that_was_changed_with_its_digest_is_not_that_of_the_next_one(
 
 
 def test_a_log_that_was_written_anew_is_found_by_an_anchor(store: Store, entries: list[AuditEntry]):
-    before = chained(replace(entries[2], actor="somebody else"), entries[1].digest)
+    before = chain_entries(replace(entries[2], actor="somebody else"), entries[1].digest)
     statements = [rewrite(entries[2], actor="somebody else")]
     for entry in entries[3:]:
         statements.append(rewrite(entry, previous_digest=before.digest))
-        before = chained(entry, before.digest)
+        before = chain_entries(entry, before.digest)
     execute(store, *statements)
     assert faults(store) == []
     assert faults(store, Anchor(2, entries[1].digest)) == []
@@ -212,7 +212,7 @@ def test_a_long_log_is_verified_in_pages(store: Store):
 
 
 def test_entries_name_the_source_of_a_change(store: Store):
-    with changes_from("192.0.2.7"):
+    with audit_source("192.0.2.7"):
         store.tasks.add("lesions", CLASSES, COSTS, actor="tests")
     store.tasks.add("other", CLASSES, COSTS, actor="tests")
     assert [entry.source for entry in store.audit.list()] == [LOCAL, "192.0.2.7"]

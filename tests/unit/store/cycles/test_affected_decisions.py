@@ -244,7 +244,7 @@ def test_in_mode_shadow_the_list_says_what_a_swap_would_have_changed(store: Stor
         cycle(model, outcome="swap"),
         finished_at=datetime.now(UTC) + timedelta(milliseconds=1),
         window_samples=20,
-        horizon=store.predictions.horizon(),
+        horizon=store.predictions.log_position(),
         report={"candidate": NEW_HEAD.to_document()},
     )
     shadowed = store.cycles.finish(done, candidate=NEW_HEAD, expected_sequence=None, mode="shadow")

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.store import LogEntry, Model, NewLabel, Store, new_prediction_id
-from lifelong_core.store.log.commit_order import read_horizon
+from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.summaries.summaries import Summaries
 from tests.unit.store.samples import add_model, add_serving_model, cycle, entry, head, prediction
 
@@ -33,7 +33,7 @@ def judge(store: Store, model: Model, environment: str, horizon: int, due_at: da
 
 def test_news_count_each_prediction_once_by_population(store: Store, model: Model):
     log(store, model, "site-a", 2)
-    start = store.predictions.horizon()
+    start = store.predictions.log_position()
     log(store, model, "site-a", 3)
     log(store, model, "site-b")
     first = store.watching.news(start)
@@ -45,7 +45,7 @@ def test_news_count_each_prediction_once_by_population(store: Store, model: Mode
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_a_transaction_that_has_not_ended_holds_later_predictions_back(store: Store, model: Model):
-    start = store.predictions.horizon()
+    start = store.predictions.log_position()
     with store.database.write() as older:
         older.execute(sa.text("SELECT pg_current_xact_id()"))
         log(store, model, "site-a", 2)
@@ -61,10 +61,10 @@ def test_unjudged_predictions_are_those_since_the_newest_cycle_of_their_populati
     log(store, model, "site-a", 2)
     log(store, model, "default", 1)
     for environment in ("site-a", "site-b"):
-        judge(store, model, environment, store.predictions.horizon())
-    oldest = store.predictions.horizon()
+        judge(store, model, environment, store.predictions.log_position())
+    oldest = store.predictions.log_position()
     log(store, model, "site-a", 3)
-    horizon = store.predictions.horizon()
+    horizon = store.predictions.log_position()
     assert store.watching.unjudged(oldest, horizon) == {(model.id, "site-a"): 3}
     assert store.watching.unjudged(horizon, horizon) == {}
     assert store.watching.unjudged(0, horizon) == {(model.id, "site-a"): 3}
@@ -178,7 +178,7 @@ def test_the_news_are_read_by_commit_order_alone(store: Store, model: Model):
     assert len(statements) <= 2
     if not store.database.is_postgresql:
         with store.database.read() as connection:
-            assert read_horizon(connection) > 0
+            assert read_log_position(connection) > 0
             statement, parameters = statements[-1]
             plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
             assert "ix_predictions_commit_order" in str(plan.all())

@@ -41,7 +41,7 @@ def test_an_interview_is_kept_as_it_stands(store: Store):
 
 def test_every_change_is_a_new_revision(store: Store):
     begun = start(store)
-    answered = interview().named(CLASSES)
+    answered = interview().with_class_names(CLASSES)
     saved = store.interviews.save(begun.id, answered, expected_revision=1, actor="bob")
     assert (saved.revision, saved.interview, saved.created_by, saved.updated_by) == (
         2,

@@ -18,7 +18,7 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.engine import database
 from lifelong_core.store.engine.database import Database, parse_url
-from lifelong_core.store.engine.errors import explain
+from lifelong_core.store.engine.errors import translate_error
 from lifelong_core.store.schema import tables
 from lifelong_service.process import launch
 from tests import tools
@@ -143,7 +143,7 @@ def test_a_start_waits_for_a_lock_that_goes(
 def test_what_is_hard_to_bring_about(tmp_path: Path, code: int, words: str):
     error = sqlite3.OperationalError("as SQLite says it")
     error.sqlite_errorcode = code
-    told = explain(error, parse_url(f"sqlite:///{tmp_path}/lifelong.db"))
+    told = translate_error(error, parse_url(f"sqlite:///{tmp_path}/lifelong.db"))
     assert words in str(told)
     assert "as SQLite says it" in str(told)
 
@@ -155,7 +155,7 @@ def test_a_folder_that_is_gone_and_a_file_that_is_gone(tmp_path: Path):
     ):
         missing = sqlite3.OperationalError("unable to open database file")
         missing.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
-        assert words in str(explain(missing, parse_url(f"sqlite:///{tmp_path}/{place}")))
+        assert words in str(translate_error(missing, parse_url(f"sqlite:///{tmp_path}/{place}")))
 
 
 postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
@@ -210,7 +210,7 @@ def test_a_table_that_has_gone_is_an_outage_not_a_mistake(database_url: str, art
     ],
 )
 def test_what_a_server_refuses(error: psycopg.Error, kind_of_error: type[LifelongError], words: str):
-    told = explain(error, parse_url("postgresql://user@host/name"))
+    told = translate_error(error, parse_url("postgresql://user@host/name"))
     assert isinstance(told, kind_of_error)
     assert words in str(told)
     assert "host/name" in str(told)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, UnavailableError
 from lifelong_core.store import Store
-from lifelong_core.store.engine.leases import Lease, hold
+from lifelong_core.store.engine.leases import Lease, hold_lease
 from lifelong_core.store.schema import tables
 from tests.unit.store.samples import add_serving_model, cycle, head
 
@@ -37,7 +37,7 @@ def move_clock(store: Store, hours: float) -> None:
 def holds(store: Store, lease: Lease) -> bool:
     try:
         with store.database.write() as connection:
-            hold(connection, lease)
+            hold_lease(connection, lease)
     except ConflictError as error:
         return error.field != "lease"
     return True
@@ -149,7 +149,7 @@ def test_a_process_that_is_stopped_within_its_transaction_holds_nobody_up(store:
 
     def write_and_be_stopped() -> None:
         with store.database.write() as connection:
-            hold(connection, lease)
+            hold_lease(connection, lease)
             time.sleep(1)
             connection.execute(sa.select(1))
 

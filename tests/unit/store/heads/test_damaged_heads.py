@@ -116,7 +116,7 @@ def test_damaged_heads_are_listed_apart_and_cannot_be_brought_back(store: Store)
     store.heads.publish("dermatology", head(1.0), environment=None, actor="ann")
     change(store, 1, document="{")
     assert [record.version for record in store.heads.list("dermatology")] == [2]
-    assert list(store.heads.damaged("dermatology")) == [1]
+    assert list(store.heads.list_damaged("dermatology")) == [1]
     with pytest.raises(UnavailableError, match="dermatology@1: head 1 is damaged"):
         store.heads.get("dermatology", 1)
     before = store.registry()

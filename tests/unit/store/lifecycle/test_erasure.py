@@ -15,7 +15,7 @@ from lifelong_core.deploy import quantifier
 from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.store import LogEntry, NewLabel, RequestKey, Store, group_hash
 from lifelong_core.store.lifecycle import erasure as module
-from lifelong_core.store.lifecycle.erasure import Erased, Erasure
+from lifelong_core.store.lifecycle.erasure import ErasureOutcome, Erasure
 from lifelong_core.store.log import identifiers, labels
 from lifelong_core.store.log.writing import insert_entries
 from lifelong_core.store.schema import tables
@@ -68,19 +68,19 @@ HASHES = [PATIENT, group_hash(OLD_KEY, "patient")]
 
 def test_a_group_goes_with_labels_and_request_ids(store: Store):
     entries = fill(store)
-    assert store.erasure.count(HASHES) == Erased(3, 2, 2)
+    assert store.erasure.count(HASHES) == ErasureOutcome(3, 2, 2)
     assert counts(store) == (7, 4, 3)
-    assert store.erasure.erase(HASHES, actor="tests") == Erased(3, 2, 2)
+    assert store.erasure.erase(HASHES, actor="tests") == ErasureOutcome(3, 2, 2)
     assert counts(store) == (4, 2, 1)
     assert sorted(read_all(store)) == sorted(ids_of(entries[2:]))
     assert store.predictions.request(RequestKey(1, "site-a", "both")) is None
     assert store.predictions.request(RequestKey(1, "site-a", "other")) is not None
-    assert store.erasure.count(HASHES) == store.erasure.erase(HASHES, actor="tests") == Erased()
+    assert store.erasure.count(HASHES) == store.erasure.erase(HASHES, actor="tests") == ErasureOutcome()
 
 
 def test_more_rows_than_one_batch_go(store: Store):
     store.predictions.append([entry(PATIENT, request=f"{number}") for number in range(700)])
-    assert store.erasure.erase(HASHES, actor="tests") == Erased(700, 0, 700)
+    assert store.erasure.erase(HASHES, actor="tests") == ErasureOutcome(700, 0, 700)
     assert counts(store) == (0, 0, 0)
 
 
@@ -95,7 +95,7 @@ def test_a_request_goes_whichever_of_its_predictions_was_of_the_group(store: Sto
             entry(OTHER, OTHER, request="others"),
         ]
     )
-    assert store.erasure.erase([PATIENT], actor="tests") == Erased(2, 0, 2)
+    assert store.erasure.erase([PATIENT], actor="tests") == ErasureOutcome(2, 0, 2)
     assert counts(store) == (4, 0, 1)
 
 
@@ -231,7 +231,7 @@ def test_a_transaction_that_was_running_before_is_waited_for(store: Store, monke
         store.erasure.erase(HASHES, actor="tests")
     monkeypatch.setattr(module, "_ATTEMPTS", 100)
     monkeypatch.setattr(module, "never_stop", lambda _: finish.set() or thread.join())
-    assert store.erasure.erase(HASHES, actor="tests") == Erased(predictions=1)
+    assert store.erasure.erase(HASHES, actor="tests") == ErasureOutcome(predictions=1)
 
 
 @pytest.mark.parametrize("hashes", [[], [b"too short"], [PATIENT, PATIENT + b"x"]])

@@ -15,7 +15,7 @@ def test_pages_hold_every_prediction_once_in_order_with_its_label(store: Store):
     store.predictions.append([LogEntry((row,)) for row in reversed(logged)])
     store.predictions.append([LogEntry((prediction(second, "site-b"),))])
     store.labels.record([NewLabel(logged[3].id, 2)])
-    horizon = store.exports.horizon()
+    horizon = store.exports.log_position()
     store.predictions.append([LogEntry((prediction(first, "site-a"),))])
     assert store.exports.models("site-a") == [first]
     assert store.exports.models("nowhere") == []
@@ -37,7 +37,7 @@ def test_pages_keep_to_a_span_of_time(store: Store):
     moments = [start + timedelta(hours=13 * index) for index in range(5)]
     rows = [prediction(model, prediction_id=identifiers.first_id_at(moment)) for moment in moments]
     store.predictions.append([LogEntry((row,)) for row in rows])
-    horizon = store.exports.horizon()
+    horizon = store.exports.log_position()
     for since, until, expected in ((None, None, 5), (moments[1], None, 4), (moments[1], moments[3], 2)):
         pages = store.exports.pages(model, "default", horizon=horizon, since=since, until=until, size=2)
         assert sum(len(page.ids) for page in pages) == expected

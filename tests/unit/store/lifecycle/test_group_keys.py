@@ -54,14 +54,14 @@ def test_a_digest_is_no_hash_of_a_group_and_differs_by_key() -> None:
 def test_the_first_host_makes_the_key_and_a_further_one_does_not(
     store: Store, first: Path, tmp_path: Path
 ) -> None:
-    assert store.group_keys.known() == KeyFile.load(first).digests
+    assert store.group_keys.known_digests() == KeyFile.load(first).digests
     second = tmp_path / "second" / "group.key"
     with pytest.raises(GroupKeyError, match=r"no key file.*[Cc]opy"):
         store.group_keys.create(second, actor="second")
     assert not second.exists()
     copy(first, second)
-    assert store.group_keys.create(second, actor="second").digests == store.group_keys.known()
-    assert store.registry().group_keys == store.group_keys.known()  # type: ignore[union-attr]
+    assert store.group_keys.create(second, actor="second").digests == store.group_keys.known_digests()
+    assert store.registry().group_keys == store.group_keys.known_digests()  # type: ignore[union-attr]
 
 
 def test_an_installation_in_use_whose_key_is_not_known_gets_none_from_a_host_without_a_file(
@@ -70,9 +70,9 @@ def test_an_installation_in_use_whose_key_is_not_known_gets_none_from_a_host_wit
     store.tokens.create("admin", [Scope.ADMIN], actor="older version")
     with pytest.raises(GroupKeyError, match="Run `lifelong init` there first"):
         store.group_keys.create(tmp_path / "second" / "group.key", actor="second")
-    assert store.group_keys.known() == ()
+    assert store.group_keys.known_digests() == ()
     # The first host has its file from before.
-    assert store.group_keys.create(other, actor="first").digests == store.group_keys.known()
+    assert store.group_keys.create(other, actor="first").digests == store.group_keys.known_digests()
 
 
 def succeeds(step: Callable[[], object]) -> bool:
@@ -94,7 +94,7 @@ def test_of_two_hosts_that_begin_at_once_one_decides(
     made = at_once(store, artifacts_url, *map(begin, paths))
     assert sorted(made) == [False, False, False, True]
     assert [path.exists() for path in paths] == made
-    assert store.group_keys.known() == KeyFile.load(paths[made.index(True)]).digests
+    assert store.group_keys.known_digests() == KeyFile.load(paths[made.index(True)]).digests
 
 
 def test_of_two_hosts_of_an_older_version_the_first_to_start_decides(
@@ -107,13 +107,13 @@ def test_of_two_hosts_of_an_older_version_the_first_to_start_decides(
         return lambda own: own.group_keys.confirm(file, actor="service")
 
     known = at_once(store, artifacts_url, *map(start, files))
-    assert set(known) == {store.group_keys.known()}
-    assert store.group_keys.known() in [file.digests for file in files]
+    assert set(known) == {store.group_keys.known_digests()}
+    assert store.group_keys.known_digests() in [file.digests for file in files]
     assert len([entry for entry in store.audit.list() if entry.action == "group_keys.record"]) == 1
 
 
 def test_another_key_neither_hashes_nor_erases_nor_rotates(store: Store, first: Path, other: Path) -> None:
-    known = store.group_keys.known()
+    known = store.group_keys.known_digests()
     file = KeyFile.load(other)
     with pytest.raises(GroupKeyError, match=r"another key.*LIFELONG_GROUP_KEY_FILE"):
         hashing_key(file, known)
@@ -135,7 +135,7 @@ def test_after_a_rotation_other_hosts_go_on_with_the_old_key_and_do_not_erase(
 ) -> None:
     second = copy(first, tmp_path / "second" / "group.key")
     rotated = store.group_keys.rotate(first, actor="first")
-    known = store.group_keys.known()
+    known = store.group_keys.known_digests()
     assert known == rotated.digests
     assert len(known) == 2
     assert hashing_key(rotated, known) == rotated.keys[0]
@@ -152,17 +152,17 @@ def test_after_a_rotation_other_hosts_go_on_with_the_old_key_and_do_not_erase(
 def test_a_rotation_that_died_before_the_database_knew_it_is_recovered(
     store: Store, first: Path, tmp_path: Path
 ) -> None:
-    before = store.group_keys.known()
+    before = store.group_keys.known_digests()
     rotate_group_key(first)  # the process died here
     file = KeyFile.load(first)
     assert hashing_key(file, before) == file.keys[1], "no hash under a key that the database does not know"
     assert store.group_keys.confirm(file, actor="service") == file.digests
-    assert store.group_keys.known() == (file.digests[0], *before)
+    assert store.group_keys.known_digests() == (file.digests[0], *before)
     rotate_group_key(first)
     assert store.group_keys.erasing_keys(first, actor="first") == KeyFile.load(first).keys
     rotate_group_key(first)
     assert len(store.group_keys.rotate(first, actor="first").digests) == 5
-    assert store.group_keys.known() == KeyFile.load(first).digests
+    assert store.group_keys.known_digests() == KeyFile.load(first).digests
 
 
 def test_rotations_on_two_hosts_at_once_lose_no_key(
@@ -175,13 +175,13 @@ def test_rotations_on_two_hosts_at_once_lose_no_key(
 
     done = at_once(store, artifacts_url, rotate(first), rotate(second))
     assert sorted(done) == [False, True]
-    assert store.group_keys.known() == KeyFile.load(first if done[0] else second).digests
+    assert store.group_keys.known_digests() == KeyFile.load(first if done[0] else second).digests
 
 
 def test_installing_a_copy_sets_a_key_aside_that_the_database_has_never_known(
     store: Store, first: Path, other: Path
 ) -> None:
-    own, known = KeyFile.load(other), store.group_keys.known()
+    own, known = KeyFile.load(other), store.group_keys.known_digests()
     installed = store.group_keys.install(other, KeyFile.load(first), actor="other")
     assert KeyFile.load(other).keys == installed.file.keys == KeyFile.load(first).keys
     assert installed.kept == 0
@@ -190,9 +190,9 @@ def test_installing_a_copy_sets_a_key_aside_that_the_database_has_never_known(
         assert KeyFile.load(path).keys == keys
         assert path.stat().st_mode & 0o777 == 0o600
     # The first host is as it was.
-    assert store.group_keys.known() == known
+    assert store.group_keys.known_digests() == known
     assert store.group_keys.erasing_keys(first, actor="first") == KeyFile.load(first).keys
-    check_complete(KeyFile.load(first), store.group_keys.known())
+    check_complete(KeyFile.load(first), store.group_keys.known_digests())
     again = store.group_keys.install(other, KeyFile.load(first), actor="other")
     assert (again.kept, again.set_aside) == (0, None)
 
@@ -214,16 +214,16 @@ def test_a_key_that_an_older_version_may_have_hashed_with_stays_for_erasing(
     assert store.group_keys.erasing_keys(other, actor="other") == installed.file.keys
     with pytest.raises(GroupKeyError, match="lacks 1 of 2 keys under which groups may have been logged"):
         store.group_keys.erasing_keys(first, actor="first")
-    assert hashing_key(KeyFile.load(first), store.group_keys.known()) == installed.file.keys[0]
+    assert hashing_key(KeyFile.load(first), store.group_keys.known_digests()) == installed.file.keys[0]
 
 
 def test_a_copy_with_a_newer_key_than_the_database_knows_tells_it(
     store: Store, first: Path, tmp_path: Path
 ) -> None:
-    known = store.group_keys.known()
+    known = store.group_keys.known_digests()
     rotate_group_key(first)  # the process died here
     store.group_keys.install(tmp_path / "second" / "group.key", KeyFile.load(first), actor="second")
-    assert store.group_keys.known() == (KeyFile.load(first).digests[0], *known)
+    assert store.group_keys.known_digests() == (KeyFile.load(first).digests[0], *known)
 
 
 def test_only_a_complete_copy_is_installed(store: Store, first: Path, other: Path, tmp_path: Path) -> None:
@@ -248,21 +248,21 @@ def test_keys_that_are_lost_are_forgotten_on_purpose_only(store: Store, first: P
     with pytest.raises(ConflictError):
         store.group_keys.forget(first, (), actor="first")
     store.group_keys.forget(first, lost, actor="first")
-    assert store.group_keys.known() == (file.digests[0],)
+    assert store.group_keys.known_digests() == (file.digests[0],)
     assert store.group_keys.erasing_keys(first, actor="first") == (file.keys[0],)
 
     first.unlink()
     with pytest.raises(GroupKeyError, match=r"no key file.*backup"):
         store.group_keys.erasing_keys(first, actor="first")
     made = store.group_keys.forget(first, store.group_keys.forgettable(first), actor="first")
-    assert store.group_keys.known() == made.digests != (file.digests[0],)
+    assert store.group_keys.known_digests() == made.digests != (file.digests[0],)
     actions = [entry.action for entry in store.audit.list()]
     assert actions.count("group_keys.forget") == 2
     assert file.keys[0].hex() not in str(store.audit.list())
 
 
 def test_a_file_with_more_keys_than_the_database_knows_is_complete(store: Store, first: Path) -> None:
-    known = store.group_keys.known()
+    known = store.group_keys.known_digests()
     with first.open("a") as file:
         file.write("ab" * 32 + "\n")
     check_complete(KeyFile.load(first), known)

@@ -12,7 +12,7 @@ from lifelong_core.store import group_hash, load_group_key
 from lifelong_core.store.lifecycle.privacy import (
     group_hashes,
     load_group_keys,
-    numbered_groups,
+    number_groups,
     rotate_group_key,
 )
 
@@ -149,12 +149,12 @@ def test_a_folder_that_cannot_be_made_is_a_configuration_error(tmp_path: Path):
 @settings(max_examples=30)
 @given(st.lists(st.sampled_from(["4711", "12", "a", "Z", ""])))
 def test_numbers_say_which_samples_belong_together_and_nothing_of_their_keys(keys: list[str]):
-    numbers = numbered_groups(np.array(keys, dtype=np.str_))
+    numbers = number_groups(np.array(keys, dtype=np.str_))
     assert numbers is not None
     assert numbers.dtype == np.int64
     assert numbers.tolist() == [list(dict.fromkeys(keys)).index(key) for key in keys]
 
 
 def test_samples_without_groups_stay_without():
-    assert numbered_groups(None) is None
-    assert numbered_groups(np.array([7.5, -1.0, 7.5])).tolist() == [0, 1, 0]  # type: ignore[union-attr]
+    assert number_groups(None) is None
+    assert number_groups(np.array([7.5, -1.0, 7.5])).tolist() == [0, 1, 0]  # type: ignore[union-attr]

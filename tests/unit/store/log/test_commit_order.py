@@ -52,7 +52,7 @@ def test_a_commit_that_comes_late_with_smaller_ids_is_not_skipped(store: Store):
     assert max(ids_of(slow)) < min(ids_of(fast))
     with open_append(store, slow):
         store.predictions.append(fast)
-        horizon = store.predictions.horizon()
+        horizon = store.predictions.log_position()
         seen, position = store.predictions.read_since(None, limit=10)
         # The fast rows are behind the horizon: something older may still appear before them.
         assert seen == []
@@ -132,12 +132,12 @@ def test_a_reader_among_delayed_writers_sees_every_row_once(store: Store):
 
 def test_each_transaction_has_a_commit_order_of_its_own_below_the_next_horizon(store: Store):
     for _ in range(3):
-        before = store.predictions.horizon()
+        before = store.predictions.log_position()
         batch = [entry() for _ in range(3)]
         store.predictions.append(batch)
         order = commit_orders(store)
         assert {order[one] for one in ids_of(batch)} == {max(order.values())}
-        assert before <= max(order.values()) < store.predictions.horizon()
+        assert before <= max(order.values()) < store.predictions.log_position()
 
 
 @only_postgresql

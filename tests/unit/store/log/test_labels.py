@@ -20,7 +20,7 @@ def test_labels_are_stored_repeated_corrected_or_unknown(store: Store):
     batch = [NewLabel(one.id, 1, "pathology"), NewLabel(new_prediction_id(), 0), NewLabel(two.id, 0)]
     assert store.labels.record(batch) == ("stored", "unknown", "stored")
     assert store.labels.record([NewLabel(one.id, 1), NewLabel(two.id, 2)]) == ("unchanged", "corrected")
-    found = store.labels.labelled(1, "default", limit=10, classes=3)
+    found = store.labels.newest_labelled(1, "default", limit=10, classes=3)
     assert found.ids == (one.id, two.id)
     assert found.labels.tolist() == [1, 2]
 
@@ -36,7 +36,7 @@ def test_the_last_label_of_one_batch_counts(store: Store):
     (row,) = logged(store, 1)
     batch = [NewLabel(row.id, 1), NewLabel(row.id, 1), NewLabel(row.id, 2), NewLabel(row.id, 0)]
     assert store.labels.record(batch) == ("stored", "unchanged", "corrected", "corrected")
-    assert store.labels.labelled(1, "default", limit=10, classes=3).labels.tolist() == [0]
+    assert store.labels.newest_labelled(1, "default", limit=10, classes=3).labels.tolist() == [0]
     assert store.labels.record([]) == ()
 
 
@@ -46,7 +46,7 @@ def test_a_label_that_is_no_class_refuses_the_whole_batch(store: Store, label: i
     with pytest.raises(InvalidInputError, match=r"0\.\.2") as refused:
         store.labels.record([NewLabel(one.id, 0), NewLabel(two.id, label)])
     assert refused.value.field == "label"
-    assert store.labels.labelled(1, "default", limit=10, classes=3).ids == ()
+    assert store.labels.newest_labelled(1, "default", limit=10, classes=3).ids == ()
 
 
 def test_labelled_predictions_are_the_newest_of_one_population_oldest_first(store: Store):
@@ -54,20 +54,20 @@ def test_labelled_predictions_are_the_newest_of_one_population_oldest_first(stor
     elsewhere = logged(store, 2, environment="site-a")
     store.labels.record([NewLabel(row.id, index % 3) for index, row in reversed(list(enumerate(rows[:5])))])
     store.labels.record([NewLabel(row.id, 0) for row in elsewhere])
-    found = store.labels.labelled(1, "default", limit=3, classes=3)
+    found = store.labels.newest_labelled(1, "default", limit=3, classes=3)
     assert found.ids == tuple(row.id for row in rows[2:5])
     assert found.labels.tolist() == [2, 0, 1]
     assert found.decisions.tolist() == [row.decision for row in rows[2:5]]
     assert found.head_versions.tolist() == [3, 4, 5]
     assert np.array_equal(found.logits, np.stack([row.logits for row in rows[2:5]]))
-    assert store.labels.labelled(2, "default", limit=3, classes=3).logits.shape[0] == 0
+    assert store.labels.newest_labelled(2, "default", limit=3, classes=3).logits.shape[0] == 0
 
 
 def test_many_labels_in_one_call(store: Store):
     entries = [entry(predictions=400) for _ in range(3)]
     store.predictions.append(entries)
     assert set(store.labels.record([NewLabel(one, 1) for one in ids_of(entries)])) == {"stored"}
-    assert store.labels.labelled(1, "default", limit=5000, classes=3).labels.sum() == 1200
+    assert store.labels.newest_labelled(1, "default", limit=5000, classes=3).labels.sum() == 1200
 
 
 def test_the_same_labels_sent_at_once_are_kept_once(store: Store):
@@ -89,6 +89,6 @@ def test_the_same_labels_sent_at_once_are_kept_once(store: Store):
     for thread in threads:
         thread.join()
     assert failures == []
-    assert store.labels.labelled(1, "default", limit=99, classes=3).labels.tolist() == [
+    assert store.labels.newest_labelled(1, "default", limit=99, classes=3).labels.tolist() == [
         index % 3 for index in range(30)
     ]

@@ -33,9 +33,9 @@ def test_a_prediction_comes_back_to_the_last_bit(store: Store):
 
 
 def test_nothing_to_append_is_no_transaction(store: Store):
-    before = store.predictions.horizon()
+    before = store.predictions.log_position()
     assert store.predictions.append([]) == ()
-    assert store.predictions.horizon() == before
+    assert store.predictions.log_position() == before
 
 
 def test_a_batch_mixes_models_environments_sizes_and_class_counts(store: Store):
@@ -217,11 +217,11 @@ def test_a_window_read_again_up_to_its_horizon_is_the_same(store: Store):
 
 
 def test_counts_between_horizons_add_up(store: Store):
-    horizons = [store.predictions.horizon()]
+    horizons = [store.predictions.log_position()]
     for size in (3, 0, 5):
         store.predictions.append([entry() for _ in range(size)])
         store.predictions.append([entry(environment="site-a"), entry(model_id=2)])
-        horizons.append(store.predictions.horizon())
+        horizons.append(store.predictions.log_position())
 
     def count(start: int, end: int) -> int:
         return store.predictions.count_between(1, "default", horizons[start], horizons[end])
@@ -231,7 +231,7 @@ def test_counts_between_horizons_add_up(store: Store):
 
 
 def test_reading_from_horizon_to_horizon_gives_each_row_once_late_ones_included(store: Store):
-    horizons = [store.predictions.horizon()]
+    horizons = [store.predictions.log_position()]
     late: UUID | None = None
     written: list[list[UUID]] = []
     for size in (3, 0, 4):
@@ -242,7 +242,7 @@ def test_reading_from_horizon_to_horizon_gives_each_row_once_late_ones_included(
         store.predictions.append(entries)
         store.predictions.append([entry(environment="site-a"), entry(model_id=2)])
         written.append(sorted(ids_of(entries)))
-        horizons.append(store.predictions.horizon())
+        horizons.append(store.predictions.log_position())
     read = [
         store.predictions.between(1, "default", start, end, limit=100)
         for start, end in itertools.pairwise(horizons)
@@ -261,7 +261,7 @@ def test_of_more_than_the_limit_those_that_appeared_last_are_read_in_order(store
     entries = [LogEntry((prediction(group_hash=one),)) for one in groups]
     for one in (entries[2], entries[0], entries[1]):
         store.predictions.append([one])
-    until = store.predictions.horizon()
+    until = store.predictions.log_position()
     window = store.predictions.between(1, "default", 0, until, limit=2)
     assert list(window.ids) == ids_of([entries[0], entries[1]])
     assert window.groups is not None

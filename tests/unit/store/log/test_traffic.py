@@ -26,7 +26,7 @@ def test_predictions_are_counted_by_the_token_that_sent_them(store: Store):
     store.predictions.append(entries[:2])
     store.predictions.deliver(entries[1:])
     store.predictions.append([LogEntry((prediction(model.id, "elsewhere"),), token_id=9)])
-    horizon = store.predictions.horizon()
+    horizon = store.predictions.log_position()
     counts = store.traffic.senders(model.id, "default", first=FIRST, horizon=horizon)
     assert counts == {3: 3, None: 1, 7: 4}
     middle = entries[2].predictions[0].id

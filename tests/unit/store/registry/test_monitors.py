@@ -42,7 +42,7 @@ def test_a_heartbeat_is_listed_as_it_was_sent(store: Store):
         replace(FIRST, tick=replace(TICK, finished_at=STARTED, problem="the database was away.")),
         replace(FIRST, tick=TICK, visits=(VISIT, replace(VISIT, model_id=2, watched_at=None))),
     ):
-        store.monitors.acknowledge(heartbeat)
+        store.monitors.record_heartbeat(heartbeat)
         (monitor,) = store.monitors.list()
         assert monitor.heartbeat == heartbeat
         assert not monitor.is_lost
@@ -50,10 +50,10 @@ def test_a_heartbeat_is_listed_as_it_was_sent(store: Store):
 
 
 def test_a_later_heartbeat_replaces_the_earlier_one_of_the_same_process_only(store: Store):
-    store.monitors.acknowledge(FIRST)
+    store.monitors.record_heartbeat(FIRST)
     first = store.monitors.list()[0].seen_at
-    store.monitors.acknowledge(FIRST)
-    store.monitors.acknowledge(replace(FIRST, id="two", host="x" * 300))
+    store.monitors.record_heartbeat(FIRST)
+    store.monitors.record_heartbeat(replace(FIRST, id="two", host="x" * 300))
     monitors = {monitor.heartbeat.id: monitor for monitor in store.monitors.list()}
     assert monitors["one"].seen_at > first
     assert monitors["two"].heartbeat.host == "x" * 255
@@ -66,18 +66,18 @@ def test_a_silent_monitor_is_lost_and_then_forgotten(store: Store):
         ("long lost", FORGOTTEN_AFTER - timedelta(seconds=10)),
         ("forgotten", FORGOTTEN_AFTER + timedelta(seconds=1)),
     ):
-        store.monitors.acknowledge(replace(FIRST, id=monitor_id))
+        store.monitors.record_heartbeat(replace(FIRST, id=monitor_id))
         age(store, monitor_id, silent)
-    store.monitors.acknowledge(replace(FIRST, id="me"))
+    store.monitors.record_heartbeat(replace(FIRST, id="me"))
     found = [(monitor.heartbeat.id, monitor.is_lost) for monitor in store.monitors.list()]
     assert found == [("me", False), ("alive", False), ("lost", True), ("long lost", True)]
-    store.monitors.acknowledge(replace(FIRST, id="lost"))
+    store.monitors.record_heartbeat(replace(FIRST, id="lost"))
     assert not {monitor.heartbeat.id: monitor.is_lost for monitor in store.monitors.list()}["lost"]
 
 
 def test_a_monitor_that_stops_is_forgotten(store: Store):
-    store.monitors.acknowledge(FIRST)
-    store.monitors.acknowledge(replace(FIRST, id="two"))
+    store.monitors.record_heartbeat(FIRST)
+    store.monitors.record_heartbeat(replace(FIRST, id="two"))
     store.monitors.forget("one")
     store.monitors.forget("one")
     assert [monitor.heartbeat.id for monitor in store.monitors.list()] == ["two"]
@@ -85,18 +85,18 @@ def test_a_monitor_that_stops_is_forgotten(store: Store):
 
 def test_heartbeats_are_no_change_of_the_registry(store: Store):
     before = store.revision()
-    store.monitors.acknowledge(FIRST)
+    store.monitors.record_heartbeat(FIRST)
     store.monitors.forget("one")
     assert store.revision() == before
 
 
 def test_of_living_monitors_the_strictest_mode_holds_in_an_environment(store: Store):
     assert store.monitors.strictest_mode("clinic", "auto") == "auto"
-    store.monitors.acknowledge(FIRST)
+    store.monitors.record_heartbeat(FIRST)
     assert store.monitors.strictest_mode("clinic", "auto") == "shadow"
     assert store.monitors.strictest_mode("elsewhere", "auto") == "auto"
     assert store.monitors.strictest_mode("elsewhere", "propose") == "propose"
-    store.monitors.acknowledge(replace(FIRST, id="two", mode="propose", environment_modes={}))
+    store.monitors.record_heartbeat(replace(FIRST, id="two", mode="propose", environment_modes={}))
     assert store.monitors.strictest_mode("elsewhere", "auto") == "propose"
     for monitor_id in ("one", "two"):
         age(store, monitor_id, LOST_AFTER + timedelta(seconds=1))
@@ -112,11 +112,11 @@ def test_living_monitors_with_different_settings_are_named_with_what_differs(sto
         started_at=STARTED + timedelta(seconds=1),
         settings={"policy.mode": "auto", "quantifier": "auto"},
     )
-    store.monitors.acknowledge(first)
-    store.monitors.acknowledge(replace(second, settings=first.settings))
-    store.monitors.acknowledge(replace(FIRST, id="older version"))
+    store.monitors.record_heartbeat(first)
+    store.monitors.record_heartbeat(replace(second, settings=first.settings))
+    store.monitors.record_heartbeat(replace(FIRST, id="older version"))
     assert describe_disagreements(store.monitors.list()) == []
-    store.monitors.acknowledge(second)
+    store.monitors.record_heartbeat(second)
     assert describe_disagreements(store.monitors.list()) == [
         "monitor 4711 on ward-3 and monitor 4711 on ward-4 watch with different settings:"
         " policy.mode (shadow, auto)."

@@ -4,7 +4,7 @@ import threading
 from datetime import UTC, datetime
 
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.store import ModelLoad, Store, describe_serving, register_calibration, serving_of
+from lifelong_core.store import ModelLoad, Store, describe_serving, register_calibration, serving_state
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration
 
 LOADED = ModelLoad("CPUExecutionProvider", None)
@@ -24,7 +24,7 @@ def add_graph(store: Store, *, head: bool = True) -> int:
 
 
 def report(store: Store, worker: str, heads: dict[int, int], loads: dict[int, ModelLoad]) -> None:
-    store.workers.acknowledge(
+    store.workers.record_heartbeat(
         worker,
         host="ward",
         process=7,
@@ -53,7 +53,7 @@ def test_a_model_is_served_when_every_worker_runs_it(store: Store):
     report(store, "one", {model: 1}, {model: LOADED})
     report(store, "two", {model: 1}, {})
     assert "1 of 2 workers run it so far" in describe_serving(store, "net@1")
-    assert not serving_of(store, "net@1").is_settled
+    assert not serving_state(store, "net@1").is_settled
     report(store, "two", {model: 1}, {model: LOADED})
     assert describe_serving(store, "net@1") == (
         "net@1 is served now: it is promoted and run by 2 of 2 workers."
@@ -67,7 +67,7 @@ def test_a_worker_that_cannot_load_it_is_named_with_the_reason(store: Store):
     assert describe_serving(store, "net@1") == (
         "net@1 is promoted, but 1 of 2 workers cannot load it (worker 7 on ward: the graph needs m.onnx.data)."
     )
-    assert serving_of(store, "net@1").is_settled
+    assert serving_state(store, "net@1").is_settled
 
 
 def test_the_version_that_stays_promoted_is_named(store: Store):
@@ -97,7 +97,7 @@ def test_it_waits_until_all_workers_have_answered(store: Store):
     report(store, "one", {model: 1}, {})
     later = threading.Timer(0.2, report, (store, "one", {model: 1}, {model: LOADED}))
     later.start()
-    serving = serving_of(store, "net@1", patience_seconds=30)
+    serving = serving_state(store, "net@1", patience_seconds=30)
     later.join()
     assert serving.is_settled
     assert serving.ready == ("7 on ward",)

@@ -21,7 +21,7 @@ def acknowledge(store: Store, worker_id: str = "one", **changes: Any) -> None:
         "heads": {(1, None): 2, (1, "site-a"): 5},
         "models": {1: ModelLoad("CPUExecutionProvider", None), 3: ModelLoad(None, "no such file.")},
     }
-    store.workers.acknowledge(worker_id, **{**values, **changes})
+    store.workers.record_heartbeat(worker_id, **{**values, **changes})
 
 
 def age(store: Store, worker_id: str, by: timedelta) -> None:

@@ -100,5 +100,5 @@ def no_lock(lock: FileLock, *, until: float) -> Iterator[int]:
 if __name__ == "__main__":
     random.seed(0)
     if sys.argv[4:]:
-        FileLock.held = no_lock
+        FileLock.hold = no_lock
     run(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store import LogEntry, RequestKey, Store
-from lifelong_core.store.log.delivery import Delivered, deliver_entries
+from lifelong_core.store.log.delivery import DeliveryOutcome, deliver_entries
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.store.schema import tables
 from tests.unit.store.samples import entry, ids_of, prediction, read_all
@@ -34,7 +34,7 @@ def erase(store: Store, group: bytes, moment: datetime) -> None:
 
 def test_what_is_delivered_is_in_the_log_to_the_last_bit(store: Store):
     entries = [entry("r1", predictions=3), entry(), grouped(b"g" * 16, request="r2")]
-    assert store.predictions.deliver(entries) == Delivered(written=5, erased=0, repeated=0)
+    assert store.predictions.deliver(entries) == DeliveryOutcome(written=5, erased=0, repeated=0)
     for one in entries:
         for row in one.predictions:
             assert store.predictions.get(row.id) == row
@@ -42,7 +42,7 @@ def test_what_is_delivered_is_in_the_log_to_the_last_bit(store: Store):
             found = store.predictions.request(one.request)
             assert found
             assert (found.body_digest, found.predictions) == (one.body_digest, one.predictions)
-    assert store.predictions.deliver([]) == Delivered(0, 0, 0)
+    assert store.predictions.deliver([]) == DeliveryOutcome(0, 0, 0)
 
 
 def test_what_is_there_in_part_is_completed_and_nothing_is_there_twice(store: Store):
@@ -53,7 +53,7 @@ def test_what_is_there_in_part_is_completed_and_nothing_is_there_twice(store: St
     assert sorted(first) == sorted(ids_of(entries))
     # The same again, also twice at once, changes nothing: no row appears a second time to who reads on.
     total = len(ids_of(entries))
-    assert store.predictions.deliver([*entries, *entries]) == Delivered(0, 0, 2 * total)
+    assert store.predictions.deliver([*entries, *entries]) == DeliveryOutcome(0, 0, 2 * total)
     assert list(read_all(store, limit=100)) == first
 
 
@@ -116,7 +116,7 @@ def test_environments_are_created_whatever_the_limit(store: Store):
 
 def test_deliveries_of_two_machines_may_create_the_same_environments(store: Store):
     barrier = threading.Barrier(2)
-    outcomes: list[Delivered] = []
+    outcomes: list[DeliveryOutcome] = []
 
     def work() -> None:
         for i in range(8):
@@ -128,7 +128,7 @@ def test_deliveries_of_two_machines_may_create_the_same_environments(store: Stor
         thread.start()
     for thread in threads:
         thread.join()
-    assert outcomes == [Delivered(1, 0, 0)] * 16
+    assert outcomes == [DeliveryOutcome(1, 0, 0)] * 16
 
 
 def test_what_was_made_before_its_group_was_erased_does_not_come_back(store: Store):
@@ -148,13 +148,13 @@ def test_what_was_made_before_its_group_was_erased_does_not_come_back(store: Sto
     erase(store, erased, datetime.now(UTC) - timedelta(seconds=60))
     erase(store, b"x" * 16, datetime.now(UTC))
     delivered = store.predictions.deliver([mixed, old, new, *others])
-    assert delivered == Delivered(written=254, erased=2, repeated=0)
+    assert delivered == DeliveryOutcome(written=254, erased=2, repeated=0)
     left = replace(mixed, predictions=mixed.predictions[1:])
     assert sorted(read_all(store, limit=1000)) == sorted(ids_of([left, new, *others]))
     # Not even that of what is left: a retry would get its decisions for other rows.
     for key in ("old", "mixed"):
         assert store.predictions.request(RequestKey(1, "default", key)) is None
-    assert store.predictions.deliver([old]) == Delivered(0, 1, 0)
+    assert store.predictions.deliver([old]) == DeliveryOutcome(0, 1, 0)
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
@@ -197,7 +197,7 @@ def check_death_before_forgetting(store: Store, folder: Path) -> None:
     for write in (die, write_and_die):
         with pytest.raises(Death):
             open_spool(folder).deliver(write, limit=8)
-    delivered: list[Delivered] = []
+    delivered: list[DeliveryOutcome] = []
     assert (
         drain(open_spool(folder), write=lambda some: delivered.append(store.predictions.deliver(some)))
         == entries
@@ -226,9 +226,9 @@ def test_the_check_of_such_a_death_can_fail(
         monkeypatch.setattr("lifelong_core.store.spool.Spool.deliver", forget_first)
     else:
 
-        def append(some: Sequence[LogEntry]) -> Delivered:
+        def append(some: Sequence[LogEntry]) -> DeliveryOutcome:
             store.predictions.append(some)
-            return Delivered(0, 0, 0)
+            return DeliveryOutcome(0, 0, 0)
 
         monkeypatch.setattr(store.predictions, "deliver", append)
     with pytest.raises((AssertionError, ConflictError)):
@@ -286,6 +286,6 @@ def test_a_value_that_only_the_database_refuses_is_put_aside(store: Store, tmp_p
     assert spool.deliver(store.predictions.deliver) == 2
     assert spool.deliver(store.predictions.deliver) == 0
     assert sorted(read_all(store)) == sorted(ids_of([entries[0], entries[2]]))
-    (refusal,) = spool.refused()
+    (refusal,) = spool.dead_letters()
     assert refusal.entries == (bad,)
     assert refusal.reason

@@ -259,7 +259,7 @@ def test_what_the_log_refuses_for_good_is_kept_aside_and_holds_up_nothing(spool:
     assert taken == [one for one in entries if one not in refused]
     state = open_spool(folder).state()
     assert (state.refused_records, state.predictions, spool.is_empty()) == (3, 0, True)
-    kept = open_spool(folder).refused()
+    kept = open_spool(folder).dead_letters()
     assert [one.entries for one in kept] == [(one,) for one in refused]
     assert {one.reason for one in kept} == {"not this one"}
 
@@ -276,7 +276,7 @@ def test_a_record_of_a_newer_version_is_kept_aside(spool: Spool, folder: Path):
     assert spool.append([behind]) == (True,)
     assert spool.state().predictions == 6
     assert drain(spool) == [before, behind]
-    assert [one.entries for one in spool.refused()] == [()]
+    assert [one.entries for one in spool.dead_letters()] == [()]
     assert spool.state().damaged_records == 0
 
 
@@ -352,7 +352,7 @@ def test_nobody_waits_for_ever_for_a_process_that_hangs(
 ):
     monkeypatch.setattr(spool_module, "PATIENCE_SECONDS", 0.02)
     spool.append([entry("r1")])
-    with FileLock(folder / lock).held(until=0):
+    with FileLock(folder / lock).hold(until=0):
         if lock == "delivery":
             assert spool.deliver(pytest.fail) is None
             assert spool.append([entry()]) == (True,)

@@ -92,11 +92,11 @@ def test_a_forked_child_holds_no_lock_of_its_parent(tmp_path: Path):
         child = int(parent.stdout.readline())
         try:
             lock = FileLock(tmp_path / "spool" / "lock")
-            with pytest.raises(LockBusyError), lock.held(until=0):
+            with pytest.raises(LockBusyError), lock.hold(until=0):
                 pass
             parent.kill()
             parent.wait()
-            with lock.held(until=0):
+            with lock.hold(until=0):
                 os.kill(child, 0)
             assert open_spool(tmp_path / "spool").state().predictions == 1
         finally:
@@ -120,11 +120,11 @@ def test_a_lock_whose_file_was_replaced_is_taken_anew(tmp_path: Path):
 
     def wait() -> None:
         waits.set()
-        with FileLock(path).held(until=time.monotonic() + 10) as descriptor:
+        with FileLock(path).hold(until=time.monotonic() + 10) as descriptor:
             is_in_place.append(os.path.samestat(os.fstat(descriptor), path.stat()))
 
     thread = threading.Thread(target=wait)
-    with FileLock(path).held(until=0):
+    with FileLock(path).hold(until=0):
         thread.start()
         waits.wait()
         time.sleep(0.02)

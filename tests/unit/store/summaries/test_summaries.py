@@ -21,7 +21,7 @@ from lifelong_core.store.log.identifiers import first_id_at, new_prediction_id
 from lifelong_core.store.log.writing import insert_entries
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries import folding
-from lifelong_core.store.summaries.folding import SummaryWork
+from lifelong_core.store.summaries.folding import SummaryFolding
 from lifelong_core.store.summaries.summaries import bucket_of
 from tests.unit.store.log.test_commit_order import only_postgresql, open_append
 from tests.unit.store.samples import LONG_AGO, add_model, calibration, prediction
@@ -189,13 +189,13 @@ def test_the_check_catches_rows_that_are_read_twice(
 ):
     append(store, model, NOON, NOON + HOUR)
     fold(store, model)
-    real = SummaryWork.advance
+    real = SummaryFolding.advance
 
-    def from_the_beginning(self: SummaryWork, cursor: Any) -> Any:
+    def from_the_beginning(self: SummaryFolding, cursor: Any) -> Any:
         step = real(self, type(cursor)(1, None, cursor.is_grouped, cursor.revision))
         return type(step)(cursor, step.hours, step.rows)
 
-    monkeypatch.setattr(SummaryWork, "advance", from_the_beginning)
+    monkeypatch.setattr(SummaryFolding, "advance", from_the_beginning)
     fold(store, model)
     assert len(check(store, model)) == 2
 
@@ -249,15 +249,15 @@ def test_of_two_that_fold_the_same_rows_one_wins(store: Store, model: Model, mon
 def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
     """Let something happen, once, after the next step was computed and before it is written."""
     for name in ("advance", "made_anew"):
-        real = getattr(SummaryWork, name)
+        real = getattr(SummaryFolding, name)
 
-        def then(self: SummaryWork, *arguments: Any, real: Any = real) -> Any:
+        def then(self: SummaryFolding, *arguments: Any, real: Any = real) -> Any:
             step = real(self, *arguments)
             monkeypatch.undo()
             happens()
             return step
 
-        monkeypatch.setattr(SummaryWork, name, then)
+        monkeypatch.setattr(SummaryFolding, name, then)
 
 
 def test_at_the_first_row_with_a_group_all_is_made_anew(store: Store, model: Model):
@@ -510,7 +510,7 @@ def test_a_window_of_the_past_can_be_made_again(store: Store, model: Model):
     assert past is not None
     append(store, model, NOON, NOON + HOUR, NOON + 2 * HOUR, NOON + 7 * HOUR)
     fold(store, model)
-    again = store.summaries.remade(
+    again = store.summaries.rebuilt_window(
         model.id,
         SITE,
         fitted(),

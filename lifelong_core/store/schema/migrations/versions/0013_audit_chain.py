@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from lifelong_core.store.access.audit_chain import GENESIS, chained
+from lifelong_core.store.access.audit_chain import GENESIS, chain_entries
 from lifelong_core.store.records import AuditEntry
 
 revision = "0013"
@@ -60,7 +60,7 @@ def _chain_the_entries() -> None:
         rows = connection.execute(query).all()
         values: list[dict[str, Any]] = []
         for row in rows:
-            entry = chained(_entry_of(row), digest)
+            entry = chain_entries(_entry_of(row), digest)
             number, digest = entry.id, entry.digest
             values.append({"number": number} | {f"new_{name}": getattr(entry, name) for name in _DIGESTS})
         if values:
@@ -72,7 +72,7 @@ def _chain_the_entries() -> None:
         note = AuditEntry(
             number + 1, datetime.now(UTC), "migration", "audit.chained", "audit log", details, "local"
         )
-        op.bulk_insert(_audit, [vars(chained(note, digest))])  # pyright: ignore[reportArgumentType] - a lightweight table
+        op.bulk_insert(_audit, [vars(chain_entries(note, digest))])  # pyright: ignore[reportArgumentType] - a lightweight table
 
 
 def _entry_of(row: Any) -> AuditEntry:

@@ -103,7 +103,7 @@ def test_merging_is_associative_and_commutative_and_has_an_identity(sizes, seed,
     assert_same(empty + one, one)
     whole = quantify.summarize(np.vstack(windows), np.concatenate(groups) if grouped else None)
     assert_same(one + two + three, whole)
-    assert_same(WindowSummary.merged([one, two, three]), whole)
+    assert_same(WindowSummary.merge([one, two, three]), whole)
     assert whole.samples == sum(sizes)
 
 
@@ -165,7 +165,7 @@ def test_a_group_that_one_part_has_lost_is_not_kept_by_another_that_holds_little
     little = GroupSketch.of(np.array([lost]), np.array([0]))
     assert little.complete
     whole = GroupSketch.of(np.append(keys, lost), np.append(cells, 0))
-    for merged in (GroupSketch.merged([most, little]), GroupSketch.merged([little, most])):
+    for merged in (GroupSketch.merge([most, little]), GroupSketch.merge([little, most])):
         assert merged == whole
 
 

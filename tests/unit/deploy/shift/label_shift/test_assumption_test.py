@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifelong_core.arrays import centred
+from lifelong_core.arrays import centre_rows
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.simplex import smoothed
+from lifelong_core.deploy.numerics.simplex import smooth
 from lifelong_core.deploy.shift.label_shift.assumption_test import (
     AssumptionReference,
     _step_test,
@@ -178,7 +178,7 @@ def test_on_the_border_of_the_simplex_classes_without_samples_give_their_freedom
     data = LabeledLogits(np.eye(6)[labels], labels)
     rows = 3 * np.eye(8)[labels] + rng.normal(size=(labels.size, 8))
     spread = ClassSpread.of(rows, data)
-    weights = smoothed(np.eye(6)[0], 500)
+    weights = smooth(np.eye(6)[0], 500)
     chance = np.linalg.cholesky(spread.covariance(np.eye(6)[0], 500))
     p_values = [
         _step_test(spread, spread.means[0] + chance @ rng.normal(size=8), weights, 500).p_value
@@ -330,7 +330,7 @@ def test_no_figure_is_given_for_samples_between_the_classes_or_noise(shared_logi
     task = shared_logits("cifar10_resnet50")
     reference = AssumptionReference.of(task.calibration)
     rng = np.random.default_rng(1)
-    window = centred(task.calibration.logits[rng.integers(task.calibration.samples, size=2000)])
+    window = centre_rows(task.calibration.logits[rng.integers(task.calibration.samples, size=2000)])
     window[:200] = FOREIGN[foreign](window[:200], rng)
     test = judge(reference, window)
     assert test.rejected
@@ -344,7 +344,7 @@ def test_no_figure_is_given_for_samples_between_the_classes_or_noise(shared_logi
 def test_what_is_said_of_the_factor_is_true(shared_logits, task, factor):
     calibration = shared_logits(task).calibration
     rows = np.random.default_rng(2).integers(calibration.samples, size=2000)
-    test = judge(AssumptionReference.of(calibration), factor * centred(calibration.logits[rows]))
+    test = judge(AssumptionReference.of(calibration), factor * centre_rows(calibration.logits[rows]))
     texts = [item.text for item in test.disagreements if item.kind == "scaled_logits"]
     for text in texts:
         said = float(re.findall(r"about ([0-9.]*[0-9])", text)[0])

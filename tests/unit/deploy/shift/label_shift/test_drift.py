@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.shift.label_shift.drift import DriftDetectors, tangents, without
+from lifelong_core.deploy.shift.label_shift.drift import DriftDetectors, tangents, remove_directions
 from lifelong_core.deploy.shift.label_shift.features import FeatureMap
 
 
@@ -67,9 +67,9 @@ def test_there_are_none_where_cross_fitting_is_impossible():
 def test_without_leaves_what_is_orthogonal_to_the_directions():
     rng = np.random.default_rng(4)
     class_means, vectors = rng.normal(size=(4, 7)), rng.normal(size=(5, 7))
-    left = without(tangents(class_means), np.eye(7), vectors)
+    left = remove_directions(tangents(class_means), np.eye(7), vectors)
     np.testing.assert_allclose(left @ tangents(class_means).T, 0, atol=1e-12)
-    np.testing.assert_allclose(without(tangents(class_means), np.eye(7), left), left, atol=1e-12)
+    np.testing.assert_allclose(remove_directions(tangents(class_means), np.eye(7), left), left, atol=1e-12)
 
 
 def test_groups_larger_than_what_is_made_to_drift_are_no_trouble():

@@ -8,7 +8,7 @@ import pytest
 
 from lifelong_core.deploy import PostProcessingHead, fit_head
 from lifelong_core.deploy.shift.sequential import evidence as module
-from lifelong_core.deploy.shift.sequential.evidence import LARGEST_LOG_CAPITAL, ShiftEvidence, gather_evidence
+from lifelong_core.deploy.shift.sequential.evidence import LARGEST_LOG_CAPITAL, ShiftEvidence, update_evidence
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.deploy.shift.sequential.scores import BucketScores, bucket_scores
 from lifelong_core.errors import InvalidInputError
@@ -42,7 +42,7 @@ class Stream:
         return bucket_scores(self.head, self.logits(prevalence, size))
 
     def gather(self, evidence, buckets, key="key"):
-        return gather_evidence(evidence, self.reference, buckets, key=key, tolerance=self.tolerance)
+        return update_evidence(evidence, self.reference, buckets, key=key, tolerance=self.tolerance)
 
     def first_alarm(self, evidence, buckets):
         """Number of the look that raises an alarm; None: none does."""
@@ -70,7 +70,7 @@ def expected_capitals(chances, looks, tolerance):
     single = [BucketScores(1, row, np.outer(row, row)) for row in SCORES]
     total = np.zeros(1)
     for drawn in product(range(3), repeat=looks):
-        found = gather_evidence(None, reference, [single[k] for k in drawn], key="key", tolerance=tolerance)
+        found = update_evidence(None, reference, [single[k] for k in drawn], key="key", tolerance=tolerance)
         total = total + np.prod(chances[list(drawn)]) * np.expm1(found.log_capitals)
     return total
 
@@ -303,7 +303,7 @@ def test_a_head_that_excludes_a_class_gathers_nothing_from_rounding(population, 
     evidence = None
     for size in (500, 1, 20_000, *([500] * 40)):
         bucket = bucket_scores(head, two.window([1.0, 0.0], size, rng))
-        evidence = gather_evidence(evidence, reference, [bucket], key="", tolerance=0.01)
+        evidence = update_evidence(evidence, reference, [bucket], key="", tolerance=0.01)
     assert evidence.log_e_value < 1
     assert evidence.dispersion < 2
     assert ShiftEvidence.from_document(evidence.to_document()) == evidence
@@ -327,12 +327,12 @@ def test_finds_the_return_of_a_class_that_was_hardly_assumed(population, classes
         evidence = None
         for _ in range(20):
             bucket = bucket_scores(head, many.window(others, 500, rng))
-            evidence = gather_evidence(evidence, reference, [bucket], key="", tolerance=0.01)
+            evidence = update_evidence(evidence, reference, [bucket], key="", tolerance=0.01)
         assert evidence.log_e_value < ALARM
         seen = 0
         while evidence.log_e_value < ALARM:
             bucket = bucket_scores(head, many.window(returned * first + (1 - returned) * others, 500, rng))
-            evidence = gather_evidence(evidence, reference, [bucket], key="", tolerance=0.01)
+            evidence = update_evidence(evidence, reference, [bucket], key="", tolerance=0.01)
             seen += 500
             assert seen <= most
 
@@ -362,7 +362,7 @@ def test_an_unlucky_calibration_set_is_mended_by_recentring(population):
     stream.reference = replace(stream.reference, expectation=new.mean + away)
     buckets = [stream.bucket(size=2000) for _ in range(60)]
     assert stream.first_alarm(None, buckets) is not None
-    stream.reference = stream.reference.recentred(new)
+    stream.reference = stream.reference.recentre(new)
     assert stream.first_alarm(None, buckets) is None
 
 
@@ -384,7 +384,7 @@ def test_numbering_the_classes_otherwise_changes_nothing(population):
     )
     rows = [stream.logits(SHIFTED, 300) for _ in range(6)]
     one = stream.gather(None, [bucket_scores(head, logits) for logits in rows])
-    two = gather_evidence(
+    two = update_evidence(
         None, other, [bucket_scores(turned, logits[:, order] + 7) for logits in rows], key="", tolerance=0.01
     )
     assert one.log_e_value > 1
@@ -404,7 +404,7 @@ def test_a_hundred_classes_some_hardly_assumed_and_enormous_buckets(population):
     evidence = None
     for counts in (np.ones(400), np.full(400, 10**7), np.eye(400)[0]):
         bucket = bucket_scores(head, logits, counts=counts)
-        evidence = gather_evidence(evidence, reference, [bucket], key="", tolerance=0.01)
+        evidence = update_evidence(evidence, reference, [bucket], key="", tolerance=0.01)
     assert np.isfinite(evidence.log_e_value)
     json.dumps(evidence.to_document(), allow_nan=False)
 
@@ -426,7 +426,7 @@ def test_real_logits_keep_quiet_until_the_prevalence_shifts(shared_logits):
         for look in range(1, looks + 1):
             drawn = [rng.choice(rows[k], size) for k, size in enumerate(rng.multinomial(500, prevalence))]
             bucket = bucket_scores(head, task.deployment.logits[np.concatenate(drawn)])
-            evidence = gather_evidence(evidence, reference, [bucket], key="", tolerance=0.01)
+            evidence = update_evidence(evidence, reference, [bucket], key="", tolerance=0.01)
             if evidence.log_e_value >= ALARM:
                 return look
         return None

@@ -5,7 +5,7 @@ import pytest
 
 from lifelong_core.design.validation.outputs import ModelOutputs, Samples
 from lifelong_core.design.validation.values.evaluation import Recipe, Split
-from lifelong_core.design.validation.values.resampled_metrics import resampled
+from lifelong_core.design.validation.values.resampled_metrics import resample_metric
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS, bootstrap_confusions, compute_metrics
 from lifelong_core.metrics.calibration.kernel import median_pairwise_distance
@@ -46,7 +46,7 @@ def test_weights_say_what_copies_say(acronym, parameters, invalid_share):
     resamples = Resamples.draw(samples.unit, replicates=6, seed=3)
     given = {"labels": samples.labels, "decisions": samples.decisions, "probabilities": samples.probabilities}
     whole = compute_metrics([acronym], **given, **parameters)[acronym]
-    found = stacked(resampled(recipe_of(acronym, parameters), samples, resamples, np.asarray(whole)))
+    found = stacked(resample_metric(recipe_of(acronym, parameters), samples, resamples, np.asarray(whole)))
     for times, value in list(zip(resamples.times, found, strict=True))[:15]:
         rows = np.repeat(np.arange(samples.size), times)
         copies = {name: array[rows] for name, array in given.items()}
@@ -64,7 +64,7 @@ def test_a_metric_at_a_target_keeps_its_cut_offs(acronym, target, invalid_share)
     recipe = recipe_of(acronym, {"target": target}, split)
     resamples = Resamples.draw(samples.unit, replicates=6, seed=3)
     part, draws = samples.part(split.rows), resamples.part(split.rows)
-    found = resampled(recipe, part, draws, np.zeros(3)).replicates
+    found = resample_metric(recipe, part, draws, np.zeros(3)).replicates
     for times, value in zip(resamples.times[1:7], found, strict=True):
         rows = np.repeat(split.rows, times[split.rows])
         expected = compute_metrics(
@@ -82,7 +82,7 @@ def test_a_class_whose_cut_off_reaches_no_target_is_undefined():
     samples = samples_with(0.0)
     only_two = samples.part(samples.labels < 2)
     recipe = recipe_of("TNR", {"target": ("TPR", 0.8)}, Split.other(samples, only_two))
-    found = resampled(recipe, samples, Resamples.draw(samples.unit, replicates=5, seed=0), np.zeros(3))
+    found = resample_metric(recipe, samples, Resamples.draw(samples.unit, replicates=5, seed=0), np.zeros(3))
     assert np.isnan(found.replicates[:, 2]).all()
     assert not np.isnan(found.replicates[:, :2]).any()
 
@@ -91,7 +91,7 @@ def test_the_draws_are_those_of_the_metric_pool():
     """So that all metrics, whichever way they are computed, are compared on the same data sets."""
     groups = np.arange(60) // 4
     samples = samples_with(0.0, groups=groups)
-    found = resampled(
+    found = resample_metric(
         recipe_of("AC", {}), samples, Resamples.draw(samples.unit, replicates=20, seed=5), np.zeros(())
     )
     pool = bootstrap_confusions(
@@ -104,7 +104,7 @@ def test_the_draws_are_those_of_the_metric_pool():
 def test_what_has_no_fast_way_is_computed_anew_for_fewer_draws():
     samples = samples_with(0.0)
     resamples = Resamples.draw(samples.unit, replicates=300, seed=3)
-    found = resampled(recipe_of("TCE", {}), samples, resamples, np.zeros(()))
+    found = resample_metric(recipe_of("TCE", {}), samples, resamples, np.zeros(()))
     assert found.replicates.shape == (200,)
     rows = np.repeat(np.arange(60), resamples.times[1])
     expected = compute_metrics(
@@ -190,7 +190,7 @@ def test_many_classes_are_counted_in_blocks():
     labels = np.arange(600) % 300
     samples = Samples.of(labels, ModelOutputs(decisions=np.where(labels % 7, labels, 0)), classes=300)
     resamples = Resamples.draw(samples.unit, replicates=9, seed=0)
-    found = resampled(recipe_of("TPR", {}), samples, resamples, np.zeros(300)).replicates
+    found = resample_metric(recipe_of("TPR", {}), samples, resamples, np.zeros(300)).replicates
     rows = np.repeat(np.arange(600), resamples.times[9])
     expected = compute_metrics(["TPR"], labels=labels[rows], decisions=samples.decisions[rows], classes=300)
     np.testing.assert_allclose(found[8], expected["TPR"])

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifelong_core.design.method.loader import the_method
+from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.problem_fingerprint import ITEMS
 from tests.unit.service.conftest import Service
 from tests.unit.service.consoles import Console
@@ -29,7 +29,7 @@ TYPED = [
     ),
     *("malignant", "sens", "0 1 2; 3 0 4; 5 6 0", "1e400", "-1", "9" * 40, "\x00", "\ud800", "a" * 300, "٣"),
 ]
-GUIDES = {guide.id: [option.id for option in guide.options] for guide in the_method().guides}
+GUIDES = {guide.id: [option.id for option in guide.options] for guide in load_method().guides}
 NUMBERS = st.integers(-2, 5) | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 SIMPLE = st.none() | st.booleans() | NUMBERS | st.sampled_from(TYPED) | st.text(max_size=5)
 VALUES = st.recursive(
