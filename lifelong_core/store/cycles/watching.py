@@ -66,7 +66,7 @@ class PopulationWatch:
             new = _counts(_log.c.commit_order >= since, _log.c.commit_order < horizon)
             return News(horizon, _by_population(connection, new))
 
-    def unjudged(self, oldest: int, horizon: int) -> dict[Population, int]:
+    def count_unjudged(self, oldest: int, horizon: int) -> dict[Population, int]:
         """Count the predictions that appeared since the newest cycle of their population.
 
         Populations without a cycle are left out. It reads the log from `oldest` on.

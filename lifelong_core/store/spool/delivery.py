@@ -81,7 +81,7 @@ class SpoolDelivery:
             return saved
         return max(saved, reached, key=lambda progress: progress.offset)
 
-    def reached(self) -> tuple[int, datetime | None]:
+    def delivered_predictions(self) -> tuple[int, datetime | None]:
         """How many predictions of the segments that are there are delivered, and when the next one was made.
 
         Raises:

@@ -149,7 +149,7 @@ class Spool:
         predictions, oldest, size = 0, None, 0
         if not self.is_empty():
             with self._current():
-                delivered, oldest = self._delivery.reached()
+                delivered, oldest = self._delivery.delivered_predictions()
                 predictions = self._contents.predictions - delivered
                 size = self._contents.bytes
         with translate_error(self._folder):

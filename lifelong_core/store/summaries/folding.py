@@ -109,7 +109,7 @@ class SummaryFolding:
                 break
         return Rows.of(read, classes=self.classes), after
 
-    def made_anew(self, cursor: Cursor, bucket: datetime) -> Step:
+    def rebuild_hour(self, cursor: Cursor, bucket: datetime) -> Step:
         """One hour from those of its rows that are before the cursor."""
         first, until = from_hour_to_hour(bucket, bucket)
         total = empty_summary(self.fitted, is_grouped=cursor.is_grouped)

@@ -151,7 +151,7 @@ class Summaries:
                 drop_some(connection, place)
             return FoldOutcome(0, 0, is_done=False)
         work = SummaryFolding(self._database, place, fitted, classes, limit)
-        step = work.advance(cursor) if stale is None else work.made_anew(cursor, stale)
+        step = work.advance(cursor) if stale is None else work.rebuild_hour(cursor, stale)
         if step.cursor != cursor or step.hours:
             with self._writing(lease) as connection:
                 write_step(connection, place, step)

@@ -61,7 +61,7 @@ class UnjudgedPredictions:
         )
         if changed:
             oldest = min(newest[one].horizon for one in changed)
-            counts = self._store.watching.unjudged(oldest, self._horizon or 0)
+            counts = self._store.watching.count_unjudged(oldest, self._horizon or 0)
             for one in changed:
                 self._cycles[one] = newest[one].id
                 self._counts[one] = counts.get(one, 0)

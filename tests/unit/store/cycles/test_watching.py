@@ -65,9 +65,9 @@ def test_unjudged_predictions_are_those_since_the_newest_cycle_of_their_populati
     oldest = store.predictions.log_position()
     log(store, model, "site-a", 3)
     horizon = store.predictions.log_position()
-    assert store.watching.unjudged(oldest, horizon) == {(model.id, "site-a"): 3}
-    assert store.watching.unjudged(horizon, horizon) == {}
-    assert store.watching.unjudged(0, horizon) == {(model.id, "site-a"): 3}
+    assert store.watching.count_unjudged(oldest, horizon) == {(model.id, "site-a"): 3}
+    assert store.watching.count_unjudged(horizon, horizon) == {}
+    assert store.watching.count_unjudged(0, horizon) == {(model.id, "site-a"): 3}
 
 
 def test_the_newest_cycle_is_the_one_that_read_furthest(store: Store, model: Model):
