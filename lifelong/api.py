@@ -16,13 +16,13 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
     """The JSON document of a successful response.
 
     Raises:
-        LifelongError: the service refused; message, field, mend and details are the service's own.
+        LifelongError: the service refused; message, field, hint and details are the service's own.
     """
     if response.is_success:
         return response.json()
     try:
         error = response.json()["error"]
-        refused = LifelongError(error["message"], field=error.get("field"), mend=error.get("mend"))
+        refused = LifelongError(error["message"], field=error.get("field"), hint=error.get("hint"))
         refused.details = error.get("details")
     except (ValueError, KeyError, TypeError) as unreadable:
         raise LifelongError(
@@ -49,7 +49,7 @@ class Api:
             )
         except httpx.InvalidURL as error:
             raise InvalidInputError(
-                f"{redact(url)!r} is not a URL ({error}).", field="--url", mend="Use http://host:port."
+                f"{redact(url)!r} is not a URL ({error}).", field="--url", hint="Use http://host:port."
             ) from error
 
     def __enter__(self) -> Self:
@@ -101,5 +101,5 @@ class Api:
         except httpx.TransportError as error:
             raise UnavailableError(
                 f"{redact(str(self._client.base_url))} does not answer ({error}).",
-                mend="Is `lifelong serve` running there?",
+                hint="Is `lifelong serve` running there?",
             ) from error

@@ -65,5 +65,5 @@ def _with_file_name(error: LifelongError, batch: tuple[Path, ...]) -> LifelongEr
     """The service names images by their place in the call, a person by their file."""
     name, _, index = (error.field or "").partition(".")
     if name == "images" and index.isdecimal() and int(index) < len(batch):
-        return InvalidInputError(error.message, field=str(batch[int(index)]), mend=error.mend)
+        return InvalidInputError(error.message, field=str(batch[int(index)]), hint=error.hint)
     return error

@@ -33,7 +33,7 @@ def groups_from_csv(table: Path, names: Sequence[str]) -> Integers:
             raise InvalidInputError(
                 f"{table}: {file} has two groups.",
                 field="--groups",
-                mend="Name files of the same name by class/file.",
+                hint="Name files of the same name by class/file.",
             )
     short = [PurePosixPath(name).name for name in names]
     ambiguous = {name for name in short if name in group_of and short.count(name) > 1}
@@ -41,7 +41,7 @@ def groups_from_csv(table: Path, names: Sequence[str]) -> Integers:
         raise InvalidInputError(
             f"{table}: several classes have a file {min(ambiguous)}.",
             field="--groups",
-            mend="Name it by class/file.",
+            hint="Name it by class/file.",
         )
     found = [group_of.get(name, group_of.get(own)) for name, own in zip(names, short, strict=True)]
     missing = [name for name, group in zip(names, found, strict=True) if group is None]
@@ -49,7 +49,7 @@ def groups_from_csv(table: Path, names: Sequence[str]) -> Integers:
         raise InvalidInputError(
             f"{table} has no group for {len(missing)} of {len(names)} files, e.g. {missing[0]}.",
             field="--groups",
-            mend="Add a row for every file; one without a group gets one of its own, such as its name.",
+            hint="Add a row for every file; one without a group gets one of its own, such as its name.",
         )
     return _numbered([group for group in found if group is not None])
 
@@ -74,7 +74,7 @@ def groups_from_pattern(pattern: str, names: Sequence[str]) -> Integers:
         raise InvalidInputError(
             f"{pattern!r} has no part named group.",
             field="--group-pattern",
-            mend="Write it like '(?P<group>[^_]+)_.*', where patient7_001.png gives patient7.",
+            hint="Write it like '(?P<group>[^_]+)_.*', where patient7_001.png gives patient7.",
         )
     matches = [expression.fullmatch(PurePosixPath(name).name) for name in names]
     missing = [name for name, match in zip(names, matches, strict=True) if not (match and match["group"])]
@@ -82,7 +82,7 @@ def groups_from_pattern(pattern: str, names: Sequence[str]) -> Integers:
         raise InvalidInputError(
             f"{pattern!r} does not match {len(missing)} of {len(names)} files, e.g. {missing[0]}.",
             field="--group-pattern",
-            mend="It must match the whole name of the file, its ending included.",
+            hint="It must match the whole name of the file, its ending included.",
         )
     return _numbered([match["group"] for match in matches if match])
 
@@ -106,7 +106,7 @@ def read_csv(path: Path, *, required: Sequence[str], field: str) -> list[dict[st
         raise InvalidInputError(
             f"{path} lacks the column {lacking[0]!r}; it has {', '.join(columns) or 'none'}.",
             field=field,
-            mend=f"The first line names the columns: {','.join(required)}.",
+            hint=f"The first line names the columns: {','.join(required)}.",
         )
     for number, row in enumerate(rows, start=2):
         if None in row or None in row.values():

@@ -94,7 +94,7 @@ def check_suffix(path: Path) -> None:
         raise InvalidInputError(
             f"{path.name!r} does not say a known format.",
             field="--output",
-            mend=f"End the name with {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.",
+            hint=f"End the name with {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.",
         )
 
 
@@ -141,7 +141,7 @@ def _class_names(tasks: list["Task"]) -> tuple[str, ...]:
         raise InvalidInputError(
             "the models of this environment have other class names, and a CSV file has a column for each class.",
             field="--model",
-            mend="Export one model at a time, or write a .parquet file.",
+            hint="Export one model at a time, or write a .parquet file.",
         )
     return names.pop()
 
@@ -162,7 +162,7 @@ def _classes(tasks: list["Task"]) -> int:
         raise InvalidInputError(
             f"the models of this environment have {' and '.join(map(str, numbers))} classes.",
             field="--model",
-            mend="Export one model at a time.",
+            hint="Export one model at a time.",
         )
     return numbers[0]
 

@@ -63,21 +63,21 @@ def _check_entries(folder: Path, entries: Sequence[Path], class_names: Sequence[
         near = _near_matches(missing, unknown)
         if near:
             renamed = ", ".join(f"{match} to {name}" for name, match in near.items())
-            mend = f"Did you mean {', '.join(near.values())}? Rename {renamed}."
+            hint = f"Did you mean {', '.join(near.values())}? Rename {renamed}."
         else:
-            mend = f"Make one sub-folder per class, named {', '.join(class_names)}."
+            hint = f"Make one sub-folder per class, named {', '.join(class_names)}."
         raise InvalidInputError(
             f"{folder} has no sub-folder for the {'class' if len(missing) == 1 else 'classes'} {_listed(missing)}"
             + (f"; it has {_listed(folders)}" if folders else "")
             + (f", where no class of the task is named {_listed(unknown)}." if unknown else "."),
             field="folder",
-            mend=mend,
+            hint=hint,
         )
     if unknown:
         raise InvalidInputError(
             f"{folder} has sub-folders that are no class of the task: {_listed(unknown)}.",
             field="folder",
-            mend=f"Leave them out with {' '.join(f'--leave-out {name!r}' for name in unknown[:_MOST_NAMES])}, "
+            hint=f"Leave them out with {' '.join(f'--leave-out {name!r}' for name in unknown[:_MOST_NAMES])}, "
             "or move their images into the folders of their classes.",
         )
     loose = [path.name for path in entries if path.suffix.lower() in IMAGE_SUFFIXES and path.is_file()]
@@ -85,7 +85,7 @@ def _check_entries(folder: Path, entries: Sequence[Path], class_names: Sequence[
         raise InvalidInputError(
             f"{folder} holds images that are in no class folder: {_listed(loose)}.",
             field="folder",
-            mend="Move them into the folders of their classes, or out of this folder.",
+            hint="Move them into the folders of their classes, or out of this folder.",
         )
 
 
@@ -101,18 +101,18 @@ def _images(folder: Path) -> list[Path]:
         raise InvalidInputError(
             f"{folder} holds sub-folders: {_listed(nested)}.",
             field="folder",
-            mend=f"Move their images up into {folder}; to keep which belong together, use --groups.",
+            hint=f"Move their images up into {folder}; to keep which belong together, use --groups.",
         )
     other = [path.name for path in entries if path.suffix.lower() not in IMAGE_SUFFIXES]
     if other:
         raise InvalidInputError(
             f"{folder} holds files that are no images: {_listed(other)}.",
             field="folder",
-            mend=f"Move them out of the folder. Images end in {', '.join(sorted(IMAGE_SUFFIXES))}.",
+            hint=f"Move them out of the folder. Images end in {', '.join(sorted(IMAGE_SUFFIXES))}.",
         )
     if not entries:
         raise InvalidInputError(
-            f"{folder} holds no image.", field="folder", mend="Every class needs labelled images."
+            f"{folder} holds no image.", field="folder", hint="Every class needs labelled images."
         )
     return entries
 

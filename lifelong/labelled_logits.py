@@ -34,7 +34,7 @@ def read_labelled_logits(path: Path, class_names: Sequence[str]) -> LabeledLogit
         raise InvalidInputError(f"{path} cannot be read ({error.strerror}).", field="calibration") from error
     except InvalidInputError as error:
         message = error.message if str(path) in error.message else f"{path}: {error.message}"
-        raise type(error)(message, field=error.field, mend=error.mend) from error
+        raise type(error)(message, field=error.field, hint=error.hint) from error
     return without_group_keys(labelled)
 
 
@@ -73,14 +73,14 @@ def _logit_columns(columns: Sequence[str], class_names: Sequence[str]) -> list[s
             f"expected a column for each class ({', '.join(schemes[0])}, or named like the classes), got "
             f"{', '.join(columns)}.",
             field="logits",
-            mend=f"The first line is e.g. label,{','.join(schemes[0])}.",
+            hint=f"The first line is e.g. label,{','.join(schemes[0])}.",
         )
     other = [name for name in columns if name not in (*found, "label", "group")]
     if other:
         raise InvalidInputError(
             f"there is no class for the column {other[0]!r}.",
             field=other[0][:80],
-            mend="Leave out columns other than label, group and the logits.",
+            hint="Leave out columns other than label, group and the logits.",
         )
     return found
 
@@ -93,5 +93,5 @@ def _label(text: str, class_names: Sequence[str], *, row: int) -> int:
     raise InvalidInputError(
         f"row {row}: {text[:40]!r} is no class.",
         field="label",
-        mend=f"Classes are {', '.join(class_names)}, or their indices from 0.",
+        hint=f"Classes are {', '.join(class_names)}, or their indices from 0.",
     )

@@ -35,7 +35,7 @@ def monitoring_files() -> Mapping[str, bytes]:
     root = next((folder for folder in candidates if (folder / FOLDERS[0]).is_dir()), None)
     if root is None:
         raise ConfigurationError(
-            f"the dashboards and rules are missing beside {package}.", mend="Install lifelong again."
+            f"the dashboards and rules are missing beside {package}.", hint="Install lifelong again."
         )
     files = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*") if path.is_file())
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
@@ -63,7 +63,7 @@ def export_monitoring_files(folder: Path, *, force: bool = False) -> Export:
             raise ConflictError(
                 f"{folder} has other versions of {', '.join(different)}.",
                 field="FOLDER",
-                mend="Export to a new folder and compare, or replace them with --force.",
+                hint="Export to a new folder and compare, or replace them with --force.",
             )
         written = tuple(name for name in files if name not in unchanged)
         for name in written:
@@ -73,6 +73,6 @@ def export_monitoring_files(folder: Path, *, force: bool = False) -> Export:
         raise ConfigurationError(
             f"{folder} cannot be written: {error.strerror or error}.",
             field="FOLDER",
-            mend="Choose a folder that this user can write to, on a disk with room.",
+            hint="Choose a folder that this user can write to, on a disk with room.",
         ) from error
     return Export(written, unchanged)

@@ -37,13 +37,13 @@ def as_logits(values: ArrayLike, *, classes: int | None = None, field: str = "lo
         raise InvalidInputError(
             f"expected shape (N, C) with at least two classes, got {array.shape}.",
             field=field,
-            mend="Send one row per sample and one column per class.",
+            hint="Send one row per sample and one column per class.",
         )
     if classes is not None and array.shape[1] != classes:
         raise InvalidInputError(
             f"expected {classes} columns, one per class, got {array.shape[1]}.",
             field=field,
-            mend="Check that the logits come from the model that is named.",
+            hint="Check that the logits come from the model that is named.",
         )
     with np.errstate(over="ignore"):
         logits = np.ascontiguousarray(array, dtype=np.float32)
@@ -52,7 +52,7 @@ def as_logits(values: ArrayLike, *, classes: int | None = None, field: str = "lo
         raise InvalidInputError(
             f"row {int(np.argmin(finite))} holds a value that is not a finite float32.",
             field=field,
-            mend="Leave out samples for which the model gave NaN or infinity.",
+            hint="Leave out samples for which the model gave NaN or infinity.",
         )
     return logits
 
@@ -85,7 +85,7 @@ def expect_logits(logits: NDArray[np.floating[Any]], *, field: str = "logits") -
         raise InvalidInputError(
             "expected logits, got probabilities: every row lies in [0, 1] and sums to 1.",
             field=field,
-            mend="Send what goes into the softmax, or the natural logarithm of the probabilities.",
+            hint="Send what goes into the softmax, or the natural logarithm of the probabilities.",
         )
 
 
@@ -102,7 +102,7 @@ def as_labels(values: ArrayLike, *, classes: int, field: str = "labels") -> Inte
         labels = array.astype(np.int64)
     if not np.array_equal(labels, array):
         raise InvalidInputError(
-            "expected whole numbers.", field=field, mend="Give class indices, starting at 0."
+            "expected whole numbers.", field=field, hint="Give class indices, starting at 0."
         )
     if labels.size and (labels.min() < 0 or labels.max() >= classes):
         raise InvalidInputError(
@@ -176,7 +176,7 @@ def as_costs(values: ArrayLike, *, classes: int, field: str = "costs") -> Floats
         raise InvalidInputError(
             f"expected shape ({classes}, {classes}) or ({classes}, {classes + 1}), got {array.shape}.",
             field=field,
-            mend="Rows are true classes, columns decisions; a last extra column is the decision to abstain.",
+            hint="Rows are true classes, columns decisions; a last extra column is the decision to abstain.",
         )
     if not np.isfinite(array).all() or np.abs(array).max() > LARGEST_NUMBER:
         raise InvalidInputError(f"expected finite costs, of at most {LARGEST_NUMBER:g} in size.", field=field)
@@ -212,7 +212,7 @@ def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") 
         raise InvalidInputError(
             "expected numbers, strings or bytes as group keys.",
             field=field,
-            mend="Convert the keys, e.g. with astype(str), and give samples without a group one of their own.",
+            hint="Convert the keys, e.g. with astype(str), and give samples without a group one of their own.",
         )
     return array
 

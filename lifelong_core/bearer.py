@@ -19,7 +19,7 @@ def bearer_secret(header: str | None) -> str:
     """
     kind, _, secret = (header or "").partition(" ")
     if kind.lower() != "bearer" or not secret.strip():
-        raise UnauthenticatedError("a bearer token is needed.", field=FIELD, mend=HINT)
+        raise UnauthenticatedError("a bearer token is needed.", field=FIELD, hint=HINT)
     return secret.strip()
 
 
@@ -27,7 +27,7 @@ def invalid_token(token: Token | None) -> UnauthenticatedError:
     """The refusal of a token that has ended, or (None) is not known."""
     has_expired = token is not None and token.revoked_at is None
     message = "the token has expired." if has_expired else "the token is unknown, expired or revoked."
-    error = UnauthenticatedError(message, field=FIELD, mend=HINT)
+    error = UnauthenticatedError(message, field=FIELD, hint=HINT)
     error.actor = None if token is None else token.name
     return error
 
@@ -42,7 +42,7 @@ def check_scope(token: Token, scope: Scope) -> None:
         error = ForbiddenError(
             f"the token {token.name!r} lacks the scope {scope.value!r}.",
             field=FIELD,
-            mend=f"Use a token with the scope {scope.value!r}.",
+            hint=f"Use a token with the scope {scope.value!r}.",
         )
         error.actor = token.name
         raise error

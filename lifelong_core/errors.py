@@ -1,4 +1,4 @@
-"""The one exception root. Errors are part of the API: each says what was wrong and how to mend it."""
+"""The one exception root. Errors are part of the API: each says what was wrong and how to fix it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ class LifelongError(Exception):
     Attributes:
         message: what was wrong and what was expected.
         field: the argument, request field or setting at fault, if there is one.
-        mend: what the caller can do about it.
+        hint: what the caller can do about it.
         details: the figures behind the message, JSON values, if there are any.
         actor: name of the token that was refused, where it is known; for the audit log, never for the client.
         is_audited: the audit log has an entry about it.
@@ -22,17 +22,17 @@ class LifelongError(Exception):
     is_audited = False
 
     def __init__(
-        self, message: str | None = None, *, field: str | None = None, mend: str | None = None
+        self, message: str | None = None, *, field: str | None = None, hint: str | None = None
     ) -> None:
         self.message = message or (type(self).__doc__ or "").split("\n", 1)[0]
         self.field = field
-        self.mend = mend
+        self.hint = hint
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        """The message with the field before it and the mend behind it."""
+        """The message with the field before it and the hint behind it."""
         where = f"{self.field}: " if self.field else ""
-        return f"{where}{self.message}" + (f" {self.mend}" if self.mend else "")
+        return f"{where}{self.message}" + (f" {self.hint}" if self.hint else "")
 
 
 class InvalidInputError(LifelongError, ValueError):
@@ -95,10 +95,10 @@ class RetryableError(LifelongError):
         message: str | None = None,
         *,
         field: str | None = None,
-        mend: str | None = None,
+        hint: str | None = None,
         retry_after_seconds: int = 1,
     ) -> None:
-        super().__init__(message, field=field, mend=mend)
+        super().__init__(message, field=field, hint=hint)
         self.retry_after_seconds = retry_after_seconds
 
 

@@ -185,7 +185,7 @@ def cannot_be_loaded(model: Model, error: LifelongError) -> ConflictError:
     return ConflictError(
         f"the model {model.reference} cannot be loaded: {error.message}",
         field="model",
-        mend=error.mend or "Add a version that can be loaded.",
+        hint=error.hint or "Add a version that can be loaded.",
     )
 
 
@@ -197,14 +197,14 @@ def _check_workers(serving: ServingState, patience_seconds: float) -> None:
             f"{len(serving.failures)} of {workers} workers cannot load the model {reference}"
             f" (worker {worker}: {reason.rstrip('.')}).",
             field="model",
-            mend="Add a version that can be loaded; `lifelong doctor` says more.",
+            hint="Add a version that can be loaded; `lifelong doctor` says more.",
         )
     if not serving.is_settled:
         raise ConflictError(
             f"{workers - len(serving.ready)} of {workers} workers have not loaded the model {reference} within"
             f" {patience_seconds:g} s.",
             field="model",
-            mend="Try again when `lifelong heads workers` lists it for every worker.",
+            hint="Try again when `lifelong heads workers` lists it for every worker.",
         )
 
 
@@ -230,10 +230,10 @@ def check_execution_providers(settings: Settings) -> list[str]:
         raise InvalidInputError(
             "the execution providers could not be checked.",
             field="LIFELONG_EXECUTION_PROVIDERS",
-            mend="Is the extra cpu or gpu installed?",
+            hint="Is the extra cpu or gpu installed?",
         ) from error
     if done.returncode != 0:
-        raise ConfigurationError(answer["message"], field=answer["field"], mend=answer["mend"])
+        raise ConfigurationError(answer["message"], field=answer["field"], hint=answer["hint"])
     return list(answer["providers"])
 
 
@@ -251,7 +251,7 @@ def _ask(request: dict[str, Any], folder: str, timeout_seconds: float, option: s
     raise kind(
         answer["message"],
         field=option if option and is_about_graph else answer["field"],
-        mend=answer["mend"],
+        hint=answer["hint"],
     )
 
 
@@ -277,7 +277,7 @@ def _run(
             raise InvalidInputError(
                 f"the graph was not loaded and run within {timeout_seconds:g} s.",
                 field=option or "onnx",
-                mend="Add it on the command line, which waits longer, or export a smaller graph.",
+                hint="Add it on the command line, which waits longer, or export a smaller graph.",
             ) from error
         finally:
             with contextlib.suppress(ProcessLookupError):
@@ -317,12 +317,12 @@ def _died(status: int, option: str | None) -> LifelongError:
         return ConfigurationError(
             f"the check of the graph ended with status {status}.",
             field=option or "onnx",
-            mend="Is the extra cpu or gpu installed? Run `python -m lifelong_service.graphs.check_graph` to see.",
+            hint="Is the extra cpu or gpu installed? Run `python -m lifelong_service.graphs.check_graph` to see.",
         )
     name = signal.Signals(-status).name if status else "no answer"
     return InvalidInputError(
         f"loading and running the graph ended its process ({name}): it takes more memory or time than it may, or"
         " crashes ONNX Runtime.",
         field=option or "onnx",
-        mend="Export a smaller graph. Is there memory for the model?",
+        hint="Export a smaller graph. Is there memory for the model?",
     )

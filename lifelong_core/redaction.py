@@ -34,13 +34,13 @@ def redact(text: str) -> str:
     to a password, too much is masked rather than too little.
 
     Examples:
-        >>> redacted("postgresql://me:geheim@host/db?sslpassword=x&sslmode=require")
+        >>> redact("postgresql://me:geheim@host/db?sslpassword=x&sslmode=require")
         'postgresql://me:***@host/db?sslpassword=***&sslmode=require'
-        >>> redacted("GET /v1/predict?token=abc&environment=clinic-a")
+        >>> redact("GET /v1/predict?token=abc&environment=clinic-a")
         'GET /v1/predict?token=***&environment=clinic-a'
-        >>> redacted("no artifacts at s3://bucket/folder: {'key': 'AKIA', 'secret': 'x'}")
+        >>> redact("no artifacts at s3://bucket/folder: {'key': 'AKIA', 'secret': 'x'}")
         "no artifacts at s3://bucket/folder: {'key': ***, 'secret': ***}"
-        >>> redacted("http://127.0.0.1:3000/v1/admin/models/resnet@3 answered 500.")
+        >>> redact("http://127.0.0.1:3000/v1/admin/models/resnet@3 answered 500.")
         'http://127.0.0.1:3000/v1/admin/models/resnet@3 answered 500.'
     """
     if "://" in text:

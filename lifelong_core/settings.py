@@ -489,12 +489,12 @@ class Settings(BaseSettings):
             raise ConfigurationError(
                 "this is not JSON.",
                 field=f"LIFELONG_{named[1].upper()}" if named else None,
-                mend="Lists and tables are given as JSON in an environment variable.",
+                hint="Lists and tables are given as JSON in an environment variable.",
             ) from error
         except ValidationError as error:
             wrong = as_input_error(error, cls)
             raise ConfigurationError(
-                redact(wrong.message), field=_source_of(wrong.field), mend=wrong.mend
+                redact(wrong.message), field=_source_of(wrong.field), hint=wrong.hint
             ) from error
 
     @property
@@ -632,5 +632,5 @@ def _refuse_unknown_variables(settings: type[BaseSettings]) -> None:
     for variable in os.environ:
         name = variable.upper().split("__", 1)[0]
         if name.startswith("LIFELONG_") and name not in known:
-            mend = suggest(name, sorted(known)) or "List them all with `lifelong settings`."
-            raise ConfigurationError("there is no such setting.", field=variable, mend=mend)
+            hint = suggest(name, sorted(known)) or "List them all with `lifelong settings`."
+            raise ConfigurationError("there is no such setting.", field=variable, hint=hint)

@@ -116,7 +116,7 @@ def describe_problems(
     for problem in islice(problems, MOST_READ):
         if problem["type"] == "extra_forbidden":
             unknown = write.unknown_name(problem)
-            if unknown.mend and unknown.mend.startswith("Did you mean"):
+            if unknown.hint and unknown.hint.startswith("Did you mean"):
                 return _with_count(unknown, len(problems) - 1)
     first = problems[0]
     alternatives = _union_members(first, problems)
@@ -154,8 +154,8 @@ class _Writer:
             return self.unexpected_value([problem])
         field, where = self._place(problem["loc"])
         if kind in PLAIN:
-            message, mend = PLAIN[kind]
-            return InvalidInputError(message.format(**context), field=field, mend=mend)
+            message, hint = PLAIN[kind]
+            return InvalidInputError(message.format(**context), field=field, hint=hint)
         if kind == "value_error":
             return InvalidInputError(f"{_without_full_stop(str(own))}{where}.", field=field)
         message = problem["msg"].replace("Input should", "it should")
@@ -172,10 +172,10 @@ class _Writer:
         message = f"expected {' or '.join(forms)}{where}{self._given(first)}."
         if first["type"] in ("literal_error", "enum"):
             allowed = re.findall(r"'([^']*)'", str(first.get("ctx", {}).get("expected", "")))
-            return InvalidInputError(message, field=field, mend=suggest(first["input"], allowed))
+            return InvalidInputError(message, field=field, hint=suggest(first["input"], allowed))
         examples = [example.format() for example in forms.values() if example is not None]
-        mend = f"For example {' or '.join(examples)}." if examples else None
-        return InvalidInputError(message, field=field, mend=mend)
+        hint = f"For example {' or '.join(examples)}." if examples else None
+        return InvalidInputError(message, field=field, hint=hint)
 
     def unknown_name(self, problem: ErrorDetails) -> InvalidInputError:
         """A name that no field has."""
@@ -184,12 +184,12 @@ class _Writer:
         field, _ = self._place(problem["loc"])
         if name in known:
             message = "this field was given already under another name."
-            return InvalidInputError(message, field=field, mend="Give it once.")
-        mend = suggest(name, known)
-        if mend is None:
+            return InvalidInputError(message, field=field, hint="Give it once.")
+        hint = suggest(name, known)
+        if hint is None:
             names = ", ".join(known)
-            mend = f"Known fields: {names}." if 0 < len(names) <= LONGEST_LIST else "Check the spelling."
-        return InvalidInputError("there is no such field.", field=field, mend=mend)
+            hint = f"Known fields: {names}." if 0 < len(names) <= LONGEST_LIST else "Check the spelling."
+        return InvalidInputError("there is no such field.", field=field, hint=hint)
 
     def _place(self, location: tuple[int | str, ...]) -> tuple[str, str]:
         """The path of the field, and where in its value the problem is: an entry of a list, or a cell of a matrix."""
@@ -292,7 +292,7 @@ def format_value(value: Any) -> str:
     """A value as it is named in a message.
 
     Examples:
-        >>> shown(True), shown(None), shown("maybe")
+        >>> format_value(True), format_value(None), format_value("maybe")
         ('true', 'nothing', "'maybe'")
     """
     if value is None:

@@ -220,7 +220,7 @@ def main(advisories: Path, requirements: Path, accepted: Path) -> None:
             harmful += 1
             click.secho(one.line(), fg="red")
     click.echo(
-        f"{len(pins)} packages, {len(known)} advisories, the newest of {newest[:10]}: {harmful} to mend."
+        f"{len(pins)} packages, {len(known)} advisories, the newest of {newest[:10]}: {harmful} to fix."
     )
     sys.exit(1 if harmful else 0)
 

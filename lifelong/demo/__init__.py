@@ -1,1 +1,1 @@
-"""The demo: a classifier of degraded digits is trained, served, shifted and mended, with real processes."""
+"""The demo: a classifier of degraded digits is trained, served, shifted and corrected, with real processes."""

@@ -1,6 +1,6 @@
 """The demo's task: scikit-learn's handwritten digits, degraded and grouped into three classes of unequal severity.
 
-Clean digits would leave nothing to mend. Blur and noise make the classifier right in about 83 % of a balanced set,
+Clean digits would leave nothing to correct. Blur and noise make the classifier right in about 83 % of a balanced set,
 which is where many clinical classifiers stand.
 """
 

@@ -64,7 +64,7 @@ class Observer:
         said = seen[-1].reason if seen else "There was no cycle."
         raise UnavailableError(
             f"the monitor had not judged or swapped as expected after {PATIENCE_SECONDS:.0f} s. {said}",
-            mend="See monitor.log.",
+            hint="See monitor.log.",
         )
 
     def heads(self) -> dict[int, PostProcessingHead]:

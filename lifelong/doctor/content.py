@@ -17,7 +17,7 @@ def artifacts(installation: Installation) -> Iterator[Finding]:
         try:
             store.artifacts.get(digest)
         except LifelongError as error:
-            yield failure(f"{name}: {error.message}", error.mend or "Bring it back from the backup.")
+            yield failure(f"{name}: {error.message}", error.hint or "Bring it back from the backup.")
     yield ok(f"{len(wanted)} there and whole.")
 
 
@@ -90,7 +90,7 @@ def recommendations(installation: Installation) -> Iterator[Finding]:
             try:
                 _ = attached.recommendation, attached.thresholds
             except LifelongError as error:
-                yield failure(error.message, error.mend or "Attach it again.")
+                yield failure(error.message, error.hint or "Attach it again.")
     yield ok(f"{total} attached.")
 
 

@@ -68,9 +68,7 @@ def _findings(check: Check, installation: Installation) -> tuple[Finding, ...]:
     except LifelongError as error:
         found.append(_failed(error))
     except Exception as error:  # noqa: BLE001 - whatever it met, the other checks are made, and this one is shown
-        found.append(
-            failure(f"the check could not be made: {redact(repr(error))}.", "Tell the developers.")
-        )
+        found.append(failure(f"the check could not be made: {redact(repr(error))}.", "Tell the developers."))
     # That all is well is worth saying only where it is.
     bad = tuple(finding for finding in found if finding.level is not Level.OK)
     return bad or tuple(found)
@@ -78,4 +76,4 @@ def _findings(check: Check, installation: Installation) -> tuple[Finding, ...]:
 
 def _failed(error: LifelongError) -> Finding:
     where = f"{error.field}: " if error.field else ""
-    return failure(f"{where}{error.message}", error.mend or "")
+    return failure(f"{where}{error.message}", error.hint or "")

@@ -30,7 +30,7 @@ class Finding:
 
     level: Level
     message: str
-    mend: str = ""
+    hint: str = ""
 
 
 def ok(message: str) -> Finding:
@@ -38,14 +38,14 @@ def ok(message: str) -> Finding:
     return Finding(Level.OK, message)
 
 
-def warning(message: str, mend: str) -> Finding:
+def warning(message: str, hint: str) -> Finding:
     """Somebody should look."""
-    return Finding(Level.WARNING, message, mend)
+    return Finding(Level.WARNING, message, hint)
 
 
-def failure(message: str, mend: str) -> Finding:
+def failure(message: str, hint: str) -> Finding:
     """Something is broken, or promises are."""
-    return Finding(Level.FAILURE, message, mend)
+    return Finding(Level.FAILURE, message, hint)
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def jobs(installation: Installation) -> Iterator[Finding]:
     for job in failed[:_MOST]:
         yield warning(
             f"the job {job.id} ({job.kind}) failed at {job.finished_at:%Y-%m-%d %H:%M} UTC: {_why(job)}",
-            "Mend that and ask for it again; GET /v1/admin/jobs/{id} says more. It is named here for a day.",
+            "Resolution that and ask for it again; GET /v1/admin/jobs/{id} says more. It is named here for a day.",
         )
     if len(failed) > _MOST:
         yield warning(f"{len(failed) - _MOST} more failed within a day.", "GET /v1/admin/jobs?state=failed")

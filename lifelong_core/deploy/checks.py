@@ -78,22 +78,22 @@ def as_class_names(values: Any) -> tuple[str, ...]:
     Raises:
         InvalidInputError: they are not.
     """
-    mend = "Name every class once, in the order of the logits."
+    hint = "Name every class once, in the order of the logits."
     if isinstance(values, str) or not isinstance(values, Sequence):
-        raise InvalidInputError("expected a list of names.", field="class_names", mend=mend)
+        raise InvalidInputError("expected a list of names.", field="class_names", hint=hint)
     names: list[str] = []
     for name in cast(Sequence[Any], values):
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
             raise InvalidInputError(
-                f"{name!r} is not a name of printable characters.", field="class_names", mend=mend
+                f"{name!r} is not a name of printable characters.", field="class_names", hint=hint
             )
         if len(name) > LONGEST_CLASS_NAME:
             raise InvalidInputError(
-                f"expected names of at most {LONGEST_CLASS_NAME} characters.", field="class_names", mend=mend
+                f"expected names of at most {LONGEST_CLASS_NAME} characters.", field="class_names", hint=hint
             )
         names.append(name)
     if len(names) < 2 or len(set(names)) < len(names):
         raise InvalidInputError(
-            f"expected at least two different class names, got {names}.", field="class_names", mend=mend
+            f"expected at least two different class names, got {names}.", field="class_names", hint=hint
         )
     return tuple(names)

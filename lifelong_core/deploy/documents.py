@@ -44,7 +44,7 @@ def take_fields(
         raise InvalidInputError(
             f"expected {version}, got {str(found_version)[:80]!r}.",
             field="schema_version",
-            mend="Write the document with this version of the product.",
+            hint="Write the document with this version of the product.",
         )
     for name in required:
         if name not in found:

@@ -126,7 +126,7 @@ def check_every_class(data: LabeledLogits) -> None:
         raise UnidentifiableError(
             f"class {int(np.argmax(absent))} has no calibration sample.",
             field="calibration",
-            mend="Add labelled samples of this class.",
+            hint="Add labelled samples of this class.",
         )
 
 

@@ -97,6 +97,6 @@ def _column(key: str, values: ArrayLike, samples: int) -> NDArray[np.generic]:
         raise InvalidInputError(
             f"expected strings, numbers or truth values, got values of type {array.dtype}.",
             field=name,
-            mend="Convert them, e.g. with astype(str).",
+            hint="Convert them, e.g. with astype(str).",
         )
     return read_only(array)

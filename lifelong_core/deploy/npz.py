@@ -109,7 +109,7 @@ def read_npz(
         raise InvalidInputError(
             "expected an npz file that is whole, without pickled objects.",
             field=field,
-            mend="Write it with numpy.savez(file, logits=..., labels=...).",
+            hint="Write it with numpy.savez(file, logits=..., labels=...).",
         ) from error
     for name in required:
         if name not in found:

@@ -36,14 +36,14 @@ class ProblemFingerprint(FrozenDocument):
     are those of `next_questions`; whether answers go together says `contradictions`.
 
     Examples:
-        >>> fingerprint = ProblemFingerprint(number_of_classes=2).answered("FP2.6", "argmax")
+        >>> fingerprint = ProblemFingerprint(number_of_classes=2).with_answer("FP2.6", "argmax")
         >>> fingerprint.decision_rule
         'argmax'
-        >>> fingerprint.answered("decision_rule", None).decision_rule is None
+        >>> fingerprint.with_answer("decision_rule", None).decision_rule is None
         True
         >>> ProblemFingerprint.from_json(fingerprint.to_json()) == fingerprint
         True
-        >>> fingerprint.answered("decision_rule", "majority")
+        >>> fingerprint.with_answer("decision_rule", "majority")
         Traceback (most recent call last):
         ...
         lifelong_core.errors.InvalidInputError: decision_rule: expected 'target_value', 'optimization', 'argmax', \
@@ -144,7 +144,7 @@ class ProblemFingerprint(FrozenDocument):
         return self.with_answers({item: value})
 
     def with_answers(self, answers: Mapping[str, object]) -> Self:
-        """The fingerprint with several answers changed at once; see `answered`.
+        """The fingerprint with several answers changed at once; see `with_answer`.
 
         Raises:
             InvalidInputError: no such item, or a value that it cannot have.
@@ -153,7 +153,7 @@ class ProblemFingerprint(FrozenDocument):
         return self.from_document({**dict(self), **changed})
 
     def without(self, field: str) -> Self:
-        """The fingerprint without an answer, as `answered(field, None)`, which also checks all others again."""
+        """The fingerprint without an answer, as `with_answer(field, None)`, which also checks all others again."""
         return self.model_copy(update={field: None})
 
     def answers(self) -> Answers:
@@ -202,8 +202,8 @@ def field_of(item: str) -> str:
     """
     if item in ITEMS:
         return ITEMS[item]
-    mend = suggest(item, list(ITEMS)) or "Items are named like FP2.6 or decision_rule."
-    raise InvalidInputError(f"there is no item {item[:80]!r}.", field=item[:80] or "item", mend=mend)
+    hint = suggest(item, list(ITEMS)) or "Items are named like FP2.6 or decision_rule."
+    raise InvalidInputError(f"there is no item {item[:80]!r}.", field=item[:80] or "item", hint=hint)
 
 
 def by_field(answers: Mapping[str, object]) -> dict[str, object]:
@@ -221,7 +221,7 @@ def by_field(answers: Mapping[str, object]) -> dict[str, object]:
         field = field_of(item)
         if field in items:
             raise InvalidInputError(
-                f"{items[field]} and {item} are the same question.", field=item, mend="Answer it once."
+                f"{items[field]} and {item} are the same question.", field=item, hint="Answer it once."
             )
         items[field] = item
     return {field: answers[item] for field, item in items.items()}

@@ -188,12 +188,12 @@ def _unsupported(field: str, found: str, expected: str) -> InvalidInputError:
     return InvalidInputError(
         f"preprocessing cannot represent {found}; expected {expected}.",
         field=field,
-        mend="Evaluate the model with such a transform and give that one.",
+        hint="Evaluate the model with such a transform and give that one.",
     )
 
 
 def _unknown(library: str, name: str, known: Iterable[str]) -> InvalidInputError:
     return InvalidInputError(
         f"{library} has no model {name!r}.",
-        mend=suggest(name, list(known)) or f"Look at the models that {library} lists.",
+        hint=suggest(name, list(known)) or f"Look at the models that {library} lists.",
     )

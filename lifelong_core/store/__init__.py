@@ -58,7 +58,12 @@ from lifelong_core.store.records import (
     check_name,
 )
 from lifelong_core.store.registry.monitors import Heartbeat, MonitorProcess, Tick, Visit
-from lifelong_core.store.registry.serving import ServingState, describe_default_head, describe_serving, serving_state
+from lifelong_core.store.registry.serving import (
+    ServingState,
+    describe_default_head,
+    describe_serving,
+    serving_state,
+)
 from lifelong_core.store.store import Store
 
 __all__ = [

@@ -42,7 +42,7 @@ class Artifacts:
             raise ConfigurationError(
                 f"artifacts cannot be kept at {redact(url)!r}: {redact(said)}.",
                 field=_FIELD,
-                mend="Use file:///folder or s3://...",
+                hint="Use file:///folder or s3://...",
             ) from error
         self._files, root = opened
         self._root = root.rstrip("/")
@@ -79,7 +79,7 @@ class Artifacts:
         self._files.mv(draft, place)
 
     def _is_whole(self, place: str, digest: str) -> bool:
-        """Whether the bytes are there already; damaged ones are mended by putting them again."""
+        """Whether the bytes are there already; damaged ones are repaired by putting them again."""
         return self._files.exists(place) and digest_of(self._files.cat_file(place)) == digest
 
     def has(self, digest: str) -> bool:
@@ -109,7 +109,7 @@ class Artifacts:
             content: bytes = self._files.cat_file(place)
         except FileNotFoundError as error:
             raise NotFoundError(
-                f"the artifact {digest} is not in {self._place_shown}.", mend="Bring it back from the backup."
+                f"the artifact {digest} is not in {self._place_shown}.", hint="Bring it back from the backup."
             ) from error
         except OSError as error:
             raise UnavailableError(
@@ -174,7 +174,7 @@ def _verified(content: bytes, digest: str, place: str) -> bytes:
     if digest_of(content) != digest:
         raise DamagedArtifactError(
             f"the artifact {redact(place)} has other bytes than were put.",
-            mend="Bring it back from the backup.",
+            hint="Bring it back from the backup.",
         )
     return content
 

@@ -68,7 +68,7 @@ def make_data_folder(folder: Path) -> None:
         raise ConfigurationError(
             f"the folder {folder} cannot be made: {error.strerror}.",
             field="LIFELONG_DATA_DIRECTORY",
-            mend="Choose a folder that this user can write to, on a disk with room.",
+            hint="Choose a folder that this user can write to, on a disk with room.",
         ) from error
 
 

@@ -42,7 +42,7 @@ def check_name(value: str, *, field: str) -> str:
         raise InvalidInputError(
             f"{value[:80]!r} is not a legal name." if value else "the name is empty.",
             field=field,
-            mend="Use 1 to 64 lower-case letters, digits, '.', '_' or '-', starting with a letter or digit.",
+            hint="Use 1 to 64 lower-case letters, digits, '.', '_' or '-', starting with a letter or digit.",
         )
     return value
 
@@ -51,14 +51,14 @@ def _legal_name(value: str) -> str:
     try:
         return check_name(value, field="name")
     except InvalidInputError as error:  # whoever reads the document says which field it is
-        raise ValueError(f"{error.message} {error.mend}") from error
+        raise ValueError(f"{error.message} {error.hint}") from error
 
 
 Name: TypeAlias = Annotated[str, AfterValidator(_legal_name)]
 """A name of a task, model or environment in a document or a query."""
 
 
-def check_reason(value: str, *, mend: str, field: str = "reason") -> str:
+def check_reason(value: str, *, hint: str, field: str = "reason") -> str:
     """A reason that a person gives for a decision, 1 to 200 printable characters.
 
     Raises:
@@ -66,7 +66,7 @@ def check_reason(value: str, *, mend: str, field: str = "reason") -> str:
     """
     if not value.strip() or len(value) > LONGEST_REASON or not value.isprintable():
         raise InvalidInputError(
-            f"expected 1 to {LONGEST_REASON} printable characters.", field=field, mend=mend
+            f"expected 1 to {LONGEST_REASON} printable characters.", field=field, hint=hint
         )
     return value
 
@@ -129,7 +129,7 @@ def without_head(model: Model) -> ConflictError:
     return ConflictError(
         f"the model {model.reference} has no calibration set, so it has no head and cannot decide.",
         field="model",
-        mend=f"Calibrate it: `{model.calibration_command}`.",
+        hint=f"Calibrate it: `{model.calibration_command}`.",
     )
 
 
@@ -139,7 +139,7 @@ def unlisted_environment(environment: str) -> NotFoundError:
         f"there is no environment {environment!r}, and predictions do not create one here"
         " (LIFELONG_ENVIRONMENT_CREATION=listed).",
         field="environment",
-        mend=f"Correct the name, or add it: `lifelong environments add {environment}`.",
+        hint=f"Correct the name, or add it: `lifelong environments add {environment}`.",
     )
 
 
@@ -233,7 +233,7 @@ class Registry:
             raise ForbiddenError(
                 f"the environment {name!r} is disabled.",
                 field="environment",
-                mend=f"Predict elsewhere, or enable it: `lifelong environments enable {name}`.",
+                hint=f"Predict elsewhere, or enable it: `lifelong environments enable {name}`.",
             )
         if not may_be_new and name not in self.environments:
             raise unlisted_environment(name)
@@ -265,12 +265,12 @@ class Registry:
             if promoted:
                 names = ", ".join(sorted(model.name for model in promoted))
                 raise InvalidInputError(
-                    "several tasks are served here.", field=field, mend=f"Name one of: {names}."
+                    "several tasks are served here.", field=field, hint=f"Name one of: {names}."
                 )
             raise NotFoundError(
                 "no model is served yet.",
                 field=field,
-                mend="Add one with `lifelong models add` and calibrate it.",
+                hint="Add one with `lifelong models add` and calibrate it.",
             )
         name, _, version = reference.partition("@")
         versions = {str(model.version): model for model in self.models.values() if model.name == name}
@@ -280,7 +280,7 @@ class Registry:
             chosen = [model for model in promoted if model.name == name]
             return chosen[0] if chosen else max(versions.values(), key=lambda model: model.version)
         raise NotFoundError(
-            f"there is no model {reference[:80]!r}.", field=field, mend="List them: `lifelong models list`."
+            f"there is no model {reference[:80]!r}.", field=field, hint="List them: `lifelong models list`."
         )
 
     def head_for(self, model: Model, environment: str | None) -> HeadRecord:
@@ -299,7 +299,7 @@ class Registry:
                 raise UnavailableError(
                     f"the head of {model.reference} that is in force cannot be used: {self.damaged[place]}.",
                     field="model",
-                    mend="Publish it again, or roll it back.",
+                    hint="Publish it again, or roll it back.",
                 )
         raise without_head(model)
 

@@ -250,7 +250,7 @@ def test_a_request_that_a_proxy_may_read_otherwise_is_refused(service: Service, 
     assert status(received) in (400, 401)  # 401: nothing of the body was read
     assert b"200 OK" not in received
     assert b"x-content-type-options: nosniff" in received.lower()
-    assert json.loads(received.partition(b"\r\n\r\n")[2])["error"]["mend"]
+    assert json.loads(received.partition(b"\r\n\r\n")[2])["error"]["hint"]
 
 
 def test_a_request_in_pieces_is_read(service: Service) -> None:

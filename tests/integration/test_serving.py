@@ -206,7 +206,7 @@ def test_bad_input_is_explained_while_good_requests_are_answered(service: Servic
                 assert reply.status == status, name
                 error = reply.body["error"]
                 assert error["field"] == field, name
-                assert error["mend"], name
+                assert error["hint"], name
         eventually(lambda: len(load.results) > 50, "good answers")
     assert load.faults == []
     assert {reply.status for reply in load.results} == {200}

@@ -11,8 +11,8 @@ from lifelong_core.arrays import (
     as_probabilities,
     centre_rows,
     expect_logits,
-    read_only,
     look_like_probabilities,
+    read_only,
 )
 from lifelong_core.errors import InvalidInputError
 

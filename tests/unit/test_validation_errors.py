@@ -99,7 +99,7 @@ def test_a_document_is_checked_as_a_whole(document, message):
 def test_text_that_is_cut_off_is_said_to_be():
     with pytest.raises(InvalidInputError, match="this is not JSON: EOF") as caught:
         ProblemFingerprint.from_json('{"number_of_')
-    assert "cut off" in caught.value.mend
+    assert "cut off" in caught.value.hint
 
 
 @pytest.mark.parametrize(

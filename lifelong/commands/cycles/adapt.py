@@ -5,7 +5,13 @@ from typing import Any
 
 import click
 
-from lifelong.commands.cycles.inputs import name_file_in_errors, read_calibration, read_head, read_policy, read_window
+from lifelong.commands.cycles.inputs import (
+    name_file_in_errors,
+    read_calibration,
+    read_head,
+    read_policy,
+    read_window,
+)
 from lifelong.commands.cycles.plan import print_plan
 from lifelong.commands.cycles.report_text import print_outcome, print_report
 

@@ -76,7 +76,9 @@ def _notes(figures: "AffectedFigures") -> list[str]:
         text = f"Left out, because they cannot be judged: {format_count(figures.quarantined, 'prediction')}."
         notes.append(text)
     if figures.other_models:
-        notes.append(f"Not compared: {format_count(figures.other_models, 'prediction')} of other models there.")
+        notes.append(
+            f"Not compared: {format_count(figures.other_models, 'prediction')} of other models there."
+        )
     if figures.gone:
         notes.append(
             f"Deleted since they were counted, by retention or erasure: {format_count(figures.gone, 'prediction')}."

@@ -31,7 +31,7 @@ def name_file_in_errors(path: Path, kind: "type[InvalidInputError]") -> "Iterato
     try:
         yield
     except kind as error:
-        raise type(error)(f"{path}: {error.message}", field=error.field, mend=error.mend) from error
+        raise type(error)(f"{path}: {error.message}", field=error.field, hint=error.hint) from error
 
 
 def read_head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessingHead":
@@ -66,7 +66,7 @@ def read_window(path: Path) -> tuple[Any, Any]:
         raise InvalidInputError(
             f"{path} is neither an npy file nor an npz file with the array logits.",
             field="WINDOW",
-            mend="Write it with numpy.save(file, logits).",
+            hint="Write it with numpy.save(file, logits).",
         ) from error
 
 
@@ -92,7 +92,7 @@ def read_policy(text: str | None) -> "AdaptationPolicy":
         raise InvalidInputError(
             f"{unknown[0][:80]!r} is no policy setting.",
             field="--policy",
-            mend=f"They are {', '.join(known)}.",
+            hint=f"They are {', '.join(known)}.",
         )
     return AdaptationPolicy(**changed)
 
@@ -109,7 +109,7 @@ def parse_class_names(text: str | None) -> list[str] | None:
     try:
         return list(as_class_names([part.strip() for part in text.split(",")]))
     except InvalidInputError as error:
-        raise InvalidInputError(error.message, field="--classes", mend=error.mend) from error
+        raise InvalidInputError(error.message, field="--classes", hint=error.hint) from error
 
 
 def fitting_names(names: list[str] | None, classes: int) -> list[str]:

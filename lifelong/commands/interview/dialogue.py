@@ -1,4 +1,4 @@
-"""The interview in the terminal: it asks, understands, goes back, and lets contradictions be mended."""
+"""The interview in the terminal: it asks, understands, goes back, and lets contradictions be resolved."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ class Dialogue:
         self._suggested: dict[str, object] = {field: item.value for field, item in proposals.items()}
 
     def conduct(self, interview: "Interview") -> "Interview":
-        """Ask until nothing is left to be answered, mended or decided, and the person is content with the result.
+        """Ask until nothing is left to be answered, resolved or decided, and the person is content with the result.
 
         Raises:
             Saved: the person wants to go on later.
@@ -43,7 +43,7 @@ class Dialogue:
         """
         while True:
             if interview.contradictions:
-                interview = self._mend(interview, interview.contradictions[0])
+                interview = self._resolve(interview, interview.contradictions[0])
             elif interview.question is not None:
                 interview = self._ask(interview, interview.question)
             elif interview.open_choices:
@@ -92,13 +92,13 @@ class Dialogue:
             return self._suggested.get(field), self._reasons.get(field)
         return proposal.value, proposal.reason
 
-    def _mend(self, interview: "Interview", contradiction: "Contradiction") -> "Interview":
+    def _resolve(self, interview: "Interview", contradiction: "Contradiction") -> "Interview":
         self._screen.contradiction(interview, contradiction)
-        mends = contradiction.mends
+        resolutions = contradiction.resolutions
         return self._prompt(
             interview,
-            _numbers(len(mends)),
-            lambda text: interview.with_answers(mends[_number(text, len(mends))].answers),
+            _numbers(len(resolutions)),
+            lambda text: interview.with_answers(resolutions[_number(text, len(resolutions))].answers),
         )
 
     def _decide(
@@ -139,7 +139,7 @@ class Dialogue:
 
             raise InvalidInputError(
                 f"{text[:80]!r} is not understood.",
-                mend="Enter ends; c FP2.6 asks a question again, c DG2.1 a choice.",
+                hint="Enter ends; c FP2.6 asks a question again, c DG2.1 a choice.",
             )
 
         try:
@@ -229,7 +229,7 @@ class Dialogue:
         if name not in outcomes:
             raise InvalidInputError(
                 f"{name} is no choice for these answers.",
-                mend=f"These are: {', '.join(outcomes) or 'none'}.",
+                hint=f"These are: {', '.join(outcomes) or 'none'}.",
             )
         return self._decide(interview, outcomes[name], is_detour=True)
 

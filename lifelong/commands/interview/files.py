@@ -66,7 +66,7 @@ def read_answers(path: Path, class_names: Sequence[str] | None) -> "Interview":
         ) from error
     if not isinstance(document, Mapping):
         raise InvalidInputError(
-            f"{path} holds no answers.", field="--answers", mend="For example: FP2.6: argmax"
+            f"{path} holds no answers.", field="--answers", hint="For example: FP2.6: argmax"
         )
     with name_file_in_errors(path, InvalidInputError):
         names, answers = _parts({str(key): value for key, value in document.items()})
@@ -81,7 +81,7 @@ def _parts(document: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     for part, example in (("answers", "FP2.6: argmax"), ("choices", "DG2.1: EC")):
         if not isinstance(document.get(part) or {}, Mapping):
             raise InvalidInputError(
-                "expected names with their values.", field=part, mend=f"For example {part}: {{{example}}}."
+                "expected names with their values.", field=part, hint=f"For example {part}: {{{example}}}."
             )
     inner = next((key for key in ("fingerprint", "answers") if key in document), None)
     answers = dict(document if inner is None else document[inner] or {})
@@ -137,7 +137,7 @@ def parse_prevalence(text: str | None) -> list[float] | None:
         raise InvalidInputError(
             "expected numbers, separated by commas.",
             field="--prevalence",
-            mend="For example 0.994,0.006, or 99.4 %,0.6 %.",
+            hint="For example 0.994,0.006, or 99.4 %,0.6 %.",
         )
     return known
 
@@ -170,5 +170,5 @@ def read_proposals(
     except InvalidInputError as error:
         if error.field != "target_prevalence":
             raise
-        raise InvalidInputError(error.message, field="--prevalence", mend=error.mend) from error
+        raise InvalidInputError(error.message, field="--prevalence", hint=error.hint) from error
     return {proposal.field: proposal for proposal in found}

@@ -129,7 +129,7 @@ def _named(interview: "Interview", names: tuple[str, ...] | None, options: dict[
     try:
         return interview.with_class_names(names)
     except InvalidInputError as error:
-        raise InvalidInputError(error.message, field="--classes", mend=error.mend) from error
+        raise InvalidInputError(error.message, field="--classes", hint=error.hint) from error
 
 
 def _refuse_others(
@@ -145,7 +145,7 @@ def _refuse_others(
     raise InvalidInputError(
         f"the classes are {', '.join(given)} in {place}, and {', '.join(names)} in {other}.",
         field="--classes",
-        mend=f"Use the same names in the same order{', or --restart' if is_kept else ''}.",
+        hint=f"Use the same names in the same order{', or --restart' if is_kept else ''}.",
     )
 
 
@@ -201,7 +201,7 @@ def _complete(interview: "Interview", options: dict[str, Any]) -> "Recommendatio
         raise InvalidInputError(
             f"these answers are missing: {', '.join(f'{item.id} ({item.field})' for item in missing)}.",
             field=str(options["answers"]),
-            mend="Add them; others may follow from them. Without --answers, lifelong recommend asks and explains.",
+            hint="Add them; others may follow from them. Without --answers, lifelong recommend asks and explains.",
         )
     recommendation = interview.recommendation()
     if recommendation.open_choices:
@@ -211,7 +211,7 @@ def _complete(interview: "Interview", options: dict[str, Any]) -> "Recommendatio
         raise InvalidInputError(
             f"these choices are yours: {named}.",
             field=str(options["answers"]),
-            mend="Add them, as in choices: {DG2.1: EC}. Without --answers, lifelong recommend shows the arguments.",
+            hint="Add them, as in choices: {DG2.1: EC}. Without --answers, lifelong recommend shows the arguments.",
         )
     return recommendation
 

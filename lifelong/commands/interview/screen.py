@@ -110,7 +110,7 @@ class InterviewScreen:
     def problem(self, error: "InvalidInputError") -> None:
         """What was not understood, and how to say it."""
         message = error.message[0].upper() + error.message[1:]
-        self.say(f"{message} {error.mend or ''}".rstrip(), "yellow")
+        self.say(f"{message} {error.hint or ''}".rstrip(), "yellow")
 
     def question(
         self, interview: "Interview", question: "Question", suggested: object, reason: str | None
@@ -218,7 +218,7 @@ class InterviewScreen:
         self.say(contradiction.explanation, "bold")
         self.answers(interview, contradiction.answers)
         self.say("Which of them shall change?")
-        self._options((mend.text, "") for mend in contradiction.mends)
+        self._options((resolution.text, "") for resolution in contradiction.resolutions)
 
     def choice(self, guide: "GuideOutcome") -> None:
         """A guide that a person has to decide, with the arguments for and against each option."""

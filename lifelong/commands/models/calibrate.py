@@ -118,14 +118,14 @@ def _labelled(api: "Api", model: str, source: Path, options: dict[str, Any]) -> 
                 raise InvalidInputError(
                     "this option is for folders of images.",
                     field=f"--{name.replace('_', '-')}",
-                    mend="In a file, groups are the array groups (npz) or the column group (CSV).",
+                    hint="In a file, groups are the array groups (npz) or the column group (CSV).",
                 )
         return read_labelled_logits(source, description["classes"])
     if description["kind"] == "external":
         raise InvalidInputError(
             f"{description['model']} is external: the service cannot compute logits of images.",
             field="SOURCE",
-            mend=f"Give labelled logits: `lifelong calibrate {model} calibration.npz`.",
+            hint=f"Give labelled logits: `lifelong calibrate {model} calibration.npz`.",
         )
     if table is not None and pattern is not None:
         raise InvalidInputError("give either --groups or --group-pattern.", field="--groups")

@@ -75,8 +75,8 @@ def print_refusals(report: dict[str, Any], *, forced: bool = False) -> None:
         if finding["severity"] == "refusal":
             text = wrap_text(f"{word}: {finding['text']}", indent=_INDENT, first="")
             click.secho(text, fg="red", err=not forced)
-            if finding["mend"] and not forced:
-                click.echo(wrap_text(finding["mend"], indent=_INDENT), err=True)
+            if finding["hint"] and not forced:
+                click.echo(wrap_text(finding["hint"], indent=_INDENT), err=True)
     if not forced:
         click.echo(wrap_text(_REFUSED), err=True)
 

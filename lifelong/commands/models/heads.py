@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lifelong.commands.common import Name, actor, as_json, open_store
-from lifelong.commands.operation.workers import place_name, format_running, workers
+from lifelong.commands.operation.workers import format_running, place_name, workers
 from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:

@@ -74,13 +74,13 @@ def add(
         raise InvalidInputError(
             "a model needs its graph.",
             field="--onnx",
-            mend="Give --onnx FILE, or --external if the model runs elsewhere and sends logits.",
+            hint="Give --onnx FILE, or --external if the model runs elsewhere and sends logits.",
         )
     if external and (onnx or preprocessing):
         raise InvalidInputError(
             "an external model sends logits and has neither graph nor preprocessing here.",
             field="--onnx" if onnx else "--preprocessing",
-            mend="Leave it out, or leave out --external.",
+            hint="Leave it out, or leave out --external.",
         )
     document = None
     if onnx is not None:
@@ -215,7 +215,7 @@ def remove(model: str) -> None:
         raise InvalidInputError(
             f"{model!r} names no version.",
             field="MODEL",
-            mend=f"Name one, as {model}@1: `lifelong models list`.",
+            hint=f"Name one, as {model}@1: `lifelong models list`.",
         )
     with open_store() as store:
         removed = store.remove_model(model, actor=actor())

@@ -89,7 +89,7 @@ def _described_by_file(file: Path) -> dict[str, Any]:
 
     if not file.is_file():
         raise InvalidInputError(
-            f"there is no file {file}.", field=FIELD, mend="Give timm/NAME, torchvision/NAME or a JSON file."
+            f"there is no file {file}.", field=FIELD, hint="Give timm/NAME, torchvision/NAME or a JSON file."
         )
     try:
         content = json.loads(file.read_bytes())
@@ -110,5 +110,5 @@ def _not_installed(library: str) -> Exception:
     return ConfigurationError(
         f"{library} is not installed.",
         field=FIELD,
-        mend="Install the extra: pip install 'lifelong[develop]'; or give a JSON file instead.",
+        hint="Install the extra: pip install 'lifelong[develop]'; or give a JSON file instead.",
     )

@@ -23,7 +23,7 @@ def parse_costs(text: str | None, classes: int) -> list[list[float]]:
         raise InvalidInputError(
             f"{text[:80]!r} is neither a JSON matrix nor a readable file of one ({error}).",
             field="--costs",
-            mend="Example: '[[0, 1], [5, 0]]' - rows are true classes, columns decisions.",
+            hint="Example: '[[0, 1], [5, 0]]' - rows are true classes, columns decisions.",
         ) from error
     return document
 

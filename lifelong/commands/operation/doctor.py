@@ -46,7 +46,7 @@ def doctor(*, as_json: bool, quick: bool) -> None:
 
 def _document(result: "Result") -> dict[str, Any]:
     findings = [
-        {"status": finding.level.word, "message": finding.message, "mend": finding.mend or None}
+        {"status": finding.level.word, "message": finding.message, "hint": finding.hint or None}
         for finding in result.findings
     ]
     return {"check": result.name, "status": result.level.word, "findings": findings}
@@ -57,5 +57,5 @@ def _show(result: "Result") -> None:
         word = finding.level.word
         text = wrap_text(f"{result.name}: {finding.message}", indent=_INDENT)
         click.echo(click.style(f"{word:{len(_INDENT)}}", fg=_COLOURS[word]) + text.removeprefix(_INDENT))
-        if finding.mend:
-            click.echo(wrap_text(finding.mend, indent=_INDENT))
+        if finding.hint:
+            click.echo(wrap_text(finding.hint, indent=_INDENT))

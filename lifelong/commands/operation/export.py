@@ -60,7 +60,7 @@ def export(
     from lifelong_core.errors import ConfigurationError, ConflictError
 
     if output.exists() and not force:
-        raise ConflictError(f"{output} exists already.", field="--output", mend="Replace it with --force.")
+        raise ConflictError(f"{output} exists already.", field="--output", hint="Replace it with --force.")
     if not output.parent.is_dir():
         raise ConfigurationError(f"the folder {output.parent} does not exist.", field="--output")
     try:
@@ -68,7 +68,7 @@ def export(
     except ImportError as error:
         raise ConfigurationError(
             f"the file cannot be written: {error}.",
-            mend="Install the extra: pip install 'lifelong[export]'.",
+            hint="Install the extra: pip install 'lifelong[export]'.",
         ) from error
     check_suffix(output)
     with open_store() as store:
@@ -78,6 +78,6 @@ def export(
             raise ConfigurationError(
                 f"{output} cannot be written: {error.strerror or error}.",
                 field="--output",
-                mend="Choose a folder that this user can write to, on a disk with room.",
+                hint="Choose a folder that this user can write to, on a disk with room.",
             ) from error
     click.echo(f"Wrote {rows} predictions to {output}.")

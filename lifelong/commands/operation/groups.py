@@ -83,7 +83,9 @@ def forget_group_keys(*, yes: bool) -> None:
         if not yes:
             click.confirm("Forget them? What was logged under them can no longer be erased", abort=True)
         file = store.group_keys.forget(path, lost, actor=actor())
-    click.echo(f"Forgotten. {path} holds {format_count(len(file.keys), 'key')}; copy it to all other machines.")
+    click.echo(
+        f"Forgotten. {path} holds {format_count(len(file.keys), 'key')}; copy it to all other machines."
+    )
 
 
 def _named(erased: "ErasureOutcome") -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lifelong_core.settings import Settings
     from lifelong_core.store import Store
     from lifelong_core.store.access.audit_anchor import AnchorFile
-    from lifelong_core.store.lifecycle.group_keys import KeyInstallation, KeyFile
+    from lifelong_core.store.lifecycle.group_keys import KeyFile, KeyInstallation
 
 
 @click.command(short_help="Prepare database, keys and the first token.")
@@ -73,7 +73,7 @@ def init(source: str | None, *, mode: str | None) -> None:
             err=True,
         )
     if problems and secret is None:
-        click.echo("This host is not ready yet: mend that, then run `lifelong init` again.", err=True)
+        click.echo("This host is not ready yet: fix that, then run `lifelong init` again.", err=True)
     else:
         click.echo(f"Ready: {settings.data_directory.resolve()}", err=True)
     if secret is not None:
@@ -159,8 +159,8 @@ def _describe_installed(installed: "KeyInstallation") -> str:
     sentences = [f"Installed {path}; it holds {format_count(len(installed.file.keys), 'key')}."]
     if installed.kept:
         sentences.append(
-            f"{format_count(installed.kept, 'key')} of this host's own stay as old ones, because an older version may have"
-            f" hashed groups with them: copy {path} back to the other hosts, so that they can erase those groups."
+            f"{format_count(installed.kept, 'key')} of this host's own stay as old ones, because an older version may"
+            f" have hashed groups with them: copy {path} back to the other hosts, so that they can erase those groups."
         )
     if installed.set_aside is not None:
         sentences.append(

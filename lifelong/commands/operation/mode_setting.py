@@ -39,12 +39,12 @@ def write_mode(mode: str) -> None:
         raise ConfigurationError(
             f"{file} has a policy already, and this command does not rewrite it.",
             field="--mode",
-            mend=f"Write {line} under [policy] yourself, then repeat without --mode.",
+            hint=f"Write {line} under [policy] yourself, then repeat without --mode.",
         )
     in_force = Settings.load().policy.mode
     if in_force != mode:
         raise ConfigurationError(
             f"{file} says {mode}, but a variable sets {in_force}, which wins over the file.",
             field="--mode",
-            mend="Unset LIFELONG_POLICY__MODE (or LIFELONG_POLICY), or change it there.",
+            hint="Unset LIFELONG_POLICY__MODE (or LIFELONG_POLICY), or change it there.",
         )

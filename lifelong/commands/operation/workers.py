@@ -56,7 +56,9 @@ def place_name(environment: str | None) -> str:
     return environment or "(default head)"
 
 
-def format_running(record: "HeadRecord", places: Sequence[str | None], alive: Sequence["ServingWorker"]) -> str:
+def format_running(
+    record: "HeadRecord", places: Sequence[str | None], alive: Sequence["ServingWorker"]
+) -> str:
     """How many of the workers run an active head in all the places where it is active, e.g. `2/2`."""
     if not places:
         return ""

@@ -51,7 +51,7 @@ def read_outputs(path: Path) -> LabelledOutputs:
         found: dict[str, Any] = dict(read_npz(content, ("labels",), optional, prefix=METADATA, field="npz"))
         if "logits" in found and "probabilities" in found:
             raise InvalidInputError(
-                "it holds logits and probabilities.", field="npz", mend="Give one of them."
+                "it holds logits and probabilities.", field="npz", hint="Give one of them."
             )
         logits = found.get("logits")
         if logits is not None and (logits.ndim != 2 or not logits.size or logits.dtype.kind not in "biuf"):
@@ -83,6 +83,6 @@ def _names_in(array: Any) -> tuple[str, ...]:
         raise InvalidInputError(
             f"expected texts of shape (C,), got {array.dtype} of shape {array.shape}.",
             field="class_names",
-            mend="Write it as numpy.array(['benign', 'malignant']).",
+            hint="Write it as numpy.array(['benign', 'malignant']).",
         )
     return tuple(array.tolist())

@@ -25,7 +25,7 @@ def parse_threshold(text: str, class_names: Sequence[str] | None) -> "Acceptance
         raise InvalidInputError(
             f"expected a metric and the value that it has to reach, got {text[:80]!r}.",
             field="--threshold",
-            mend="For example BA=0.8, TNR@(TPR=0.95)=0.7, or AUROC[malignant]=0.9 for one class.",
+            hint="For example BA=0.8, TNR@(TPR=0.95)=0.7, or AUROC[malignant]=0.9 for one class.",
         )
     return AcceptanceThreshold(
         metric=found["label"], value=number, class_index=_class_index(found["name"], class_names)
@@ -45,7 +45,7 @@ def _class_index(name: str | None, class_names: Sequence[str] | None) -> int | N
     raise InvalidInputError(
         f"there is no class {name[:80]!r}.",
         field="--threshold",
-        mend=f"Give the name of a class, or its number, from 0{known}.",
+        hint=f"Give the name of a class, or its number, from 0{known}.",
     )
 
 

@@ -131,7 +131,7 @@ def _judged_by(
             raise InvalidInputError(
                 f"{options['task']} has no recommendation.",
                 field="--task",
-                mend=f"Attach one: lifelong recommend --attach {options['task']}.",
+                hint=f"Attach one: lifelong recommend --attach {options['task']}.",
             )
         recommendation, attached_thresholds = attached.recommendation, list(attached.thresholds)
     else:
@@ -155,7 +155,7 @@ def _same_names(
             f"the classes are {', '.join(given)} here, but {', '.join(known)} in the recommendation, task or file"
             " before.",
             field=field,
-            mend="Use the same names in the same order.",
+            hint="Use the same names in the same order.",
         )
     return known if given is None else given
 
@@ -223,7 +223,7 @@ def _check_same_samples(read: "dict[str, LabelledOutputs]") -> None:
             raise InvalidInputError(
                 f"the labels of {name} are others than those of {next(iter(read))}.",
                 field="--model",
-                mend="Give the outputs of all models on the same samples, in the same order.",
+                hint="Give the outputs of all models on the same samples, in the same order.",
             )
 
 

@@ -3,8 +3,16 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from lifelong_core.design.report.subgroups import missing_reasons, subgroup_text, subgroup_columns
-from lifelong_core.design.report.words import better, interval_in_words, missing_reason, name_classes, number, of, percent
+from lifelong_core.design.report.subgroups import missing_reasons, subgroup_columns, subgroup_text
+from lifelong_core.design.report.words import (
+    better,
+    interval_in_words,
+    missing_reason,
+    name_classes,
+    number,
+    of,
+    percent,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,7 +58,9 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
         why = name_classes(outcome.why, result.class_names)
         judged = Text(f"{word} ", style=f"bold {colour}")
         console.print(judged + Text(f"{_judged(outcome, result.class_names)}: {why}", style="not bold"))
-    _cautions(console, (name_classes(text, result.class_names) for text in (*_reasons(result), *result.warnings)))
+    _cautions(
+        console, (name_classes(text, result.class_names) for text in (*_reasons(result), *result.warnings))
+    )
 
 
 def _subgroups(console: "Console", result: "ValidationResult") -> None:
@@ -62,7 +72,8 @@ def _subgroups(console: "Console", result: "ValidationResult") -> None:
         whole = result.value(column.label, column.class_index)
         rows = [("all", result.samples, whole)]
         rows += [
-            (f"{one.attribute}: {one.key}", one.samples, subgroup_text(one, column)) for one in result.subgroups
+            (f"{one.attribute}: {one.key}", one.samples, subgroup_text(one, column))
+            for one in result.subgroups
         ]
         console.print()
         title = f"{column.label}, {of(column, result.class_names)}, by subgroup"

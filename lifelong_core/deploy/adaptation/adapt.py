@@ -30,11 +30,11 @@ from lifelong_core.deploy.adaptation.windows import (
     Bucket,
     FollowedWindow,
     Window,
-    window_digest,
     follow_changes,
     mean_features,
     points_of,
     scores_of,
+    window_digest,
 )
 from lifelong_core.deploy.head import PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits

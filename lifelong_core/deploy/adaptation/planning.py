@@ -42,7 +42,7 @@ class SamplePlan(ArrayValue):
         True
         >>> plan.cases_needed(0.02).tolist()
         [851, 851]
-        >>> plan.extended([851, 851]).size_needed(0.02)
+        >>> plan.extend([851, 851]).size_needed(0.02)
         7505
     """
 
@@ -108,7 +108,7 @@ class SamplePlan(ArrayValue):
             raise InvalidInputError(
                 f"expected a number above 1/{classes}, which guessing gives, and below 1; got {accuracy:g}.",
                 field="accuracy",
-                mend="A model that never errs needs no plan; of a very good one, give for example 0.99.",
+                hint="A model that never errs needs no plan; of a very good one, give for example 0.99.",
             )
         if not 2 <= cases_per_class < np.inf:
             raise InvalidInputError("expected at least two cases.", field="cases_per_class")
@@ -182,7 +182,7 @@ class SamplePlan(ArrayValue):
         wanted = _half_width(half_width)
         allowed = (wanted / self._normal_quantile) ** 2 / 2
         total = self.calibration_variance.sum(axis=1)
-        # The two solutions lie apart because the calibration set is small: more cases mend that too.
+        # The two solutions lie apart because the calibration set is small: more cases fix that too.
         raised = np.divide(total + self.disagreement, total, out=np.ones_like(total), where=total > 0)
         needed = np.zeros_like(self.cases)
         for parts in self.calibration_variance * raised[:, np.newaxis]:

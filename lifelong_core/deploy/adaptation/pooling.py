@@ -108,7 +108,7 @@ def pool(
     (Viechtbauer 2007) at its cautious end. The own window does not enter the centre; it raises h where the others'
     scatter would make it an outlier, because an environment that is unlike the others must not be taken for one of
     them: its own samples then decide. Only the sampling error of the window is shrunk: the error that the
-    calibration set causes is common to all environments, and borrowing cannot mend it.
+    calibration set causes is common to all environments, and borrowing cannot correct it.
 
     Args:
         prevalence: shape (C,), own estimate.
@@ -160,8 +160,8 @@ def pool(
 
 def _own_error(estimate: PrevalenceEstimate, shared: Floats | None) -> Floats:
     """The part of an estimate's covariance that other environments do not share, at least that of counting labels."""
-    smooth = smooth(estimate.prevalence, estimate.effective_n)
-    counting = (np.diag(smooth) - np.outer(smooth, smooth)) / estimate.effective_n
+    smoothed = smooth(estimate.prevalence, estimate.effective_n)
+    counting = (np.diag(smoothed) - np.outer(smoothed, smoothed)) / estimate.effective_n
     if shared is None:
         return estimate.covariance
     sizes, axes = np.linalg.eigh(estimate.covariance - shared - counting)

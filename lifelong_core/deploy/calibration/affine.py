@@ -122,7 +122,7 @@ def class_weights(data: LabeledLogits, target_prevalence: ArrayLike | None) -> F
             f"class {int(np.argmax(absent))} has target prevalence {target[np.argmax(absent)]:.3g} "
             "but no calibration sample.",
             field="target_prevalence",
-            mend="Add labelled samples of this class, or set its target prevalence to 0.",
+            hint="Add labelled samples of this class, or set its target prevalence to 0.",
         )
     return np.divide(target, data.prevalence, out=np.zeros(data.classes), where=data.counts > 0)
 

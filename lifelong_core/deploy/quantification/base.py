@@ -119,7 +119,9 @@ class FittedQuantifier(ABC):
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What makes every estimate from this calibration set less certain than it says; empty for a sound one."""
-        return estimate_warnings(self.calibration, None if self._separation is None else self._separation.blurred)
+        return estimate_warnings(
+            self.calibration, None if self._separation is None else self._separation.blurred
+        )
 
     @cached_property
     def assumption_reference(self) -> AssumptionReference:
@@ -306,14 +308,14 @@ class FittedQuantifier(ABC):
             raise InvalidInputError(
                 "another quantifier made this summary.",
                 field="summary",
-                mend="Summarize the logits again with this one.",
+                hint="Summarize the logits again with this one.",
             )
         expected = (self._width, self.calibration.classes, self.assumption_reference.size)
         if summary.widths != expected:
             raise InvalidInputError(
                 f"expected sums of {expected} features, logits and moments, got {summary.widths}.",
                 field="summary",
-                mend="Summarize the logits again.",
+                hint="Summarize the logits again.",
             )
 
     @cached_property
@@ -349,7 +351,7 @@ class FittedQuantifier(ABC):
                 f"them give the same outputs (separation {self._separation.thinnest:.1e}, "
                 f"needed {MINIMUM_SEPARATION:.0e}).",
                 field="calibration",
-                mend=f"{advice}erge the classes, or improve the model.",
+                hint=f"{advice}erge the classes, or improve the model.",
             )
 
 

@@ -95,13 +95,13 @@ def quantifier(name: str, **settings: float) -> Quantifier:
         raise InvalidInputError(
             f"there is no quantifier {str(name)[:80]!r}.",
             field="quantifier",
-            mend=f"Use one of {', '.join(QUANTIFIERS)}.",
+            hint=f"Use one of {', '.join(QUANTIFIERS)}.",
         )
     for setting, value in settings.items():
         if setting not in kind.defaults:
             known = ", ".join(kind.defaults) or "none"
             raise InvalidInputError(
-                f"{name} has no such setting.", field=setting, mend=f"Its settings: {known}."
+                f"{name} has no such setting.", field=setting, hint=f"Its settings: {known}."
             )
         as_parameter(value, field=setting)
     return Quantifier(name, MappingProxyType({key: float(value) for key, value in settings.items()}))

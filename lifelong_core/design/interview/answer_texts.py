@@ -89,10 +89,10 @@ def format_answer(question: Question, value: object, *, class_names: Sequence[st
 
     Examples:
         >>> from lifelong_core.design.method.loader import the_method
-        >>> shares = the_method().question("target_prevalences")
+        >>> shares = load_method().question("target_prevalences")
         >>> format_answer(shares, (0.9, 0.1), class_names=["benign", "malignant"])
         'benign: 0.9, malignant: 0.1'
-        >>> format_answer(the_method().question("costs"), ((0.0, 1.0), (9.0, 0.0)))
+        >>> format_answer(load_method().question("costs"), ((0.0, 1.0), (9.0, 0.0)))
         '0, 1; 9, 0'
     """
     entries: Any = value
@@ -119,7 +119,7 @@ def summarize_answer(question: Question, value: object, *, class_names: Sequence
 
     Examples:
         >>> from lifelong_core.design.method.loader import the_method
-        >>> summarize_answer(the_method().question("costs"), ((0.0,) * 20,) * 20)
+        >>> summarize_answer(load_method().question("costs"), ((0.0,) * 20,) * 20)
         '20 rows of 20 numbers'
     """
     numbers: Any = value
@@ -130,8 +130,8 @@ def summarize_answer(question: Question, value: object, *, class_names: Sequence
     return format_answer(question, value, class_names=class_names)
 
 
-def _refusal(question: Question, message: str, mend: str | None = None) -> InvalidInputError:
-    return InvalidInputError(message, field=question.field, mend=mend or f"For example: {question.example}")
+def _refusal(question: Question, message: str, hint: str | None = None) -> InvalidInputError:
+    return InvalidInputError(message, field=question.field, hint=hint or f"For example: {question.example}")
 
 
 def _check(question: Question, value: object) -> None:
@@ -139,8 +139,8 @@ def _check(question: Question, value: object) -> None:
     try:
         ProblemFingerprint().with_answer(question.field, value)
     except InvalidInputError as error:
-        mend = f"{value:g} % is {value / 100:g}." if isinstance(value, float) and 1 < value <= 100 else None
-        raise _refusal(question, error.message, mend) from error
+        hint = f"{value:g} % is {value / 100:g}." if isinstance(value, float) and 1 < value <= 100 else None
+        raise _refusal(question, error.message, hint) from error
 
 
 def _option(question: Question, text: str) -> object:
@@ -156,7 +156,9 @@ def _option(question: Question, text: str) -> object:
             return found.pop()
         if len(found) > 1:
             which = " or ".join(option.label for option in question.answers if option.value in found)
-            raise _refusal(question, f"{format_value(text)} may be {which}.", "Type more of it, or its number.")
+            raise _refusal(
+                question, f"{format_value(text)} may be {which}.", "Type more of it, or its number."
+            )
     if question.kind == "yes_no":
         labels = {option.value: option.label for option in question.answers}
         raise _refusal(

@@ -21,9 +21,9 @@ def reorder_class_answers(
 
     Examples:
         >>> answers = ProblemFingerprint(target_class=1, costs=((0, 1), (9, 0)))
-        >>> moved_answers(answers, ["benign", "malignant"], ["malignant", "benign"])
+        >>> reorder_class_answers(answers, ["benign", "malignant"], ["malignant", "benign"])
         {'costs': [[0.0, 9.0], [1.0, 0.0]], 'target_class': 0}
-        >>> moved_answers(answers, ["benign", "malignant"], ["benign", "unclear", "malignant"])
+        >>> reorder_class_answers(answers, ["benign", "malignant"], ["benign", "unclear", "malignant"])
         {'target_class': 2}
     """
     target = fingerprint.target_class

@@ -1,4 +1,4 @@
-"""Answers that cannot all be meant: explained, with what would mend them, and never guessed at."""
+"""Answers that cannot all be meant: explained, with what resolves them, and never guessed at."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from pydantic import Field
 from lifelong_core.arrays import Floats
 from lifelong_core.design.documents import Frozen
 from lifelong_core.design.method.loader import load_method
-from lifelong_core.design.method.schema import Mend, Method
+from lifelong_core.design.method.schema import Method, Resolution
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 
 THRESHOLD_TOLERANCE = 0.005
@@ -22,7 +22,9 @@ class Contradiction(Frozen):
     id: str
     answers: Mapping[str, Any] = Field(description="The answers at odds, by field.")
     explanation: str
-    mends: tuple[Mend, ...] = Field(description="Each ends the contradiction; None withdraws an answer.")
+    resolutions: tuple[Resolution, ...] = Field(
+        description="Each ends the contradiction; None withdraws an answer."
+    )
 
 
 def contradictions(fingerprint: ProblemFingerprint) -> tuple[Contradiction, ...]:
@@ -32,7 +34,7 @@ def contradictions(fingerprint: ProblemFingerprint) -> tuple[Contradiction, ...]
         >>> found = contradictions(ProblemFingerprint(number_of_classes=5, decision_rule="target_value"))
         >>> found[0].explanation
         'A target value fixes one cut-off on one score. With three or more classes there is no such cut-off.'
-        >>> found[0].mends[0].answers
+        >>> found[0].resolutions[0].answers
         {'decision_rule': None}
     """
     return contradictions_in(load_method(), fingerprint)
@@ -42,7 +44,7 @@ def contradictions_in(method: Method, fingerprint: ProblemFingerprint) -> tuple[
     """`contradictions` by another recommendation document."""
     answers = fingerprint.answers()
     stated = (
-        _contradiction(fingerprint, rule.id, tuple(rule.when.fields()), rule.explanation, *rule.mends)
+        _contradiction(fingerprint, rule.id, tuple(rule.when.fields()), rule.explanation, *rule.resolutions)
         for rule in method.contradictions
         if rule.when.holds(answers)
     )
@@ -56,14 +58,18 @@ def contradictions_in(method: Method, fingerprint: ProblemFingerprint) -> tuple[
 
 
 def _contradiction(
-    fingerprint: ProblemFingerprint, name: str, fields: tuple[str, ...], explanation: str, *mends: Mend
+    fingerprint: ProblemFingerprint,
+    name: str,
+    fields: tuple[str, ...],
+    explanation: str,
+    *resolutions: Resolution,
 ) -> Contradiction:
     answers = {field: getattr(fingerprint, field) for field in dict.fromkeys(fields)}
-    return Contradiction(id=name, answers=answers, explanation=explanation, mends=mends)
+    return Contradiction(id=name, answers=answers, explanation=explanation, resolutions=resolutions)
 
 
-def _withdraw(field: str, text: str) -> Mend:
-    return Mend(text=text, answers={field: None})
+def _withdraw(field: str, text: str) -> Resolution:
+    return Resolution(text=text, answers={field: None})
 
 
 def _sizes(method: Method, fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
@@ -113,7 +119,7 @@ def _costs(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
             "costs_against_availability",
             ("costs_available", "costs"),
             "You said that nobody has put numbers to the mix-ups, but there are costs.",
-            Mend(text="Say that costs are available.", answers={"costs_available": True}),
+            Resolution(text="Say that costs are available.", answers={"costs_available": True}),
             _withdraw("costs", "Withdraw the costs."),
         )
     if fingerprint.unequal_severity is None:
@@ -128,7 +134,7 @@ def _costs(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
         "costs_against_severity",
         ("unequal_severity", "costs"),
         f"You said that {said}, but the costs {'are the same for all' if equal else 'differ'}.",
-        Mend(text="Change the answer about severity.", answers={"unequal_severity": not equal}),
+        Resolution(text="Change the answer about severity.", answers={"unequal_severity": not equal}),
         _withdraw("costs", "Give other costs."),
     )
 
@@ -144,7 +150,7 @@ def _weights(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
         "weights_against_interest",
         ("unequal_interest", "class_weights"),
         f"You said that {said}, but the weights {'are all the same' if unequal else 'differ'}.",
-        Mend(text="Change the answer about interest.", answers={"unequal_interest": not unequal}),
+        Resolution(text="Change the answer about interest.", answers={"unequal_interest": not unequal}),
         _withdraw("class_weights", "Give other weights."),
     )
 
@@ -164,8 +170,8 @@ def _threshold(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
             ("unequal_severity", "risk_threshold"),
             f"To act above a risk of {risk:g} says that one missed case weighs as much as {(1 - risk) / risk:.3g}"
             " false alarms, but you said that all mix-ups are equally bad.",
-            Mend(text="Say that some mix-ups are worse.", answers={"unequal_severity": True}),
-            Mend(text="Act above a risk of one half.", answers={"risk_threshold": 0.5}),
+            Resolution(text="Say that some mix-ups are worse.", answers={"unequal_severity": True}),
+            Resolution(text="Act above a risk of one half.", answers={"risk_threshold": 0.5}),
         )
     implied = _implied_threshold(fingerprint)
     if implied is not None and abs(risk - implied) > THRESHOLD_TOLERANCE:
@@ -174,7 +180,7 @@ def _threshold(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
             "threshold_against_costs",
             ("costs", "risk_threshold", "target_class"),
             f"By these costs one should act above a risk of {implied:.3g}, but a threshold of {risk:g} was given.",
-            Mend(text="Take the threshold of the costs.", answers={"risk_threshold": implied}),
+            Resolution(text="Take the threshold of the costs.", answers={"risk_threshold": implied}),
             _withdraw("costs", "Give other costs."),
         )
 

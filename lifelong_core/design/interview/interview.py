@@ -11,7 +11,7 @@ from lifelong_core.design.interview.contradictions import Contradiction, contrad
 from lifelong_core.design.interview.progress import Progress, progress_of
 from lifelong_core.design.interview.proposals import Proposal, propose_costs
 from lifelong_core.design.method.loader import load_method
-from lifelong_core.design.method.schema import Mend, Question
+from lifelong_core.design.method.schema import Question, Resolution
 from lifelong_core.design.problem_fingerprint import MOST_CLASSES, Name, ProblemFingerprint, by_field
 from lifelong_core.design.recommendation.document import GuideOutcome, Recommendation
 from lifelong_core.design.recommendation.engine import (
@@ -26,7 +26,7 @@ from lifelong_core.validation_errors import format_value
 SCHEMA_VERSION = 1
 
 Stage: TypeAlias = Literal["questions", "contradictions", "choices", "complete"]
-"""What is to be done next: answer, mend what cannot all be meant, decide where several metrics fit, or nothing.
+"""What is to be done next: answer, resolve a contradiction, decide where several metrics fit, or nothing.
 
 What contradicts each other goes before questions: each further answer would rest on it."""
 
@@ -90,7 +90,7 @@ class Interview(FrozenDocument):
         return self.with_answers({item: value})
 
     def with_answers(self, answers: Mapping[str, object]) -> Self:
-        """Several answers at once, those of a `Mend` for instance; see `answer`.
+        """Several answers at once, those of a `Resolution` for instance; see `answer`.
 
         Another number of classes than there are names drops the names, and the class of interest with them.
 
@@ -128,7 +128,9 @@ class Interview(FrozenDocument):
         names = _checked_names(class_names)
         fingerprint = self.fingerprint.with_answer("number_of_classes", len(names))
         if self.class_names is not None:
-            fingerprint = fingerprint.with_answers(reorder_class_answers(fingerprint, self.class_names, names))
+            fingerprint = fingerprint.with_answers(
+                reorder_class_answers(fingerprint, self.class_names, names)
+            )
         history = tuple(name for name in self.history if name != "number_of_classes")
         return self._changed(fingerprint, self.choices, history, names)
 
@@ -161,13 +163,11 @@ class Interview(FrozenDocument):
     def proposal(self) -> Proposal | None:
         """An answer to the next question that other answers suggest, for a person to confirm; mostly None."""
         question = self.question
-        return (
-            propose_costs(self.fingerprint) if question is not None and question.field == "costs" else None
-        )
+        return propose_costs(self.fingerprint) if question is not None and question.field == "costs" else None
 
     @property
     def contradictions(self) -> tuple[Contradiction, ...]:
-        """All answers and decisions that cannot all be meant; `with_answers(mend.answers)` ends one."""
+        """All answers and decisions that cannot all be meant; `with_answers(resolution.answers)` ends one."""
         return (*contradictions(self.fingerprint), *self._forbidden())
 
     @property
@@ -233,7 +233,7 @@ class Interview(FrozenDocument):
                 answers={item.guide: self.choices[item.guide]},
                 explanation=f"You decided for {', '.join(self.choices[item.guide])} in {item.guide}, but for these "
                 f"answers only {item.option} is right ({item.source}).",
-                mends=(Mend(text=f"Take {item.option}.", answers={item.guide: None}),),
+                resolutions=(Resolution(text=f"Take {item.option}.", answers={item.guide: None}),),
             )
             for item in found
         )
@@ -266,14 +266,14 @@ def _checked_names(names: Sequence[object]) -> tuple[str, ...]:
         raise InvalidInputError(
             f"expected at most {MOST_CLASSES} names, got {len(given)}.",
             field="class_names",
-            mend="Join classes that lead to the same treatment.",
+            hint="Join classes that lead to the same treatment.",
         )
     checked = tuple(name for name in given if isinstance(name, str) and name.strip() and name.isprintable())
     if len(checked) < len(given) or len(checked) < 2 or len(set(checked)) < len(checked):
         raise InvalidInputError(
             f"expected at least two different names of printable characters, got {format_value(list(given))}.",
             field="class_names",
-            mend="Name every class once, in the order of the scores: benign, malignant."
+            hint="Name every class once, in the order of the scores: benign, malignant."
             + (" Put texts in quotes." if any(not isinstance(name, str) for name in given) else ""),
         )
     return checked

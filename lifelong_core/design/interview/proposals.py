@@ -92,7 +92,7 @@ def propose_costs(fingerprint: ProblemFingerprint) -> Proposal | None:
     """The costs that a risk above which one acts stands for (thesis Def. 2.57); None where there is no such risk.
 
     Examples:
-        >>> proposed_costs(ProblemFingerprint(
+        >>> propose_costs(ProblemFingerprint(
         ...     number_of_classes=2, decision_rule="cost_benefit", threshold_perspective="risk_threshold",
         ...     risk_threshold=0.1, target_class=1,
         ... )).value

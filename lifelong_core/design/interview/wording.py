@@ -40,11 +40,11 @@ def format_distinct(first: float, second: float) -> tuple[str, str]:
     """Two numbers with four digits each, or as many more as it takes to see which is larger.
 
     Examples:
-        >>> told_apart(0.87654321, 0.95)
+        >>> format_distinct(0.87654321, 0.95)
         ('0.8765', '0.95')
-        >>> told_apart(0.9499996, 0.95)
+        >>> format_distinct(0.9499996, 0.95)
         ('0.9499996', '0.95')
-        >>> told_apart(0.95, 0.95)
+        >>> format_distinct(0.95, 0.95)
         ('0.95', '0.95')
     """
     for digits in range(FEWEST_DIGITS, MOST_DIGITS):

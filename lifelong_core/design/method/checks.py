@@ -84,8 +84,8 @@ def _check_names(method: Method, metrics: Collection[str]) -> None:
     for advice in method.application:
         _known(advice.values, FIELDS, f"application.{advice.id}", "field")
     for rule in method.contradictions:
-        for mend in rule.mends:
-            _known(mend.answers, FIELDS, f"contradictions.{rule.id}", "field")
+        for resolution in rule.resolutions:
+            _known(resolution.answers, FIELDS, f"contradictions.{rule.id}", "field")
 
 
 def _entries(method: Method) -> Iterator[tuple[str, MetricEntry]]:
@@ -238,8 +238,8 @@ def _known(names: Iterable[object], known: Collection[object], where: str, what:
     for name in names:
         if name not in known:
             close = difflib.get_close_matches(str(name), [str(other) for other in known], n=1)
-            mend = f"Is {close[0]} meant?" if close else None
-            raise MethodError(f"there is no {what} {name!r}.", field=where, mend=mend)
+            hint = f"Is {close[0]} meant?" if close else None
+            raise MethodError(f"there is no {what} {name!r}.", field=where, hint=hint)
 
 
 def _unique(names: list[str], where: str) -> None:

@@ -229,7 +229,7 @@ class AdviceRule(Frozen):
     confidence: Confidence
 
 
-class Mend(Frozen):
+class Resolution(Frozen):
     """Answers that end a contradiction; None withdraws one."""
 
     text: str
@@ -242,7 +242,7 @@ class ContradictionRule(Frozen):
     id: str
     when: ConditionData
     explanation: str
-    mends: tuple[Mend, ...]
+    resolutions: tuple[Resolution, ...]
     source: str
 
 

@@ -55,7 +55,7 @@ def recommend(fingerprint: ProblemFingerprint, *, choices: GivenChoices | None =
 
     Raises:
         InvalidInputError: an answer is missing, answers contradict each other, or a choice that its guide does not
-            offer; the message names them and says what would mend it.
+            offer; the message names them and says what resolves it.
 
     Examples:
         >>> answers = {
@@ -84,7 +84,7 @@ def recommend_by(
         raise InvalidInputError(
             f"these answers are missing: {', '.join(_named(method, going.needed))}.",
             field=going.needed[0],
-            mend="Answer them; others may follow from the answers.",
+            hint="Answer them; others may follow from the answers.",
         )
     _refuse_forced(going, decided)
     steps = without_related(
@@ -114,7 +114,7 @@ def check_choices(method: Method, choices: GivenChoices | None) -> Choices:
         options = tuple(str(option) for option in (given if isinstance(given, list | tuple) else (given,)))
         if name not in known:
             raise InvalidInputError(
-                f"there is no guide {name[:80]!r}.", field="choices", mend=f"Known: {', '.join(known)}."
+                f"there is no guide {name[:80]!r}.", field="choices", hint=f"Known: {', '.join(known)}."
             )
         offered = tuple(option.id for option in known[name].options)
         if not options or not set(options) <= set(offered) or (len(options) > 1 and not known[name].several):
@@ -134,7 +134,7 @@ def _refuse_contradictions(method: Method, fingerprint: ProblemFingerprint) -> N
         raise InvalidInputError(
             f"{', '.join(_named(method, fields))} contradict each other: {first.explanation}",
             field=fields[0],
-            mend=" Or: ".join(mend.text for mend in first.mends),
+            hint=" Or: ".join(resolution.text for resolution in first.resolutions),
         )
 
 
@@ -165,7 +165,7 @@ def _refuse_forced(going: WalkResult, choices: Choices) -> None:
         raise InvalidInputError(
             f"in {guide} only {option} is right for these answers ({source}).",
             field="choices",
-            mend=f"Leave {guide} out of the choices.",
+            hint=f"Leave {guide} out of the choices.",
         )
 
 

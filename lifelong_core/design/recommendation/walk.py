@@ -195,7 +195,9 @@ class Walk:
     def metrics(self, entries: tuple[MetricEntry, ...]) -> tuple[MetricCandidate, ...]:
         """Metrics with the values of their parameters; asks for those that are missing."""
         return tuple(
-            MetricCandidate(entry.metric, self._sources(entry)) for entry in entries if self.decide(entry.when)
+            MetricCandidate(entry.metric, self._sources(entry))
+            for entry in entries
+            if self.decide(entry.when)
         )
 
     def _sources(self, entry: MetricEntry) -> dict[str, str]:

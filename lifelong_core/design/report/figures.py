@@ -128,7 +128,9 @@ def _reliability_panel(result: ValidationResult, bins: ReliabilityBins, panels: 
     for count, predicted, observed in zip(bins.counts, bins.confidence, bins.frequency, strict=True):
         if predicted is not None and observed is not None:
             low, high = share_interval(observed, count, result.level)
-            title = f"{format_count(count, 'sample')}: predicted {number(predicted)}, observed {number(observed)}"
+            title = (
+                f"{format_count(count, 'sample')}: predicted {number(predicted)}, observed {number(observed)}"
+            )
             dots.append(frame.dot(predicted, observed, low, high, title))
     return frame.panel(
         name,

@@ -212,9 +212,9 @@ def pad_range(values: Iterable[float], *, within: Range = (-math.inf, math.inf))
     """A range with some air around the values, not beyond the given limits.
 
     Examples:
-        >>> padded([0.5, 0.9], within=(0, 1))
+        >>> pad_range([0.5, 0.9], within=(0, 1))
         (0.46, 0.94)
-        >>> padded([2.0])
+        >>> pad_range([2.0])
         (1.9, 2.1)
     """
     finite = [value for value in values if math.isfinite(value)]

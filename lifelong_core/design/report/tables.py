@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lifelong_core.design.interview.answer_texts import format_answer
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.recommendation.document import Advice, Recommendation, Step
-from lifelong_core.design.report.words import threshold_text, format_count, compared_text, number, percent
+from lifelong_core.design.report.words import compared_text, format_count, number, percent, threshold_text
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.metrics import METRICS
@@ -151,7 +151,9 @@ def _value_row(result: ValidationResult, value: MetricValue) -> ValueRow:
         is_summed = threshold.class_index is None and value is result.value(value.label)
         if threshold.metric == value.label and (threshold.class_index == value.class_index or is_summed):
             mark = {True: "✓", False: "✗", None: "?"}[outcome.passed]
-            remarks.append(f"{mark} Threshold, {threshold_text(outcome, value.orientation)}: {compared_text(outcome)}")
+            remarks.append(
+                f"{mark} Threshold, {threshold_text(outcome, value.orientation)}: {compared_text(outcome)}"
+            )
     if value.cut_off is not None and value.cut_off.threshold is not None:
         cut = value.cut_off
         remarks.append(

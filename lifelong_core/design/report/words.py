@@ -56,7 +56,7 @@ def format_count(count: int, singular: str, plural: str | None = None) -> str:
     """A count with its noun.
 
     Examples:
-        >>> counted(1, "class", "classes"), counted(2400, "sample")
+        >>> format_count(1, "class", "classes"), format_count(2400, "sample")
         ('1 class', '2,400 samples')
     """
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
@@ -66,7 +66,7 @@ def shorten(text: str, most: int = 30) -> str:
     """A text of at most so many characters, for the narrow places of a plot.
 
     Examples:
-        >>> shortened("a very long name of a class", most=12)
+        >>> shorten("a very long name of a class", most=12)
         'a very long…'
     """
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
@@ -96,11 +96,11 @@ def name_classes(text: str, class_names: Sequence[str]) -> str:
     """A sentence about classes by number, with their names.
 
     Examples:
-        >>> named("no reference sample of class 0, 2", ["healthy", "sick", "dead"])
+        >>> name_classes("no reference sample of class 0, 2", ["healthy", "sick", "dead"])
         'no reference sample of class healthy, dead'
-        >>> named("mixes of classes 0 and 2 look alike", ["healthy", "sick", "dead"])
+        >>> name_classes("mixes of classes 0 and 2 look alike", ["healthy", "sick", "dead"])
         'mixes of classes healthy and dead look alike'
-        >>> named("only 3 cases of class 1.", ["class 0", "class 1"])
+        >>> name_classes("only 3 cases of class 1.", ["class 0", "class 1"])
         'only 3 cases of class 1.'
     """
 
@@ -151,7 +151,7 @@ def missing_reason(value: EstimatedValue) -> str | None:
         ...     label="AC", value_of="all_classes", estimate=1.0, low=None, high=None, reason=None, method="bca",
         ...     replicates=9, notes=("No interval: one case.",),
         ... )
-        >>> missing(single)
+        >>> missing_reason(single)
         ': no interval: one case.'
     """
     if math.isnan(value.number("estimate")):
@@ -197,10 +197,10 @@ def embed_json(document: str) -> str:
     """A JSON document for a script element: nothing in it can end the element.
 
     Examples:
-        >>> embedded('{"name": "</script>"}')
+        >>> embed_json('{"name": "</script>"}')
         '{"name": "\\\\u003c/script\\\\u003e"}'
         >>> import json
-        >>> json.loads(embedded('{"name": "</script>"}'))
+        >>> json.loads(embed_json('{"name": "</script>"}'))
         {'name': '</script>'}
     """
     return document.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

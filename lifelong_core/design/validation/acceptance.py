@@ -57,13 +57,13 @@ def check_thresholds(recommendation: Recommendation, thresholds: Iterable[Accept
             raise InvalidInputError(
                 f"{threshold.metric[:80]!r} is not recommended.",
                 field="thresholds",
-                mend=_suggestion(threshold.metric, list(metrics)),
+                hint=_suggestion(threshold.metric, list(metrics)),
             )
         _check_class(threshold, metrics[threshold.metric], classes)
         key = (threshold.metric, threshold.class_index, threshold.by)
         if key in seen:
             raise InvalidInputError(
-                f"there are two thresholds for {threshold.metric}.", field="thresholds", mend="Give one."
+                f"there are two thresholds for {threshold.metric}.", field="thresholds", hint="Give one."
             )
         seen.add(key)
 
@@ -79,7 +79,7 @@ def apply_thresholds(
         ...     level=0.95, method="bca", replicates=1000, orientation="up", range=(0.0, 1.0),
         ... )
         >>> asked = [AcceptanceThreshold(metric="BA", value=0.85, by=by) for by in ("estimate", "interval")]
-        >>> [outcome.passed for outcome in judged(asked, [value])]
+        >>> [outcome.passed for outcome in apply_thresholds(asked, [value])]
         [True, False]
     """
     return tuple(_outcome(threshold, _value_for(threshold, values)) for threshold in thresholds)
@@ -140,7 +140,7 @@ def _check_class(threshold: AcceptanceThreshold, metric: RecommendedMetric, clas
         raise InvalidInputError(
             f"{threshold.metric} has no value for class {wanted}: {among}.",
             field="thresholds",
-            mend="Name another class, or none.",
+            hint="Name another class, or none.",
         )
 
 

@@ -13,7 +13,7 @@ from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking, Scheme
 from lifelong_core.design.validation.model_ranks import RankShares, rank_models
 from lifelong_core.design.validation.outputs import ModelOutputs
-from lifelong_core.design.validation.validate import ValidationSettings, ResampledValidation, validate_one
+from lifelong_core.design.validation.validate import ResampledValidation, ValidationSettings, validate_one
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.errors import InvalidInputError
 
@@ -81,7 +81,7 @@ def compare(
         raise InvalidInputError(
             "cut-off data were given for some of the models only, which would be judged on other samples.",
             field="models",
-            mend="Give them for all or for none.",
+            hint="Give them for all or for none.",
         )
     setting = ValidationSettings.of(
         recommendation,
@@ -148,7 +148,7 @@ def _named(setting: ValidationSettings, outputs: ModelOutputs, name: str) -> Res
         return validate_one(setting, outputs, name=name)
     except InvalidInputError as error:
         raise InvalidInputError(
-            error.message, field=f"models.{name}.{error.field}", mend=error.mend
+            error.message, field=f"models.{name}.{error.field}", hint=error.hint
         ) from error
 
 
@@ -177,7 +177,9 @@ def _ranking(measure: Measure, models: list[str], level: float) -> MetricRanking
         class_index=value.class_index,
         orientation=value.orientation,
         replicates=len(resampled),
-        models=rank_models(models, scores, measure.sign * measure.observed, measure.sign * resampled, level=level)
+        models=rank_models(
+            models, scores, measure.sign * measure.observed, measure.sign * resampled, level=level
+        )
         if measure.reason is None
         else (),
         reason=measure.reason,

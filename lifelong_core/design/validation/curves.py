@@ -120,7 +120,7 @@ def thin_points(x: Floats, y: Floats, *, points: int) -> Integers:
     """So many of the points of a curve at most: first, last, and those that are about evenly spaced along it.
 
     Examples:
-        >>> thinned(np.linspace(0, 1, 5), np.zeros(5), points=3).tolist()
+        >>> thin_points(np.linspace(0, 1, 5), np.zeros(5), points=3).tolist()
         [0, 2, 4]
     """
     if x.size <= points:

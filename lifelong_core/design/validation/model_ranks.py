@@ -69,7 +69,7 @@ def rank_models(
 
     Examples:
         >>> twins = np.array([[0.9, 0.9], [0.8, 0.8]])
-        >>> [one.best for one in ranked(["a", "b"], [0.85, 0.85], np.array([0.85, 0.85]), twins, level=0.95)]
+        >>> [one.best for one in rank_models(["a", "b"], [0.85, 0.85], np.array([0.85, 0.85]), twins, level=0.95)]
         [0.5, 0.5]
     """
     observed, places = RankShares.of(goodness).ranks, RankShares.of(resampled)

@@ -72,7 +72,7 @@ class Samples:
             raise InvalidInputError(
                 "nothing was given to validate.",
                 field="probabilities",
-                mend="Give probabilities, logits or decisions.",
+                hint="Give probabilities, logits or decisions.",
             )
         return cls(
             labels=reference,
@@ -114,7 +114,7 @@ class Samples:
             raise InvalidInputError(
                 "a recommended metric needs probabilities.",
                 field="probabilities",
-                mend="Give probabilities or logits, or a fingerprint without class scores.",
+                hint="Give probabilities or logits, or a fingerprint without class scores.",
             )
         return self.probabilities
 
@@ -150,7 +150,7 @@ def units_of(groups: ArrayLike | None, *, samples: int) -> Integers:
 def _probabilities(outputs: ModelOutputs, is_valid: Mask, classes: int) -> Floats | None:
     if outputs.probabilities is not None and outputs.logits is not None:
         raise InvalidInputError(
-            "probabilities and logits were both given.", field="logits", mend="Give one of them."
+            "probabilities and logits were both given.", field="logits", hint="Give one of them."
         )
     given = outputs.logits if outputs.probabilities is None else outputs.probabilities
     if given is None:
@@ -165,7 +165,7 @@ def _probabilities(outputs: ModelOutputs, is_valid: Mask, classes: int) -> Float
         raise InvalidInputError(
             "a sample has an output that is not finite.",
             field=field,
-            mend="Give decisions, with -1 for samples on which the model gave no valid output.",
+            hint="Give decisions, with -1 for samples on which the model gave no valid output.",
         )
     valid = array if is_valid.all() else array[is_valid]
     scores = np.full((is_valid.size, classes), 1 / classes)

@@ -75,7 +75,7 @@ class ValidationResult(FrozenDocument):
             raise InvalidInputError(
                 f"there is no value {label[:80]!r}" + (f" of class {class_index}." if own else "."),
                 field="class_index" if own else "label",
-                mend=f"Metrics: {', '.join(self.labels)}.",
+                hint=f"Metrics: {', '.join(self.labels)}.",
             )
         return found
 

@@ -56,7 +56,7 @@ def subgroups_of(samples: Samples, metadata: Mapping[str, ArrayLike]) -> tuple[S
             raise InvalidInputError(
                 f"there are {different} different values, at most {MOST_SUBGROUPS} are subgroups.",
                 field=f"metadata.{attribute}",
-                mend="Put numbers such as ages in ranges.",
+                hint="Put numbers such as ages in ranges.",
             )
     return subgroup_values(
         lambda _, rows: rows,

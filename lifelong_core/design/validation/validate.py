@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from lifelong_core.arrays import Integers, as_labels
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
 from lifelong_core.design.recommendation.parameters import zero_one_costs
-from lifelong_core.design.validation.acceptance import AcceptanceThreshold, check_thresholds, apply_thresholds
+from lifelong_core.design.validation.acceptance import AcceptanceThreshold, apply_thresholds, check_thresholds
 from lifelong_core.design.validation.curves import (
     confusion_table,
     decision_curve_points,
@@ -263,7 +263,7 @@ def _split(samples: Samples, cut_off_data: tuple[ArrayLike, ArrayLike] | None, s
         chosen_on = Samples.of(labels, ModelOutputs(probabilities=probabilities), classes=samples.classes)
     except InvalidInputError as error:
         raise InvalidInputError(
-            error.message, field=f"cut_off_data.{error.field}", mend=error.mend
+            error.message, field=f"cut_off_data.{error.field}", hint=error.hint
         ) from error
     return Split.other(samples, chosen_on)
 
@@ -280,7 +280,9 @@ def _adjusted_cost(setting: ValidationSettings, samples: Samples) -> AdjustedCos
     def value(parameters: dict[str, Any]) -> MetricValue:
         metric = RecommendedMetric(metric="EC", per_class=False, parameters=parameters)
         recipe = Recipe.of("EC", metric, weights=None, split=None, seed=setting.seed)
-        return evaluate_metric(recipe, samples, setting.resamples, level=setting.level, subprocesses=()).values[0]
+        return evaluate_metric(
+            recipe, samples, setting.resamples, level=setting.level, subprocesses=()
+        ).values[0]
 
     return AdjustedCost(
         prevalence=prevalence,

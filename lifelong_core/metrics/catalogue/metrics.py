@@ -43,9 +43,9 @@ def metric_info(name: str) -> MetricInfo:
         InvalidInputError: there is no such metric, or it needs other inputs.
 
     Examples:
-        >>> card_of("TPR").name
+        >>> metric_info("TPR").name
         'Sensitivity'
-        >>> card_of("balanced accuracy")
+        >>> metric_info("balanced accuracy")
         Traceback (most recent call last):
         ...
         lifelong_core.errors.InvalidInputError: names: there is no metric 'balanced accuracy'. Did you mean BA?
@@ -53,13 +53,13 @@ def metric_info(name: str) -> MetricInfo:
     card = METRICS.get(name)
     if card is None:
         raise InvalidInputError(
-            f"there is no metric {str(name)[:80]!r}.", field="names", mend=_suggestion(str(name))
+            f"there is no metric {str(name)[:80]!r}.", field="names", hint=_suggestion(str(name))
         )
     if not card.is_in_pool:
         raise InvalidInputError(
             f"{name} needs other inputs.",
             field="names",
-            mend=f"Call lifelong_core.metrics.{card.function.__name__} with them.",
+            hint=f"Call lifelong_core.metrics.{card.function.__name__} with them.",
         )
     return card
 

@@ -64,7 +64,7 @@ class Parameters:
                 raise InvalidInputError(
                     "no metric has such a parameter.",
                     field=name,
-                    mend=f"Did you mean {close[0]}?" if close else f"Parameters: {', '.join(known)}.",
+                    hint=f"Did you mean {close[0]}?" if close else f"Parameters: {', '.join(known)}.",
                 )
         checked: dict[str, Any] = {**given, "target": _as_target(given.get("target"))}
         return cls(**checked)
@@ -93,5 +93,5 @@ def _as_target(target: Any) -> tuple[str, float] | None:
             raise InvalidInputError(
                 f"expected a metric and its value, got {target!r}.",
                 field="target",
-                mend='For example target=("TPR", 0.8).',
+                hint='For example target=("TPR", 0.8).',
             )

@@ -133,7 +133,7 @@ def _confusion(inputs: Inputs, samples: _Samples | None, classes: int, costs: Fl
         raise InvalidInputError(
             "it differs from that of the labels and decisions.",
             field="confusion_matrix",
-            mend="Give either the matrix or the decisions.",
+            hint="Give either the matrix or the decisions.",
         )
     return given
 
@@ -208,7 +208,7 @@ def _declared_classes(inputs: Inputs) -> int | None:
 def _check_absent(values: ArrayLike | None, field: str) -> None:
     if values is not None:
         raise InvalidInputError(
-            f"{field} need the true classes beside them.", field="labels", mend="Give labels too."
+            f"{field} need the true classes beside them.", field="labels", hint="Give labels too."
         )
 
 

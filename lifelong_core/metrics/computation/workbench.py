@@ -23,7 +23,9 @@ from lifelong_core.metrics.scores.scoring_rules import mean_squared_distance
 class SharedComputations:
     """Evidence and parameters, with what several metrics need of them."""
 
-    def __init__(self, evidence: CheckedInputs, parameters: Parameters, rng: int | np.random.Generator) -> None:
+    def __init__(
+        self, evidence: CheckedInputs, parameters: Parameters, rng: int | np.random.Generator
+    ) -> None:
         self.evidence = evidence
         self.parameters = parameters
         self.rng = rng
@@ -35,7 +37,7 @@ class SharedComputations:
             raise InvalidInputError(
                 "a metric that counts decisions needs them.",
                 field="confusion_matrix" if self.evidence.labels is None else "decisions",
-                mend="Give a confusion matrix, or labels with decisions or probabilities.",
+                hint="Give a confusion matrix, or labels with decisions or probabilities.",
             )
         return self.evidence.confusion
 
@@ -47,7 +49,7 @@ class SharedComputations:
             raise InvalidInputError(
                 "a metric of probabilities needs labels and probabilities.",
                 field="labels" if labels is None else "probabilities",
-                mend="Give labels of shape (N,) and probabilities of shape (N, C).",
+                hint="Give labels of shape (N,) and probabilities of shape (N, C).",
             )
         return labels, probabilities
 
@@ -130,7 +132,7 @@ class SharedComputations:
             raise InvalidInputError(
                 f"{wanted!r} does not count one class against the rest.",
                 field="target",
-                mend=f"Use one of {', '.join(PER_CLASS_COUNTS)}.",
+                hint=f"Use one of {', '.join(PER_CLASS_COUNTS)}.",
             )
         metric, target_metric = self.one_class_metric(acronym), self.one_class_metric(wanted)
         return np.array(

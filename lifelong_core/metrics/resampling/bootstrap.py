@@ -207,7 +207,7 @@ def _strata(samples: int, groups: ArrayLike | None, strata: ArrayLike | None) ->
         raise InvalidInputError(
             "a group has samples of several strata.",
             field="groups",
-            mend="Draw groups without strata, or leave out the groups.",
+            hint="Draw groups without strata, or leave out the groups.",
         )
     return found
 

@@ -56,7 +56,7 @@ class Bootstrap:
         """
         if self.estimate.ndim:
             raise InvalidInputError(
-                f"the statistic has {self.estimate.size} values.", mend="Ask for intervals, one for each."
+                f"the statistic has {self.estimate.size} values.", hint="Ask for intervals, one for each."
             )
         return self.intervals(level=level, method=method)[0]
 

@@ -242,6 +242,6 @@ def _ranking(labels: ArrayLike, scores: ArrayLike, positive: int) -> Ranking:
         raise InvalidInputError(
             f"expected a finite number per label, shape {reference.shape}, got shape {values.shape}.",
             field="scores",
-            mend="Give the scores of the positive class alone.",
+            hint="Give the scores of the positive class alone.",
         )
     return rank(values.astype(np.float64), reference == column)

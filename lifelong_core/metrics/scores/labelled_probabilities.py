@@ -42,7 +42,7 @@ def as_class(positive: int, *, classes: int, field: str = "positive") -> int:
         raise InvalidInputError(
             f"expected a class index in 0..{classes - 1}, got {positive}.",
             field=field,
-            mend="Classes are counted from 0.",
+            hint="Classes are counted from 0.",
         )
     return int(positive)
 

@@ -39,7 +39,7 @@ class AnchorFile:
         except OSError as error:
             raise ConfigurationError(
                 f"the file {self.path} cannot be read: {error.strerror}.",
-                mend="It belongs to the user that runs service and monitor.",
+                hint="It belongs to the user that runs service and monitor.",
             ) from error
 
     def advance(self, audit: AuditLog) -> None:
@@ -58,7 +58,7 @@ class AnchorFile:
             raise ConflictError(
                 f"the audit log is not what it was: {fault.text}",
                 field=str(self.path),
-                mend="See `lifelong audit verify`. After an older backup was restored, remove this file.",
+                hint="See `lifelong audit verify`. After an older backup was restored, remove this file.",
             )
         if newest is None or (known == newest and not self._is_old()):
             return

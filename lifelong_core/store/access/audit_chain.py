@@ -47,7 +47,7 @@ class Anchor:
             raise InvalidInputError(
                 f"{text[:100]!r} is no anchor of the audit log.",
                 field="anchor",
-                mend="Expected SEQUENCE:DIGEST, a number and 64 hexadecimal digits, as the log of the service has it.",
+                hint="Expected SEQUENCE:DIGEST, a number and 64 hexadecimal digits, as the log of the service has it.",
             )
         return cls(int(found[1]), found[2])
 

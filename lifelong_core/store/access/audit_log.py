@@ -77,7 +77,7 @@ def write_audit(
         action: what was done, as `what.verb`, e.g. `heads.publish`.
         subject: to what it was done, e.g. `digits@1/site-a`.
         details: a JSON document.
-        source: address from which it was asked for; None: that of `changes_from`, else `local`.
+        source: address from which it was asked for; None: that of `audit_source`, else `local`.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))

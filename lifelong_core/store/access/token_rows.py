@@ -62,6 +62,6 @@ def named_token(connection: sa.Connection, name: str) -> Row:
     row = connection.execute(sa.select(_tokens).where(_tokens.c.name == name)).one_or_none()
     if row is None:
         raise NotFoundError(
-            f"there is no token {name[:80]!r}.", field="name", mend="List them: `lifelong tokens list`."
+            f"there is no token {name[:80]!r}.", field="name", hint="List them: `lifelong tokens list`."
         )
     return row

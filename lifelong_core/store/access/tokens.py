@@ -74,7 +74,7 @@ class Tokens:
                 raise ConflictError(
                     f"there is, or was, a token {name!r}.",
                     field="name",
-                    mend="Choose another name: the audit log tells tokens apart by it.",
+                    hint="Choose another name: the audit log tells tokens apart by it.",
                 )
             for environment in bound or ():
                 ensure_environment(connection, environment, actor=actor)
@@ -123,7 +123,7 @@ class Tokens:
             raise InvalidInputError(
                 f"expected from nothing to {LONGEST_OVERLAP.days} days.",
                 field="overlap",
-                mend="Name a shorter time: the old secret is valid until then.",
+                hint="Name a shorter time: the old secret is valid until then.",
             )
         if expires_at is not None:
             expires_at = _check_future(expires_at)
@@ -133,7 +133,7 @@ class Tokens:
             token = token_of(row)
             if token.revoked_at is not None:
                 raise ConflictError(
-                    f"the token {name!r} was revoked.", field="name", mend="Create a token of another name."
+                    f"the token {name!r} was revoked.", field="name", hint="Create a token of another name."
                 )
             if expires_at is None and token.expires_at is not None:
                 expires_at = moment + (token.expires_at - (token.rotated_at or token.created_at))
@@ -206,14 +206,14 @@ def _check_binding(environments: Iterable[str], scopes: Iterable[str]) -> list[s
         raise InvalidInputError(
             "a token that is bound to no environment may do nothing.",
             field="environments",
-            mend="Name at least one, or leave them out for all.",
+            hint="Name at least one, or leave them out for all.",
         )
     unlimited = sorted(set(scopes) - BOUND_SCOPES)
     if unlimited:
         raise InvalidInputError(
             f"environments limit the scopes {', '.join(sorted(BOUND_SCOPES))} only, not {', '.join(unlimited)}.",
             field="environments",
-            mend="Make two tokens: one for the client of the environment, one to administrate.",
+            hint="Make two tokens: one for the client of the environment, one to administrate.",
         )
     return bound
 
@@ -223,7 +223,7 @@ def _check_scopes(scopes: Iterable[Scope]) -> list[str]:
         granted = sorted({Scope(scope).value for scope in scopes})
     except ValueError as error:
         raise InvalidInputError(
-            f"{error}.", field="scopes", mend=f"Choose from: {', '.join(scope.value for scope in Scope)}."
+            f"{error}.", field="scopes", hint=f"Choose from: {', '.join(scope.value for scope in Scope)}."
         ) from error
     if not granted:
         raise InvalidInputError("a token needs at least one scope.", field="scopes")
@@ -239,6 +239,6 @@ def _check_future(moment: datetime) -> datetime:
         raise InvalidInputError(
             "this time is over.",
             field="expires_at",
-            mend="Name a later one, or none for a token without end.",
+            hint="Name a later one, or none for a token without end.",
         )
     return utc

@@ -94,7 +94,7 @@ def period_of(connection: sa.Connection, cycle: Cycle) -> AffectedPeriod:
         raise ConflictError(
             f"the cycle ended in {cycle.effect!r}: it wanted no other head.",
             field="cycle",
-            mend="List those that did: `lifelong cycles list --outcome swap`.",
+            hint="List those that did: `lifelong cycles list --outcome swap`.",
         )
     return AffectedPeriod(
         cycle_id=cycle.id,

@@ -44,7 +44,7 @@ class Place:
             raise InvalidInputError(
                 f"{text[:80]!r} is no place in this list.",
                 field=field,
-                mend="Give `next` of the page before.",
+                hint="Give `next` of the page before.",
             )
         return place
 

@@ -144,7 +144,7 @@ class Cycles:
             InvalidInputError: the reason is empty, too long or cannot be printed.
             ConflictError: it proposed none, or the proposal is not open any more; nothing is written.
         """
-        check_reason(reason, mend="Say in a few words why this head must not come in force.")
+        check_reason(reason, hint="Say in a few words why this head must not come in force.")
         # As when one is approved: of those who answer a proposal at once, one does.
         with change_registry(self._database) as connection:
             cycle = _cycle(connection, cycle_id)
@@ -159,7 +159,9 @@ class Cycles:
             write_audit(connection, actor=actor, action="cycles.reject", subject=subject, details=details)
             return replace(cycle, rejection=rejection)
 
-    def list_rejected(self, model_id: int, environment: str, *, head_version: int, since: datetime) -> list[Cycle]:
+    def list_rejected(
+        self, model_id: int, environment: str, *, head_version: int, since: datetime
+    ) -> list[Cycle]:
         """The cycles whose proposals were rejected since then, of one place and against one head, newest first."""
         chosen = sa.select(_cycles.c.id).where(
             *_at(model_id, environment),
@@ -213,17 +215,17 @@ class Cycles:
         digits = beginning.replace("-", "").lower()
         if not re.fullmatch("[0-9a-f]{1,32}", digits):
             raise InvalidInputError(
-                f"{beginning[:80]!r} is neither an id nor the beginning of one.", field="cycle", mend=_LIST
+                f"{beginning[:80]!r} is neither an id nor the beginning of one.", field="cycle", hint=_LIST
             )
         first, last = (UUID(digits.ljust(32, filler)) for filler in "0f")
         chosen = sa.select(_cycles.c.id).where(_cycles.c.id.between(first, last)).limit(2)
         with self._database.read() as connection:
             found = _read(connection, chosen)
         if not found:
-            raise NotFoundError(f"there is no cycle {beginning[:80]}.", field="cycle", mend=_LIST)
+            raise NotFoundError(f"there is no cycle {beginning[:80]}.", field="cycle", hint=_LIST)
         if len(found) > 1:
             raise InvalidInputError(
-                f"several cycles begin with {beginning}.", field="cycle", mend=f"Give more of the id. {_LIST}"
+                f"several cycles begin with {beginning}.", field="cycle", hint=f"Give more of the id. {_LIST}"
             )
         return found[0]
 
@@ -286,7 +288,7 @@ def _refuse_closed(connection: sa.Connection, model: Model, cycle: Cycle) -> Non
         raise ConflictError(
             f"the proposal was rejected by {cycle.rejection.rejected_by} at {at}: {cycle.rejection.reason!r}.",
             field="cycle",
-            mend="To publish that head all the same, take its document from `lifelong cycles show --json`.",
+            hint="To publish that head all the same, take its document from `lifelong cycles show --json`.",
         )
     newer = sa.select(_cycles.c.id).where(
         _cycles.c.model_id == cycle.model_id,
@@ -298,7 +300,7 @@ def _refuse_closed(connection: sa.Connection, model: Model, cycle: Cycle) -> Non
         raise ConflictError(
             f"a newer cycle has judged {model.reference} in {cycle.environment} since.",
             field="cycle",
-            mend="Look at what it proposes: `lifelong heads proposals`.",
+            hint="Look at what it proposes: `lifelong heads proposals`.",
         )
     _refuse_other_head(connection, model, cycle)
     refuse_pinned(connection, model, cycle.environment)
@@ -310,7 +312,7 @@ def _refuse_other_head(connection: sa.Connection, model: Model, cycle: Cycle) ->
         raise ConflictError(
             f"head {serving} of {model.reference} serves {cycle.environment} by now, not head {cycle.head_version}.",
             field="head_version",
-            mend="The next cycle judges the present head.",
+            hint="The next cycle judges the present head.",
         )
 
 

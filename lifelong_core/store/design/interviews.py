@@ -109,7 +109,7 @@ class Interviews:
                     f"the interview changed meanwhile (revision {record.revision}, expected {expected_revision}):"
                     f" {record.updated_by} answered.",
                     field="revision",
-                    mend="Look at where it stands now and answer again.",
+                    hint="Look at where it stands now and answer again.",
                 )
             details = {"revision": record.revision}
             subject = str(interview_id)
@@ -146,7 +146,7 @@ def _record(connection: sa.Connection, interview_id: UUID) -> InterviewRecord:
         raise NotFoundError(
             f"there is no interview {interview_id}.",
             field="interview",
-            mend="List them: GET /v1/admin/interviews.",
+            hint="List them: GET /v1/admin/interviews.",
         )
     return _record_of(row)
 

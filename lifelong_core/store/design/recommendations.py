@@ -10,7 +10,7 @@ from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.design.records import AttachedRecommendation
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.engine.documents import document_text, text_digest, as_bytes
+from lifelong_core.store.engine.documents import as_bytes, document_text, text_digest
 from lifelong_core.store.records import Task
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import replace_costs, task_named
@@ -133,7 +133,7 @@ def attach_recommendation(
             f"another recommendation was attached to {task} meanwhile (version {version},"
             f" expected {expected_version}).",
             field="expected_version",
-            mend="Look at the present one and decide again.",
+            hint="Look at the present one and decide again.",
         )
     values = {
         "task_id": found.id,
@@ -164,7 +164,7 @@ def recommended_costs(recommendation: "Recommendation", task: Task) -> Floats | 
         raise InvalidInputError(
             f"the recommendation is for {fingerprint.number_of_classes} classes, the task {task.name} has {classes}.",
             field="number_of_classes",
-            mend="Hold an interview for the classes of this task.",
+            hint="Hold an interview for the classes of this task.",
         )
     unused = {answer.item for answer in recommendation.unused}
     if fingerprint.costs is None or "costs" in unused:

@@ -179,7 +179,7 @@ class Job:
 
     @cached_property
     def error(self) -> dict[str, str | None] | None:
-        """What went wrong: message, field and mend; None: it has not failed.
+        """What went wrong: message, field and hint; None: it has not failed.
 
         Raises:
             UnavailableError: the document is no JSON object.

@@ -17,10 +17,10 @@ from sqlalchemy import event, exc
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
 from lifelong_core.store.engine.errors import (
     URL_HINT,
-    translate_error,
-    url_error,
     lies_in_the_database,
     sqlite_file,
+    translate_error,
+    url_error,
 )
 
 Durability: TypeAlias = Literal["process", "power"]
@@ -181,7 +181,7 @@ class Database:
             raise ConfigurationError(
                 f"the driver of {self.url.drivername} is not installed.",
                 field="LIFELONG_DATABASE_URL",
-                mend="Install the extra: pip install 'lifelong[postgres]'.",
+                hint="Install the extra: pip install 'lifelong[postgres]'.",
             ) from error
         event.listen(engine, "connect", _prepare_postgresql)
         event.listen(engine, "checkin", _note_use)
@@ -196,7 +196,7 @@ class Database:
     def _file_is_gone(self) -> UnavailableError:
         return UnavailableError(
             f"the database file {sqlite_file(self.url)} was removed or replaced while it was in use.",
-            mend="Put it back, or make a new one with `lifelong init`, and restart.",
+            hint="Put it back, or make a new one with `lifelong init`, and restart.",
         )
 
     def _prepare_sqlite(self, driver: Any, record: Any) -> None:
@@ -234,7 +234,7 @@ class Database:
         except exc.IntegrityError as error:
             raise ConflictError(
                 f"somebody else wrote this first ({_without_values(error)}).",
-                mend="Read the present state and try again.",
+                hint="Read the present state and try again.",
             ) from error
         except exc.DataError as error:
             raise InvalidInputError(f"the database refuses a value: {_without_values(error)}.") from error
@@ -248,7 +248,7 @@ class Database:
                 isinstance(error, exc.ProgrammingError) and error.statement is None
             ):  # it could not even connect
                 raise url_error(cause) from error
-            # A mistake of ours: nobody else can mend it.
+            # A mistake of ours: nobody else can fix it.
             raise
         except (exc.DBAPIError, sqlite3.Error) as error:
             raise translate_error(getattr(error, "orig", error), self.url) from error
@@ -260,26 +260,26 @@ def parse_url(url: str) -> sa.URL:
     Raises:
         ConfigurationError: not a URL of a SQLite file or of PostgreSQL.
     """
-    field, mend = "LIFELONG_DATABASE_URL", URL_HINT
+    field, hint = "LIFELONG_DATABASE_URL", URL_HINT
     try:
         parsed = sa.make_url(url)
     except (
         exc.ArgumentError,
         ValueError,
     ):  # a port that is no number; without the cause, which may quote the URL
-        raise ConfigurationError("this is not a database URL.", field=field, mend=mend) from None
+        raise ConfigurationError("this is not a database URL.", field=field, hint=hint) from None
     backend = parsed.get_backend_name()
     if backend == "postgresql":
         return parsed.set(drivername="postgresql+psycopg")
     if backend != "sqlite":
-        raise ConfigurationError(f"the database {backend!r} is not supported.", field=field, mend=mend)
+        raise ConfigurationError(f"the database {backend!r} is not supported.", field=field, hint=hint)
     if not parsed.database or parsed.database == ":memory:":
         raise ConfigurationError(
-            "a database in memory cannot be shared by the processes.", field=field, mend="Name a file."
+            "a database in memory cannot be shared by the processes.", field=field, hint="Name a file."
         )
     if parsed.host or parsed.username:
         raise ConfigurationError(
-            "a SQLite file has no host.", field=field, mend="Begin with sqlite:/// and the path of the file."
+            "a SQLite file has no host.", field=field, hint="Begin with sqlite:/// and the path of the file."
         )
     return parsed.set(drivername="sqlite")
 

@@ -65,7 +65,7 @@ def as_bytes(connection: sa.Connection, column: sa.Column[str]) -> sa.ColumnElem
 
 def damage_error(name: str, reason: str) -> UnavailableError:
     """What the database holds of something is not what was kept."""
-    return UnavailableError(f"{name} is damaged: {reason}", mend="Bring the row back from a backup.")
+    return UnavailableError(f"{name} is damaged: {reason}", hint="Bring the row back from a backup.")
 
 
 def text_digest(*texts: str) -> str:
@@ -86,12 +86,12 @@ def _bounded(write: Callable[[], str], most: int, field: str) -> str:
         raise InvalidInputError(
             "this cannot be written as JSON.",
             field=field,
-            mend="Use text, finite numbers, lists and objects.",
+            hint="Use text, finite numbers, lists and objects.",
         ) from error
     if size > most:
         raise PayloadTooLargeError(
             f"this takes {size} bytes, at most {most} are kept.",
             field=field,
-            mend="Leave out what is not needed; large data belongs in a file.",
+            hint="Leave out what is not needed; large data belongs in a file.",
         )
     return text

@@ -1,4 +1,4 @@
-"""What an error of a database driver means to the person who runs the product, and how to mend it."""
+"""What an error of a database driver means to the person who runs the product, and how to fix it."""
 
 import os
 import sqlite3
@@ -45,7 +45,7 @@ def translate_error(error: BaseException | None, url: sa.URL) -> LifelongError:
 def url_error(error: BaseException | None) -> ConfigurationError:
     """What is wrong with a URL that a driver does not take."""
     return ConfigurationError(
-        f"this is not a URL of a database: {_first_line(error)}.", field=_FIELD, mend=URL_HINT
+        f"this is not a URL of a database: {_first_line(error)}.", field=_FIELD, hint=URL_HINT
     )
 
 
@@ -61,31 +61,31 @@ def _explain_sqlite(error: sqlite3.Error, file: Path) -> LifelongError:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return UnavailableError(
             f"the database file {file} is locked by another process.",
-            mend=f"Try again; if it stays, find who holds it (a backup, a shell): `fuser {file}`.",
+            hint=f"Try again; if it stays, find who holds it (a backup, a shell): `fuser {file}`.",
         )
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(file.parent)):
         return UnavailableError(
             f"the disk of the database file {file} is full.",
-            mend="Make room there; nothing that was committed is lost.",
+            hint="Make room there; nothing that was committed is lost.",
         )
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return ConfigurationError(
             f"the database file {file} is damaged, or not a database at all: {error}.",
             field=_FIELD,
-            mend="Bring it back from the backup, together with no older -wal file.",
+            hint="Bring it back from the backup, together with no older -wal file.",
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        reason, mend = _why_not_writable(file)
-        return ConfigurationError(reason or f"the database file {file}: {error}.", field=_FIELD, mend=mend)
+        reason, hint = _why_not_writable(file)
+        return ConfigurationError(reason or f"the database file {file}: {error}.", field=_FIELD, hint=hint)
     if code == sqlite3.SQLITE_IOERR:
         return UnavailableError(
-            f"the disk of the database file {file} fails: {error}.", mend="Look into the system's log."
+            f"the disk of the database file {file} fails: {error}.", hint="Look into the system's log."
         )
     return UnavailableError(f"the database file {file} does not answer: {error}.")
 
 
 def _why_not_writable(file: Path) -> tuple[str, str]:
-    """What is in the way of opening a file for writing, and what mends it; SQLite does not say it."""
+    """What is in the way of opening a file for writing, and what resolutions it; SQLite does not say it."""
     folder = file.parent
     if not folder.is_dir():
         return f"the folder {folder} of the database does not exist.", "Make it with `lifelong init`."
@@ -130,29 +130,29 @@ def _explain_postgresql(error: BaseException | None, place: str) -> LifelongErro
         return ConfigurationError(
             f"the database {place} takes no changes: {said}.",
             field=_FIELD,
-            mend="Name the primary server, not a standby, and see that default_transaction_read_only is off.",
+            hint="Name the primary server, not a standby, and see that default_transaction_read_only is off.",
         )
     if state == _NO_PERMISSION:
         return ConfigurationError(
             f"the database {place} does not allow this: {said}.",
             field=_FIELD,
-            mend="Give the user all rights on the tables, best by making it their owner.",
+            hint="Give the user all rights on the tables, best by making it their owner.",
         )
     if state == _UNDEFINED_TABLE:
         return SchemaError(
             f"the database {place} lacks a table: {said}.",
-            mend="Finish the restore that is under way, or restore the backup.",
+            hint="Finish the restore that is under way, or restore the backup.",
         )
     if state == _LOCK_TIMEOUT:
-        return BusyError(f"others use what would have to be locked: {said}.", mend="Try again later.")
+        return BusyError(f"others use what would have to be locked: {said}.", hint="Try again later.")
     if state == _DISK_FULL:
         return UnavailableError(
-            f"the disk of the database {place} is full: {said}.", mend="Make room on the server."
+            f"the disk of the database {place} is full: {said}.", hint="Make room on the server."
         )
     if state == _TOO_MANY_CONNECTIONS:
         return UnavailableError(
             f"the database {place} has no connection left: {said}.",
-            mend="Raise max_connections on the server, or run fewer workers.",
+            hint="Raise max_connections on the server, or run fewer workers.",
         )
     return UnavailableError(f"the database {place} does not answer: {said}.")
 

@@ -125,7 +125,7 @@ def hold_lease(connection: sa.Connection, lease: Lease) -> None:
         raise ConflictError(
             f"the lease {lease.name} was lost: this process gave no sign of life for {lease.seconds:g} s.",
             field="lease",
-            mend="Nothing was written; whoever took over goes on.",
+            hint="Nothing was written; whoever took over goes on.",
         )
 
 

@@ -58,7 +58,7 @@ def rollback(connection: sa.Connection, model: Model, environment: str | None, *
         raise ConflictError(
             "no head was in force before the present one.",
             field="environment",
-            mend="Publish the head that you want.",
+            hint="Publish the head that you want.",
         )
     _append(connection, model, environment, current, {**values, "reason": "rollback"}, actor=actor)
     return values["head_version"]
@@ -77,7 +77,7 @@ def rollback_to(
         raise ConflictError(
             f"head {head_version} of {model.reference} is in force there already.",
             field="to_version",
-            mend="List what was in force: `lifelong heads history`.",
+            hint="List what was in force: `lifelong heads history`.",
         )
     step = next((one for one in _reachable(connection, model, environment) if _is(one, head_version)), None)
     newest = None if current is None else current.sequence
@@ -116,7 +116,7 @@ def expect_sequence(connection: sa.Connection, model: Model, environment: str | 
         raise ConflictError(
             f"the head of {model.reference} changed meanwhile (activation {sequence}, expected {expected}).",
             field="expected_sequence",
-            mend="Look at the present head and decide again.",
+            hint="Look at the present head and decide again.",
         )
 
 

@@ -264,7 +264,7 @@ def _set_of(connection: sa.Connection, model: Model, set_id: int) -> Calibration
         raise NotFoundError(
             f"the model {model.reference} has no calibration set {set_id}.",
             field="calibration_set",
-            mend=f"List them: `lifelong calibration-sets list {model.reference}`.",
+            hint=f"List them: `lifelong calibration-sets list {model.reference}`.",
         )
     return calibration_set_of(row)
 
@@ -292,5 +292,5 @@ def check_classes(labelled: LabeledLogits, task: Task) -> None:
         raise InvalidInputError(
             f"expected {classes} columns, one per class of the task, got {labelled.classes}.",
             field="logits",
-            mend="Check that the logits come from a model of this task.",
+            hint="Check that the logits come from a model of this task.",
         )

@@ -18,13 +18,13 @@ def check_fit(task: Task, head: PostProcessingHead, *, field: str = "head") -> N
         raise InvalidInputError(
             f"the head has the classes {list(head.class_names)}, the task {task.name} has {list(task.class_names)}.",
             field=field,
-            mend="Fit the head on a calibration set of this model, with the task's class names.",
+            hint="Fit the head on a calibration set of this model, with the task's class names.",
         )
     if head.costs.shape != task.costs.shape:
         raise InvalidInputError(
             f"the head has costs of shape {head.costs.shape}, the task {task.name} {task.costs.shape}.",
             field=field,
-            mend="Use a cost matrix with the task's decisions.",
+            hint="Use a cost matrix with the task's decisions.",
         )
 
 
@@ -38,7 +38,7 @@ def check_digest(head: PostProcessingHead, expected: str | None) -> None:
         raise InvalidInputError(
             f"the head has the digest {head.digest}, not {expected[:80]!r}.",
             field="digest",
-            mend="The document was changed on its way, or belongs to another head: send the one that was meant.",
+            hint="The document was changed on its way, or belongs to another head: send the one that was meant.",
         )
 
 
@@ -65,5 +65,5 @@ def check_calibration(connection: sa.Connection, model: Model, head: PostProcess
             f"the head was fitted on the calibration set of {owners[0].name}@{owners[0].version},"
             f" not of {model.reference}.",
             field="head",
-            mend="Fit it on a calibration set of this model: the logits of another one mean something else.",
+            hint="Fit it on a calibration set of this model: the logits of another one mean something else.",
         )

@@ -114,7 +114,7 @@ class Heads:
         with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             if environment is not None:
-                expect_environment(connection, environment, mend=_UNKNOWN_PLACE)
+                expect_environment(connection, environment, hint=_UNKNOWN_PLACE)
             if expected_sequence is not None:
                 activations.expect_sequence(connection, model, environment, expected_sequence)
             if to_version is None:
@@ -159,11 +159,11 @@ class Heads:
             InvalidInputError: the reason is empty, too long or cannot be printed, or a name is not legal.
             ConflictError: it is pinned already, no head is in force, or another one than the caller saw.
         """
-        check_reason(reason, mend="Say in a few words why the head is held.")
+        check_reason(reason, hint="Say in a few words why the head is held.")
         with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             if environment is not None:
-                expect_environment(connection, environment, mend=_UNKNOWN)
+                expect_environment(connection, environment, hint=_UNKNOWN)
             if expected_sequence is not None:
                 activations.expect_sequence(connection, model, environment, expected_sequence)
             pin = pins.add(connection, model, environment, reason=reason, actor=actor)
@@ -188,7 +188,7 @@ class Heads:
         with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             if environment is not None:
-                expect_environment(connection, environment, mend="List the pins: `lifelong heads list`.")
+                expect_environment(connection, environment, hint="List the pins: `lifelong heads list`.")
             if expected_sequence is not None:
                 activations.expect_sequence(connection, model, environment, expected_sequence)
             pins.remove(connection, model, environment)
@@ -320,12 +320,12 @@ def head_of_version(
         raise NotFoundError(
             f"the model {model.reference} has no head {version}.",
             field=field,
-            mend="List its heads: `lifelong heads list`.",
+            hint="List its heads: `lifelong heads list`.",
         )
     if isinstance(record, str):
         raise DamagedHeadError(
             f"{model.reference}: {record}.",
             field=field,
-            mend="Bring the row back from a backup, or publish the head again.",
+            hint="Bring the row back from a backup, or publish the head again.",
         )
     return record

@@ -26,7 +26,7 @@ def add(
         raise ConflictError(
             f"no head of {model.reference} is in force there.",
             field="environment",
-            mend="Give the model a calibration set, or publish a head, before you pin it.",
+            hint="Give the model a calibration set, or publish a head, before you pin it.",
         )
     pin = HeadPin(model.id, environment, reason, now(), actor)
     connection.execute(sa.insert(_pins), {**vars(pin), "environment": environment_key(environment)})
@@ -43,7 +43,7 @@ def remove(connection: sa.Connection, model: Model, environment: str | None) -> 
         raise ConflictError(
             f"the {_named(environment)} of {model.reference} is not pinned.",
             field="environment",
-            mend="List the pins: `lifelong heads list`.",
+            hint="List the pins: `lifelong heads list`.",
         )
 
 
@@ -70,7 +70,7 @@ def _already(model: Model, pin: HeadPin) -> ConflictError:
     return ConflictError(
         f"the {_named(pin.environment)} of {model.reference} is pinned by {pin.pinned_by}: {pin.reason!r}.",
         field="environment",
-        mend="Unpin it first, if that reason does not hold any more.",
+        hint="Unpin it first, if that reason does not hold any more.",
     )
 
 

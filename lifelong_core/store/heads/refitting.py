@@ -95,7 +95,7 @@ def attach_and_refit(
             raise ConflictError(
                 f"the task {task}, its model or a head of it changed while heads were fitted.",
                 field="refit_head",
-                mend="Look at them and try again.",
+                hint="Look at them and try again.",
             )
         attached = attach_recommendation(
             connection,
@@ -149,14 +149,14 @@ def _calibrated(connection: sa.Connection, task: Task) -> tuple[Model, int]:
         raise ConflictError(
             f"the task {task.name} has no promoted model.",
             field="refit_head",
-            mend="Promote one, or attach the recommendation without new heads.",
+            hint="Promote one, or attach the recommendation without new heads.",
         )
     model = model_with_id(connection, task.promoted_model_id)
     if model.calibration_set_id is None:
         raise ConflictError(
             f"the model {model.reference} has no calibration set.",
             field="refit_head",
-            mend="Give it one, or attach the recommendation without new heads.",
+            hint="Give it one, or attach the recommendation without new heads.",
         )
     return model, model.calibration_set_id
 

@@ -42,11 +42,11 @@ class RefusedCalibrationError(InvalidInputError):
 
     def __init__(self, report: CalibrationReport, old_version: int | None = None) -> None:
         refusals = report.refusals
-        hints = dict.fromkeys(finding.mend for finding in refusals if finding.mend)
+        hints = dict.fromkeys(finding.hint for finding in refusals if finding.hint)
         super().__init__(
             "; ".join(finding.text.rstrip(".") for finding in refusals) + ".",
             field="labels" if any(finding.code != "sigmoid_outputs" for finding in refusals) else "logits",
-            mend=" ".join([*hints, _FORCE]),
+            hint=" ".join([*hints, _FORCE]),
         )
         self.report = report
         self.details = {**report.to_document(), "old_head_version": old_version}
@@ -59,7 +59,7 @@ class WorseModelError(ConflictError):
         super().__init__(
             finding.text,
             field="model",
-            mend=f"{finding.mend} If it is right all the same, give the reason as `force_reason` (`--force-because`).",
+            hint=f"{finding.hint} If it is right all the same, give the reason as `force_reason` (`--force-because`).",
         )
 
 
@@ -189,7 +189,7 @@ def promote_calibrated(store: Store, reference: str, *, actor: str, force_reason
         UnavailableError: the artifact storage cannot be read.
     """
     if force_reason is not None:
-        check_reason(force_reason, field="force_reason", mend="Say in a few words why the model is promoted.")
+        check_reason(force_reason, field="force_reason", hint="Say in a few words why the model is promoted.")
     with store.database.read() as connection:
         model = model_referenced(connection, reference)
         task = task_with_id(connection, model.task_id)
@@ -253,7 +253,7 @@ def _check_labelled(labelled: LabeledLogits, task: Task) -> None:
         raise UnidentifiableError(
             f"there is no calibration case of {', '.join(missing)}.",
             field="labels",
-            mend="Add labelled cases of every class, 50 or more of each.",
+            hint="Add labelled cases of every class, 50 or more of each.",
         )
 
 
@@ -271,8 +271,8 @@ def check_publishable(store: Store, candidate: CalibrationCandidate, *, force_re
         ConflictError: the task serves no model yet, and the stored graph of this one is gone or damaged.
     """
     if force_reason is not None:
-        mend = "Say in a few words why the set is right all the same."
-        check_reason(force_reason, field="force_reason", mend=mend)
+        hint = "Say in a few words why the set is right all the same."
+        check_reason(force_reason, field="force_reason", hint=hint)
     if candidate.report.refusals and force_reason is None:
         raise RefusedCalibrationError(candidate.report, candidate.old_version)
     if candidate.takes_over:
@@ -311,13 +311,13 @@ def publish_candidate(
             raise ConflictError(
                 f"the costs of {task.name} changed while the head was fitted.",
                 field="costs",
-                mend="Try again.",
+                hint="Try again.",
             )
         if model_with_id(connection, model.id).calibration_set_id != model.calibration_set_id:
             raise ConflictError(
                 f"{model.reference} was given another calibration set while this one was examined.",
                 field="calibration_set",
-                mend="Try again: the report will compare this set with that one.",
+                hint="Try again: the report will compare this set with that one.",
             )
         insert_calibration_set(connection, model, labelled, digest, actor=actor, details=details)
         record = publish_head(

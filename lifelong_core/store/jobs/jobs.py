@@ -36,10 +36,10 @@ from lifelong_core.store.engine.leases import this_process
 from lifelong_core.store.jobs.rows import (
     artifacts_of,
     claim_of,
+    claim_values,
     claimable,
     ended_before,
     error_text,
-    claim_values,
     is_needed,
     job_of,
     state_of_jobs,
@@ -136,7 +136,7 @@ class Jobs:
             row = connection.execute(sa.select(_jobs).where(_jobs.c.id == job_id)).one_or_none()
         if row is None:
             raise NotFoundError(
-                f"there is no job {job_id}.", field="job", mend="List them: GET /v1/admin/jobs."
+                f"there is no job {job_id}.", field="job", hint="List them: GET /v1/admin/jobs."
             )
         return job_of(row)
 
@@ -189,7 +189,9 @@ class Jobs:
                 if row.attempts >= MOST_ATTEMPTS:
                     _end(connection, job_of(row), actor=holder, state="failed", error=error_text(_UNFINISHED))
                     continue
-                values = claim_values(moment, lease_seconds, holder, attempts=row.attempts + 1, token=row.token + 1)
+                values = claim_values(
+                    moment, lease_seconds, holder, attempts=row.attempts + 1, token=row.token + 1
+                )
                 change = sa.update(_jobs).where(_jobs.c.id == row.id).values(values).returning(_jobs)
                 return job_of(connection.execute(change).one())
         return None
@@ -237,7 +239,7 @@ class Jobs:
 
         Args:
             job: as it was claimed, or renewed.
-            error: an error of ours, or its message, field and mend; what is too long is cut off.
+            error: an error of ours, or its message, field and hint; what is too long is cut off.
 
         Raises:
             ConflictError: another has it, or it has ended.
@@ -290,7 +292,7 @@ class Jobs:
 _UNFINISHED = {
     "message": f"it was begun {MOST_ATTEMPTS} times and never came to its end: whoever ran it died, or could reach the"
     " database or the artifacts no more.",
-    "mend": "Look into the log of the monitor (was the memory full?), then ask for it again.",
+    "hint": "Look into the log of the monitor (was the memory full?), then ask for it again.",
 }
 
 
@@ -316,6 +318,6 @@ def _change(connection: sa.Connection, job: Job, values: Mapping[str, Any]) -> J
         raise ConflictError(
             f"the job {job.id} was lost: its claim by {job.holder} holds no more.",
             field="job",
-            mend="Nothing was written; whoever took over goes on.",
+            hint="Nothing was written; whoever took over goes on.",
         )
     return job_of(row)

@@ -13,7 +13,7 @@ from lifelong_core.store.design.records import Job, JobsState
 from lifelong_core.store.rows import Row
 from lifelong_core.store.schema import tables
 
-LONGEST_TEXTS = {"message": 2000, "field": 200, "mend": 1000}
+LONGEST_TEXTS = {"message": 2000, "field": 200, "hint": 1000}
 """Characters of an error that are kept."""
 _LONGEST_HOLDER = 128
 
@@ -40,7 +40,9 @@ def state_of_jobs(connection: sa.Connection, moment: datetime) -> JobsState:
     return JobsState(waiting, first, running, {row[0]: row[1] for row in failures})
 
 
-def claim_values(moment: datetime, lease_seconds: float, holder: str, *, attempts: int, token: int) -> dict[str, Any]:
+def claim_values(
+    moment: datetime, lease_seconds: float, holder: str, *, attempts: int, token: int
+) -> dict[str, Any]:
     """What a claim at that time of the database changes in a job."""
     return {
         "state": "running",
@@ -101,7 +103,7 @@ def job_of(row: Row) -> Job:
 
 
 def error_text(error: LifelongError | Mapping[str, str | None]) -> str:
-    """What went wrong as the database keeps it: message, field and mend, each no longer than LONGEST_TEXTS."""
+    """What went wrong as the database keeps it: message, field and hint, each no longer than LONGEST_TEXTS."""
     given = vars(error) if isinstance(error, LifelongError) else error
     texts = {name: given.get(name) for name in LONGEST_TEXTS}
     kept = {name: None if text is None else str(text)[: LONGEST_TEXTS[name]] for name, text in texts.items()}

@@ -108,7 +108,7 @@ class Erasure:
         else:
             raise UnavailableError(
                 "a transaction that began before the group was erased is still running.",
-                mend="What it writes may be of that group: wait for its end, and erase the group again.",
+                hint="What it writes may be of that group: wait for its end, and erase the group again.",
             )
         self._database.empty_write_ahead_log()
         with self._database.write() as connection:
@@ -130,7 +130,9 @@ class Erasure:
             details = {"hashes": len(hashes)}
             write_audit(connection, actor=actor, action="groups.erase", subject="a group", details=details)
 
-    def _erase_since(self, appeared: int, hashes: Sequence[bytes], batches: Batches) -> tuple[ErasureOutcome, int]:
+    def _erase_since(
+        self, appeared: int, hashes: Sequence[bytes], batches: Batches
+    ) -> tuple[ErasureOutcome, int]:
         """Erase what appeared at or after a horizon; also the present one."""
         rows, horizon = self._rows(hashes, appeared)
         erased = ErasureOutcome()

@@ -131,7 +131,7 @@ def hashing_key(file: KeyFile, known: Sequence[str]) -> bytes:
     raise GroupKeyError(
         f"the database has not confirmed the key file {file.path} yet.",
         field=_FIELD,
-        mend="The service asks for it when the database answers; `lifelong init` on this host does it, too.",
+        hint="The service asks for it when the database answers; `lifelong init` on this host does it, too.",
     )
 
 
@@ -150,12 +150,12 @@ def check_complete(file: KeyFile, known: Sequence[str]) -> None:
         raise GroupKeyError(
             f"the key file {file.path} is older than the installation's: the key was rotated on another host.",
             field=_FIELD,
-            mend="Copy the key file of that host to this one.",
+            hint="Copy the key file of that host to this one.",
         )
     raise GroupKeyError(
         f"the key file {file.path} lacks {len(missing)} of {len(known)} keys under which groups may have been logged.",
         field=_FIELD,
-        mend="Copy the key file of another host, or bring it back from the backup. If the keys were deleted on purpose"
+        hint="Copy the key file of another host, or bring it back from the backup. If the keys were deleted on purpose"
         " or are lost, run `lifelong forget-group-keys`.",
     )
 
@@ -288,7 +288,7 @@ class GroupKeys:
             file = KeyFile.load(path)
             known = known_keys(connection)
             if {one for one in known if one not in file.digests} != set(digests):
-                raise ConflictError("the keys have changed meanwhile.", field=_FIELD, mend="Look again.")
+                raise ConflictError("the keys have changed meanwhile.", field=_FIELD, hint="Look again.")
             write_audit(
                 connection,
                 actor=actor,
@@ -303,13 +303,13 @@ class GroupKeys:
 def missing_key_file(path: Path, known: Sequence[str]) -> GroupKeyError:
     """What to do on a host without a key file, on a database that another host has set up."""
     what = f"key {short_digest(known[0])}" if known else "a key that only its first host has"
-    mend = _copy_to(path) + " If this is that host, bring the file back from the backup."
+    hint = _copy_to(path) + " If this is that host, bring the file back from the backup."
     if not known:
-        mend += " Run `lifelong init` there first, so that the database knows it."
+        hint += " Run `lifelong init` there first, so that the database knows it."
     return GroupKeyError(
         f"this database hashes groups with {what}, and this host has no key file {path}.",
         field=_FIELD,
-        mend=mend,
+        hint=hint,
     )
 
 
@@ -318,7 +318,7 @@ def _other_key(file: KeyFile, known: Sequence[str]) -> GroupKeyError:
         f"the key file {file.path} holds another key ({short_digest(file.digests[0])}) than this database hashes"
         f" groups with ({short_digest(known[0])}).",
         field=_FIELD,
-        mend=_copy_to(file.path),
+        hint=_copy_to(file.path),
     )
 
 

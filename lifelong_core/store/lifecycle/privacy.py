@@ -47,7 +47,7 @@ def number_groups(groups: NDArray[np.generic] | None) -> Integers | None:
     What is kept of a labelled set: no key, and no hash that could be guessed.
 
     Examples:
-        >>> numbered_groups(np.array(["4711", "12", "4711"])).tolist()
+        >>> number_groups(np.array(["4711", "12", "4711"])).tolist()
         [0, 1, 0]
     """
     if groups is None:
@@ -93,7 +93,7 @@ def load_group_keys(path: Path) -> tuple[bytes, ...]:
         raise ConfigurationError(
             f"the key file {path} does not exist.",
             field=_FIELD,
-            mend="Copy it from another host of this installation, or bring it back from the backup; a new installation"
+            hint="Copy it from another host of this installation, or bring it back from the backup; a new installation"
             " makes one with `lifelong init`.",
         ) from error
     except (OSError, ValueError) as error:
@@ -116,7 +116,7 @@ def parse_group_keys(path: Path, text: str) -> tuple[bytes, ...]:
         raise ConfigurationError(
             f"the key file {path} holds a key of {wrong[0] if wrong else 0} bytes, expected {KEY_BYTES}.",
             field=_FIELD,
-            mend=_RESTORE,
+            hint=_RESTORE,
         )
     return keys
 
@@ -148,7 +148,7 @@ def rotate_group_key(path: Path) -> int:
         raise ConflictError(
             "another rotation is going on.",
             field=_FIELD,
-            mend=f"If none is, it was interrupted and changed nothing: delete {draft}.",
+            hint=f"If none is, it was interrupted and changed nothing: delete {draft}.",
         ) from error
     except OSError as error:
         raise _not_written(path, error) from error
@@ -198,7 +198,7 @@ def _text(keys: Sequence[bytes]) -> bytes:
 
 
 def _not_read(path: Path, error: Exception) -> ConfigurationError:
-    return ConfigurationError(f"the key file {path} cannot be read: {error}.", field=_FIELD, mend=_RESTORE)
+    return ConfigurationError(f"the key file {path} cannot be read: {error}.", field=_FIELD, hint=_RESTORE)
 
 
 def _not_written(path: Path, error: OSError) -> ConfigurationError:

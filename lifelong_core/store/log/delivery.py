@@ -6,7 +6,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from lifelong_core.store.engine.statements import limit_lock_wait, batched
+from lifelong_core.store.engine.statements import batched, limit_lock_wait
 from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.log.writing import Repetition, insert_missing_entries
 from lifelong_core.store.records import LogEntry, Prediction

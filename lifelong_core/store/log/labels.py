@@ -57,7 +57,9 @@ class Labels:
             _upsert(connection, list(changed.values()))
         return tuple(outcomes)
 
-    def newest_labelled(self, model_id: int, environment: str, *, limit: int, classes: int) -> LabelledPredictions:
+    def newest_labelled(
+        self, model_id: int, environment: str, *, limit: int, classes: int
+    ) -> LabelledPredictions:
         """The newest predictions of (model, environment) that have a label, at most `limit`, oldest first.
 
         Args:
@@ -125,7 +127,7 @@ def _check(label: NewLabel, classes: int) -> None:
         raise InvalidInputError(
             f"expected a class index in 0..{classes - 1}, got {label.label}.",
             field="label",
-            mend="Send the index or the name of one of the task's classes.",
+            hint="Send the index or the name of one of the task's classes.",
         )
 
 

@@ -170,7 +170,7 @@ def check_entries(entries: Sequence[LogEntry]) -> None:
             raise InvalidInputError(
                 f"expected 1 to {MAXIMUM_REQUEST_ID} characters.",
                 field="request_id",
-                mend="Send a shorter request id, or none.",
+                hint="Send a shorter request id, or none.",
             )
     rows = [prediction.logits for entry in entries for prediction in entry.predictions]
     for row in rows:

@@ -93,7 +93,7 @@ class RegistryCache:
     def _refused(self, reason: str) -> UnavailableError:
         return UnavailableError(
             f"the registry cache {self.path} {reason}.",
-            mend="It is written anew when the database answers.",
+            hint="It is written anew when the database answers.",
         )
 
     def _sweep(self) -> None:

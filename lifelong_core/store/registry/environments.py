@@ -118,13 +118,13 @@ class Environments:
             ConflictError: something was logged or published there, a token is bound to it, or it is `default`.
         """
         with change_registry(self._database) as connection:
-            expect_environment(connection, name, mend="List them: `lifelong environments list`.")
+            expect_environment(connection, name, hint="List them: `lifelong environments list`.")
             reason = _use_of(connection, name)
             if reason is not None:
                 raise ConflictError(
                     f"the environment {name!r} cannot be deleted: {reason}.",
                     field="environment",
-                    mend=f"Disable it instead: `lifelong environments disable {name}`.",
+                    hint=f"Disable it instead: `lifelong environments disable {name}`.",
                 )
             connection.execute(sa.delete(_table).where(_table.c.name == name))
             write_audit(connection, actor=actor, action="environments.delete", subject=name)
@@ -142,7 +142,7 @@ class Environments:
 
     def _set_disabled(self, name: str, moment: datetime | None, *, action: str, actor: str) -> Environment:
         with change_registry(self._database) as connection:
-            expect_environment(connection, name, mend="List them: `lifelong environments list`.")
+            expect_environment(connection, name, hint="List them: `lifelong environments list`.")
             row = _row(connection, name)
             if (row.disabled_at is None) != (moment is None):
                 connection.execute(sa.update(_table).where(_table.c.name == name).values(disabled_at=moment))
@@ -160,13 +160,13 @@ def ensure_environment(connection: sa.Connection, name: str, *, actor: str | Non
             _insert(connection, name, actor)
 
 
-def expect_environment(connection: sa.Connection, name: str, *, mend: str) -> None:
+def expect_environment(connection: sa.Connection, name: str, *, hint: str) -> None:
     """Make sure that an environment exists, so that a misspelt name is not taken for another place.
 
     Args:
         connection: of a transaction.
         name: of the environment.
-        mend: what the caller can do if there is none of that name.
+        hint: what the caller can do if there is none of that name.
 
     Raises:
         InvalidInputError: the name is not legal.
@@ -178,7 +178,7 @@ def expect_environment(connection: sa.Connection, name: str, *, mend: str) -> No
         return
     names = ", ".join(known[:_NAMED]) + (f" and {len(known) - _NAMED} more" if len(known) > _NAMED else "")
     raise NotFoundError(
-        f"there is no environment {name!r}; known are {names}.", field="environment", mend=mend
+        f"there is no environment {name!r}; known are {names}.", field="environment", hint=hint
     )
 
 
@@ -187,7 +187,7 @@ def too_many(name: str, existing: int) -> ConflictError:
     return ConflictError(
         f"there are {existing} environments already, so {name!r} is not created.",
         field="environment",
-        mend="Use one of those, or raise LIFELONG_MAXIMUM_ENVIRONMENTS.",
+        hint="Use one of those, or raise LIFELONG_MAXIMUM_ENVIRONMENTS.",
     )
 
 
@@ -196,7 +196,7 @@ def too_fast(name: str, hourly: int) -> TooManyRequestsError:
     return TooManyRequestsError(
         f"{hourly} environments were created with this token within an hour, so {name!r} is not created.",
         field="environment",
-        mend=f"Add it: `lifelong environments add {name}`; or try again in an hour.",
+        hint=f"Add it: `lifelong environments add {name}`; or try again in an hour.",
         retry_after_seconds=int(_HOUR.total_seconds()),
     )
 

@@ -51,7 +51,7 @@ def remove_model(database: Database, artifacts: Artifacts, reference: str, *, ac
             raise ConflictError(
                 f"the model {model.reference} is in use: {'; '.join(uses)}.",
                 field="model",
-                mend="A model that has answered or serves stays, so that its decisions can be explained.",
+                hint="A model that has answered or serves stays, so that its decisions can be explained.",
             )
         sets = tables.calibration_sets
         digests = set(

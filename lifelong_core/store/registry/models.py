@@ -58,7 +58,7 @@ class Models:
             present = [row for row in versions if row.removed_at is None]
             if present and present[-1].task_id != task_id:
                 raise ConflictError(
-                    f"the model {name!r} belongs to another task.", field="name", mend="Choose another name."
+                    f"the model {name!r} belongs to another task.", field="name", hint="Choose another name."
                 )
             row = {
                 "task_id": task_id,
@@ -117,7 +117,7 @@ class Models:
                 raise ConflictError(
                     f"the model {model.reference} has no head yet.",
                     field="model",
-                    mend=f"Calibrate it: `{model.calibration_command}`.",
+                    hint=f"Calibrate it: `{model.calibration_command}`.",
                 )
             promote_model(connection, model, actor=actor, details=details)
         return model
@@ -151,7 +151,7 @@ def model_referenced(connection: sa.Connection, reference: str) -> Model:
         chosen = [row for row in versions if row.id in served] or versions
     if not chosen:
         raise NotFoundError(
-            f"there is no model {reference[:80]!r}.", field="model", mend="List them: `lifelong models list`."
+            f"there is no model {reference[:80]!r}.", field="model", hint="List them: `lifelong models list`."
         )
     return model_of(chosen[-1])
 
@@ -192,7 +192,7 @@ def check_graph_is_stored(artifacts: Artifacts, model: Model) -> None:
         raise ConflictError(
             f"the stored graph of {model.reference} cannot be used: {error.message}",
             field="model",
-            mend="Bring this file back from the backup, or add the model again and promote the new version.",
+            hint="Bring this file back from the backup, or add the model again and promote the new version.",
         ) from error
 
 

@@ -105,7 +105,7 @@ def serving_state(store: Store, reference: str, *, patience_seconds: float = 0) 
 def describe_serving(store: Store, reference: str, *, patience_seconds: float = 0) -> str:
     """What is true of a model now, in words: served by how many workers, promoted or not, or why not.
 
-    Takes and raises what `serving_of` does.
+    Takes and raises what `serving_state` does.
     """
     return serving_state(store, reference, patience_seconds=patience_seconds).sentence()
 

@@ -49,7 +49,7 @@ class Tasks:
                 raise ConflictError(
                     f"there is a task {name!r} already.",
                     field="name",
-                    mend="Choose another name: the classes of a task never change.",
+                    hint="Choose another name: the classes of a task never change.",
                 )
             created = connection.execute(sa.insert(tables.tasks).values(row).returning(tables.tasks)).one()
             write_audit(
@@ -84,7 +84,7 @@ def task_named(connection: sa.Connection, name: str) -> Task:
     task = _find(connection, name)
     if task is None:
         raise NotFoundError(
-            f"there is no task {name[:80]!r}.", field="task", mend="List them: GET /v1/admin/tasks."
+            f"there is no task {name[:80]!r}.", field="task", hint="List them: GET /v1/admin/tasks."
         )
     return task
 
@@ -120,7 +120,7 @@ def replace_costs(
             f"the heads of {task.name} decide between {task.costs.shape[1]} options, these costs are for"
             f" {costs.shape[1]}.",
             field="costs",
-            mend=f"State costs with {task.costs.shape[1]} columns, or add a new task for other decisions.",
+            hint=f"State costs with {task.costs.shape[1]} columns, or add a new task for other decisions.",
         )
     tasks = tables.tasks
     connection.execute(sa.update(tasks).where(tasks.c.id == task.id).values(costs=costs.tolist()))

@@ -34,15 +34,15 @@ def check_schema(database: Database) -> None:
     """
     file = sqlite_file(database.url)
     if file is not None and not _is_there(file):
-        raise SchemaError(f"there is no database file {file}.", mend="Make it with `lifelong init`.")
+        raise SchemaError(f"there is no database file {file}.", hint="Make it with `lifelong init`.")
     with database.read() as connection:
         current = current_revision(connection)
     if current is None:
-        raise SchemaError("the database is empty.", mend="Make its tables with `lifelong init`.")
+        raise SchemaError("the database is empty.", hint="Make its tables with `lifelong init`.")
     if current != revisions()[-1]:
         raise SchemaError(
             f"the database has the older schema {current}.",
-            mend="Bring it up to date with `lifelong upgrade`.",
+            hint="Bring it up to date with `lifelong upgrade`.",
         )
 
 
@@ -59,14 +59,14 @@ def current_revision(connection: sa.Connection) -> str | None:
     if len(found) > 1 or (not found and there.has_table(_FIRST_TABLE)):
         raise SchemaError(
             f"the table {_VERSION.name} holds {len(found)} rows where one says which schema the database has.",
-            mend="Something else changed it, or a restore was cut short: restore the backup.",
+            hint="Something else changed it, or a restore was cut short: restore the backup.",
         )
     current = found[0] if found else None
     if current is None or current in revisions():
         return current
     raise SchemaError(
         f"the database has the schema {current}, which a newer version of the product made.",
-        mend="Run that version, or restore the backup made before its upgrade.",
+        hint="Run that version, or restore the backup made before its upgrade.",
     )
 
 
@@ -77,5 +77,5 @@ def _is_there(file: Path) -> bool:
         raise ConfigurationError(
             f"the database file {file} cannot be reached: {error.strerror}.",
             field="LIFELONG_DATABASE_URL",
-            mend="Give the folder to the user that runs the product.",
+            hint="Give the folder to the user that runs the product.",
         ) from error

@@ -43,7 +43,7 @@ def keep_dead_letter(file: DeadLetterFile, record: Record, reason: str) -> None:
 
 
 def read_dead_letter(record: Record) -> DeadLetter:
-    """What `keep_refusal` has put aside."""
+    """What `keep_dead_letter` has put aside."""
     kind, length = _HEAD.unpack_from(record.body)
     reason, body = record.body[_HEAD.size : _HEAD.size + length], record.body[_HEAD.size + length :]
     entries = decode_entries(body, record.keys) if kind == ENTRIES else []

@@ -32,5 +32,5 @@ def translate_error(folder: Path) -> Generator[None, None, None]:
     try:
         yield
     except OSError as error:
-        mend = _MENDS.get(error.errno or 0, "Look after its disk.")
-        raise UnavailableError(f"the spool {folder} cannot be used: {error.strerror}.", mend=mend) from error
+        hint = _MENDS.get(error.errno or 0, "Look after its disk.")
+        raise UnavailableError(f"the spool {folder} cannot be used: {error.strerror}.", hint=hint) from error

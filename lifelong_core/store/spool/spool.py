@@ -218,7 +218,7 @@ class Spool:
         if self._contents.bytes + self._bytes_aside() + size > self._maximum_bytes:
             raise SpoolFullError(
                 f"the spool {self._folder} is full: it may hold {self._maximum_bytes} bytes.",
-                mend="Bring the database back, or raise LIFELONG_MAXIMUM_SPOOL_BYTES.",
+                hint="Bring the database back, or raise LIFELONG_MAXIMUM_SPOOL_BYTES.",
                 retry_after_seconds=FULL_RETRY_SECONDS,
             )
 
@@ -276,7 +276,7 @@ class Spool:
     def _busy(self) -> UnavailableError:
         return UnavailableError(
             f"somebody else held the spool {self._folder} for {PATIENCE_SECONDS:g} s.",
-            mend="Try again; if it stays, find the worker that hangs.",
+            hint="Try again; if it stays, find the worker that hangs.",
         )
 
 

@@ -53,7 +53,7 @@ def write_step(connection: sa.Connection, place: Place, step: Step) -> None:
         raise ConflictError(
             "the log or its summaries changed while they were being read.",
             field="summaries",
-            mend="Nothing was written; begin again.",
+            hint="Nothing was written; begin again.",
         )
     for bucket, row in step.hours.items():
         connection.execute(

@@ -32,7 +32,7 @@ def head_services(own: Sequence[Activation], default: Sequence[Activation]) -> t
         >>> def at(hour, version, environment="a", inherits=False):
         ...     moment = datetime(2026, 1, 1, hour, tzinfo=UTC)
         ...     return Activation(1, environment, 1, version, moment, "ann", "publish", inherits)
-        >>> found = services([at(9, 2), at(12, 1, inherits=True)], [at(8, 1, None), at(10, 3, None)])
+        >>> found = head_services([at(9, 2), at(12, 1, inherits=True)], [at(8, 1, None), at(10, 3, None)])
         >>> [(service.since.hour, service.head_version) for service in found]
         [(8, 1), (9, 2), (12, 3)]
     """

@@ -267,7 +267,9 @@ class _Population:
             report = judge(replace(context, traffic=traffic))
         return judge_window(report, taken), gathered.inputs
 
-    def _finish(self, cycle: Cycle, report: AdaptationReport, taken: CycleWindow, subject: Subject) -> CycleResult:
+    def _finish(
+        self, cycle: Cycle, report: AdaptationReport, taken: CycleWindow, subject: Subject
+    ) -> CycleResult:
         try:
             recorded = self.store.cycles.finish(
                 cycle,

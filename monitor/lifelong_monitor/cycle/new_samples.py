@@ -65,8 +65,10 @@ def collect_new_samples(
     return NewSamples(evidence, _buckets(new), recorded)
 
 
-def recollect_new_samples(store: Store, cycle: Cycle, *, classes: int | None, first: Callable[[], Window]) -> NewSamples:
-    """What `gather` gave the cycle, for a replay.
+def recollect_new_samples(
+    store: Store, cycle: Cycle, *, classes: int | None, first: Callable[[], Window]
+) -> NewSamples:
+    """What `collect_new_samples` gave the cycle, for a replay.
 
     Args:
         store: holds the log.
@@ -94,7 +96,7 @@ def recollect_new_samples(store: Store, cycle: Cycle, *, classes: int | None, fi
         raise NotFoundError(
             f"the log does not hold the {inputs.new_samples} new predictions of this cycle any more.",
             field="cycle",
-            mend="Some were deleted since; newer cycles can be replayed.",
+            hint="Some were deleted since; newer cycles can be replayed.",
         )
     return NewSamples(report_of(store.cycles.get(inputs.base.cycle)).evidence, _buckets(new), inputs)
 

@@ -15,7 +15,7 @@ def check_method(name: str) -> None:
     try:
         quantifier(name)
     except InvalidInputError as error:
-        raise ConfigurationError(error.message, field="LIFELONG_QUANTIFIER", mend=error.mend) from error
+        raise ConfigurationError(error.message, field="LIFELONG_QUANTIFIER", hint=error.hint) from error
 
 
 class FittedQuantifiers:

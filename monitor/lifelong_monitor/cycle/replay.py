@@ -54,6 +54,6 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
         raise NotFoundError(
             "the log does not hold the predictions that this cycle looked at any more.",
             field="cycle",
-            mend="Some were deleted since; newer cycles can be replayed.",
+            hint="Some were deleted since; newer cycles can be replayed.",
         )
     return judge_window(report, taken)

@@ -92,7 +92,7 @@ def reload_window(
     *,
     classes: int | None,
 ) -> CycleWindow:
-    """What `take` gave a past cycle; without `classes` no row is left out.
+    """What `load_window` gave a past cycle; without `classes` no row is left out.
 
     Raises:
         NotFoundError: the log does not hold it any more.
@@ -209,5 +209,5 @@ def _gone(what: str) -> NotFoundError:
     return NotFoundError(
         f"the log holds {what}.",
         field="cycle",
-        mend="Predictions older than the retention time are deleted; newer cycles can be replayed.",
+        hint="Predictions older than the retention time are deleted; newer cycles can be replayed.",
     )

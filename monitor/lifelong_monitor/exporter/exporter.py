@@ -102,7 +102,7 @@ class Exporter:
             raise ConfigurationError(
                 f"the exporter cannot listen on {host}:{port} ({error.strerror or error}).",
                 field="LIFELONG_MONITOR_PORT",
-                mend="Stop what listens there (another monitor?) or set another port.",
+                hint="Stop what listens there (another monitor?) or set another port.",
             ) from error
 
     def close(self) -> None:

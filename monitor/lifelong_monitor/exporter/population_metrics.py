@@ -1,7 +1,7 @@
 """What the exporter shows of the populations; only what may have changed is computed again.
 
 A status depends on the newest cycle, the head that serves and its pin (both change with the registry's revision), the
-mode, the labels, and the recommendation of the task. `Display` is told of cycles and of the registry at every tick, and
+mode, the labels, and the recommendation of the task. `PopulationMetrics` is told of cycles and of the registry at every tick, and
 asks for the rest once in a round.
 """
 

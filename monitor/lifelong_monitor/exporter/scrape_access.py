@@ -62,11 +62,11 @@ class ScrapeAccess:
 
     def _asked(self, secret: str) -> Token | None:
         if not self._one_at_a_time.acquire(timeout=PATIENCE_SECONDS):
-            raise UnavailableError("too many tokens are being looked up.", mend="Try again in a second.")
+            raise UnavailableError("too many tokens are being looked up.", hint="Try again in a second.")
         try:
             store = self._store()
             if store is None:
-                raise UnavailableError("the database has not been opened yet.", mend="Try again in a second.")
+                raise UnavailableError("the database has not been opened yet.", hint="Try again in a second.")
             return self._asker.call(lambda: store.tokens.verify(secret), PATIENCE_SECONDS)
         finally:
             self._one_at_a_time.release()

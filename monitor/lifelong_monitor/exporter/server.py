@@ -88,7 +88,7 @@ def _refused(error: LifelongError, start: Callable[[str, list[tuple[str, str]]],
         headers.append(("Retry-After", str(error.retry_after_seconds)))
     else:
         status = HTTPStatus.FORBIDDEN
-    body = {"code": error.code, "field": error.field, "message": error.message, "mend": error.mend}
+    body = {"code": error.code, "field": error.field, "message": error.message, "hint": error.hint}
     start(f"{status.value} {status.phrase}", headers)
     return [json.dumps({"error": body}).encode()]
 

@@ -25,6 +25,6 @@ def work_of(kind: str) -> Work:
         raise InvalidInputError(
             f"this monitor knows no jobs of the kind {kind[:80]!r}.",
             field="kind",
-            mend=f"Kinds: {', '.join(KINDS)}. Monitors and service need the same version.",
+            hint=f"Kinds: {', '.join(KINDS)}. Monitors and service need the same version.",
         )
     return import_module(KINDS[kind]).work

@@ -13,12 +13,12 @@ class JobError:
 
     message: str
     field: str | None = None
-    mend: str | None = None
+    hint: str | None = None
 
     @classmethod
     def of(cls, error: LifelongError) -> Self:
         """An error of ours, in its own words."""
-        return cls(error.message, error.field, error.mend)
+        return cls(error.message, error.field, error.hint)
 
     def to_document(self) -> dict[str, str | None]:
         """The error as JSON values."""

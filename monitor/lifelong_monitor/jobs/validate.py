@@ -110,7 +110,7 @@ def _metadata(data: LabelledSet, keys: tuple[str, ...] | None) -> dict[str, NDAr
             raise InvalidInputError(
                 f"the labelled set has no {key[:80]!r}.",
                 field="metadata",
-                mend=f"It has: {', '.join(data.metadata) or 'none'}.",
+                hint=f"It has: {', '.join(data.metadata) or 'none'}.",
             )
     return {key: data.metadata[key] for key in (data.metadata if keys is None else keys)} or None
 

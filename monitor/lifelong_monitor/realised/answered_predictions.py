@@ -34,7 +34,9 @@ class AnsweredPredictions:
     """the others"""
 
 
-def compute_answers(logits: Logits, head_versions: Integers, head_of: HeadOf, *, classes: int) -> AnsweredPredictions:
+def compute_answers(
+    logits: Logits, head_versions: Integers, head_of: HeadOf, *, classes: int
+) -> AnsweredPredictions:
     """Compute the probabilities that each head answered.
 
     Args:

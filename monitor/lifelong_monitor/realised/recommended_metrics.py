@@ -133,7 +133,9 @@ class _Gathered:
         if not needs_probabilities:
             return cls(counted, None, None)
         newest = _newest(labelled, min(MOST_SAMPLES, MOST_PROBABILITIES // classes))
-        found = compute_answers(labelled.logits[newest], labelled.head_versions[newest], head_of, classes=classes)
+        found = compute_answers(
+            labelled.logits[newest], labelled.head_versions[newest], head_of, classes=classes
+        )
         rows = newest[found.is_known]
         if rows.size == 0:
             return cls(counted, None, None, found.unscored)

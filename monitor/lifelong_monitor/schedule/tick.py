@@ -23,7 +23,7 @@ from lifelong_core.store.records import Cycle, Model, Registry
 from lifelong_core.store.registry.monitors import MonitorProcess, describe_disagreements
 from lifelong_monitor.cycle.cycle import NO_NEWS, CycleResult, run_cycle
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
-from lifelong_monitor.cycle.text import format_cycle, format_affected
+from lifelong_monitor.cycle.text import format_affected, format_cycle
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.population_metrics import PopulationMetrics
 from lifelong_monitor.realised.affected_decisions import SwapCounter

@@ -142,7 +142,7 @@ def answer_of(question: "Question", interview: "Interview", form: Typed) -> obje
             ]
         case _:
             if not text:
-                raise InvalidInputError("there is no answer yet.", field="value", mend="Type one.")
+                raise InvalidInputError("there is no answer yet.", field="value", hint="Type one.")
             return parse_answer(question, text, class_names=names)
 
 
@@ -159,7 +159,7 @@ def number(text: str, *, field: str, what: str) -> float:
         raise InvalidInputError(
             f"{what} cannot be read: {text[:40]!r}.",
             field=field,
-            mend="Write 0.95, or 95 %; decimals with a point.",
+            hint="Write 0.95, or 95 %; decimals with a point.",
         )
     return value
 
@@ -298,7 +298,7 @@ def _number(form: Typed, name: str, what: str) -> float:
     """
     text = str(form.get(name, "")).strip()
     if not text:
-        raise InvalidInputError(f"the number for {what} is missing.", field=name, mend="Fill in every field.")
+        raise InvalidInputError(f"the number for {what} is missing.", field=name, hint="Fill in every field.")
     return number(text, field=name, what=f"the number for {what}")
 
 

@@ -62,20 +62,20 @@ def withdraw(request: Request, identifier: UUID, form: Form) -> Response:
     return _changed(request, identifier, form, lambda interview: interview.answer(question.field, None))
 
 
-@router.post("/console/interviews/{identifier}/mend")
+@router.post("/console/interviews/{identifier}/resolve")
 @access(Scope.OPERATE, media_types=FORM)
 def resolve(request: Request, identifier: UUID, form: Form) -> Response:
     """End a contradiction in one of the ways that were offered."""
-    name, index = str(form.get("contradiction", "")), str(form.get("mend", ""))
+    name, index = str(form.get("contradiction", "")), str(form.get("hint", ""))
 
-    def mended(interview: "Interview") -> "Interview":
+    def resolved(interview: "Interview") -> "Interview":
         for contradiction in interview.contradictions:
-            mends = {str(number): offered for number, offered in enumerate(contradiction.mends)}
-            if contradiction.id == name and index in mends:
-                return interview.with_answers(mends[index].answers)
-        raise NotFoundError("there is no such contradiction any more.", mend="Go back to the interview.")
+            resolutions = {str(number): offered for number, offered in enumerate(contradiction.resolutions)}
+            if contradiction.id == name and index in resolutions:
+                return interview.with_answers(resolutions[index].answers)
+        raise NotFoundError("there is no such contradiction any more.", hint="Go back to the interview.")
 
-    return _changed(request, identifier, form, mended)
+    return _changed(request, identifier, form, resolved)
 
 
 @router.post("/console/interviews/{identifier}/choices")
@@ -90,7 +90,7 @@ def choose(request: Request, identifier: UUID, form: Form) -> Response:
             return interview.choose(guide, None)
         if not options:
             raise InvalidInputError(
-                "nothing is chosen.", field="option", mend="Choose one, or go on without."
+                "nothing is chosen.", field="option", hint="Choose one, or go on without."
             )
         return interview.choose(guide, options)
 

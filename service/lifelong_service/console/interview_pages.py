@@ -9,6 +9,7 @@ from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_service.console.inputs import Typed, entry_of
 from lifelong_service.console.pages import page
 from lifelong_service.console.views import (
+    answer_sentence,
     given_answers,
     is_guide,
     item_path,
@@ -16,7 +17,6 @@ from lifelong_service.console.views import (
     option_label,
     path_of,
     question_of,
-    answer_sentence,
     title_of,
 )
 
@@ -90,7 +90,7 @@ def item_page(
         if guide.guide == item:
             return _choice(request, record, guide, error=error, status=status, notice=notice)
     raise NotFoundError(
-        f"there is no choice {item} to be made at present.", mend="Answer the questions first."
+        f"there is no choice {item} to be made at present.", hint="Answer the questions first."
     )
 
 
@@ -210,7 +210,7 @@ def _contradiction(record: "InterviewRecord", found: Any) -> dict[str, Any]:
     return {
         "id": found.id,
         "explanation": found.explanation,
-        "mends": [mend.text for mend in found.mends],
+        "resolutions": [resolution.text for resolution in found.resolutions],
         "answers": [
             {
                 "item": item,

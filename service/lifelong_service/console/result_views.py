@@ -51,7 +51,7 @@ def format_range(text: str) -> str:
     """The range of a metric as it is printed.
 
     Examples:
-        >>> shown_range("(-inf,inf); [0,sqrt2] for c>=0")
+        >>> format_range("(-inf,inf); [0,sqrt2] for c>=0")
         '(-∞, ∞); [0, √2] for c ≥ 0'
     """
     signs = {",": ", ", "-inf": "-∞", "inf": "∞", ">=": " ≥ ", "sqrt2": "√2"}

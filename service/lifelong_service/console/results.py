@@ -75,7 +75,7 @@ def _attach(store: Store, record: "InterviewRecord", form: FormData, *, actor: s
     if str(record.revision) != form.get("revision"):
         raise ConflictError(
             "the interview has gone on since this page was made, and nothing was attached.",
-            mend="Look at the metrics as they are now, and attach them then.",
+            hint="Look at the metrics as they are now, and attach them then.",
         )
     task = str(form.get("task", ""))
     if task not in {found.name for found in _tasks(store, record)}:

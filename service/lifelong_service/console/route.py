@@ -120,7 +120,7 @@ def check_origin(request: Request) -> None:
         raise ForbiddenError(
             "this form was not sent by a page of this console.",
             field="Origin",
-            mend="Open the console itself and send the form there; a proxy in front of it must keep the header Host.",
+            hint="Open the console itself and send the form there; a proxy in front of it must keep the header Host.",
         )
 
 

@@ -101,7 +101,7 @@ def log_out(request: Request) -> Response:
         minutes = worker_of(request).settings.console_idle_seconds / 60
         unended = UnavailableError(
             "this browser is logged out, but the database does not answer, so the session could not be ended there.",
-            mend=f"It ends by itself after {minutes:.0f} minutes without a request.",
+            hint=f"It ends by itself after {minutes:.0f} minutes without a request.",
             retry_after_seconds=error.retry_after_seconds,
         )
         response = error_page(request, error_response(unended))
@@ -147,7 +147,7 @@ def start_with_slash() -> Response:
 @access(None, media_types=FORM)
 def not_found_page(request: Request, rest: str) -> Response:
     """The page for addresses that lead nowhere."""
-    missing = NotFoundError(f"there is no page /console/{rest[:80]}.", mend="Go to the start of the console.")
+    missing = NotFoundError(f"there is no page /console/{rest[:80]}.", hint="Go to the start of the console.")
     return error_page(request, error_response(missing))
 
 
@@ -184,7 +184,7 @@ def _refusal(error: LifelongError, secret: str) -> str:
         return "Paste a token first."
     if isinstance(error, UnauthenticatedError):
         return "This token is unknown, expired or revoked. Ask whoever gave it to you for another one."
-    return f"{as_sentence(error.message)} {error.mend}"
+    return f"{as_sentence(error.message)} {error.hint}"
 
 
 def _is_encrypted(request: Request) -> bool:

@@ -120,7 +120,7 @@ def question_of(item: str) -> "Question":
     for question in the_method().questions:
         if question.field == item:
             return question
-    raise NotFoundError(f"there is no question {item[:80]!r}.", mend="Choose one from the answers.")
+    raise NotFoundError(f"there is no question {item[:80]!r}.", hint="Choose one from the answers.")
 
 
 def is_guide(item: str) -> bool:

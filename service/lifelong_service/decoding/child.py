@@ -81,7 +81,7 @@ def _answer(answers: BinaryIO, request: dict[str, Any], image: bytes, maximum_pi
         pixels = preprocess(decoded, preprocessing, maximum_pixels=maximum_pixels)
     except MemoryError:
         error: LifelongError = PayloadTooLargeError(
-            "decoding the image takes too much memory.", field="image", mend="Send it at a lower resolution."
+            "decoding the image takes too much memory.", field="image", hint="Send it at a lower resolution."
         )
     except LifelongError as refused:
         error = refused
@@ -90,7 +90,7 @@ def _answer(answers: BinaryIO, request: dict[str, Any], image: bytes, maximum_pi
         return
     code = error.code if error.code in ERRORS else InvalidInputError.code
     frames.write_document(
-        answers, {"error": {"code": code, "message": error.message, "field": error.field, "mend": error.mend}}
+        answers, {"error": {"code": code, "message": error.message, "field": error.field, "hint": error.hint}}
     )
 
 

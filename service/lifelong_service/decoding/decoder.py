@@ -74,7 +74,7 @@ class ImageDecoder:
             raise UnavailableError(
                 f"{self._waiting} large images wait to be decoded already.",
                 field="image",
-                mend="Try again later, send images at a lower resolution, or add workers.",
+                hint="Try again later, send images at a lower resolution, or add workers.",
             )
         self._waiting += 1
         try:

@@ -36,32 +36,32 @@ def check_header(header: ImageHeader, *, maximum_pixels: int) -> None:
         raise PayloadTooLargeError(
             f"the image declares {header.width} x {header.height} pixels, at most {maximum_pixels} are decoded.",
             field="image",
-            mend="Send it at a lower resolution, or raise LIFELONG_MAXIMUM_IMAGE_PIXELS.",
+            hint="Send it at a lower resolution, or raise LIFELONG_MAXIMUM_IMAGE_PIXELS.",
         )
     shortest, longest = sorted((header.width, header.height))
     if longest > MAXIMUM_ASPECT * shortest > 0:
         raise InvalidInputError(
             f"one edge of {header.width} x {header.height} pixels is more than {MAXIMUM_ASPECT} times the other.",
             field="image",
-            mend="Crop the image.",
+            hint="Crop the image.",
         )
     if header.scans > MAXIMUM_SCANS:
         raise PayloadTooLargeError(
             f"the JPEG has {header.scans} scans, at most {MAXIMUM_SCANS} are decoded.",
             field="image",
-            mend="Save it as a baseline JPEG.",
+            hint="Save it as a baseline JPEG.",
         )
     if header.metadata_blocks > MAXIMUM_METADATA_BLOCKS:
         raise InvalidInputError(
             f"the image holds more than {MAXIMUM_METADATA_BLOCKS} blocks of metadata.",
             field="image",
-            mend="Save it without metadata.",
+            hint="Save it without metadata.",
         )
     if header.format == "BMP" and header.compression in (1, 2):
         raise InvalidInputError(
             "run-length encoded BMP images are not accepted.",
             field="image",
-            mend="Save it without compression, or as PNG.",
+            hint="Save it without compression, or as PNG.",
         )
 
 

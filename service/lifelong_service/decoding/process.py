@@ -97,7 +97,7 @@ class DecodingProcess:
             )
         except OSError as error:
             raise UnavailableError(
-                f"large images cannot be decoded now: {error}.", field="image", mend="Try again later."
+                f"large images cannot be decoded now: {error}.", field="image", hint="Try again later."
             ) from error
 
 
@@ -109,7 +109,7 @@ def _ask(process: subprocess.Popen[bytes], image: bytes, preprocessing: Preproce
     if "shape" in answer:
         return frames.read_array(answer["shape"], answers)
     error = answer["error"]
-    raise ERRORS[error["code"]](error["message"], field=error["field"], mend=error["mend"])
+    raise ERRORS[error["code"]](error["message"], field=error["field"], hint=error["hint"])
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:
@@ -127,12 +127,12 @@ def _death(status: int) -> LifelongError:
         return PayloadTooLargeError(
             f"decoding the image takes more than {PROCESSOR_SECONDS:g} s.",
             field="image",
-            mend="Send it at a lower resolution, as PNG or baseline JPEG.",
+            hint="Send it at a lower resolution, as PNG or baseline JPEG.",
         )
     if status in (-signal.SIGKILL, -signal.SIGTERM):
         return UnavailableError(
-            "the image was not decoded in time: the machine is busy.", field="image", mend="Try again later."
+            "the image was not decoded in time: the machine is busy.", field="image", hint="Try again later."
         )
     return InvalidInputError(
-        "the image crashes its decoder.", field="image", mend="Save it anew as PNG or baseline JPEG."
+        "the image crashes its decoder.", field="image", hint="Save it anew as PNG or baseline JPEG."
     )

@@ -53,7 +53,7 @@ class Turns:
                     raise UnavailableError(
                         "other large images are being decoded.",
                         field="image",
-                        mend="Try again later, or send images at a lower resolution.",
+                        hint="Try again later, or send images at a lower resolution.",
                     )
                 time.sleep(LOOK_SECONDS)
             try:

@@ -41,7 +41,9 @@ def interview_document(record: "InterviewRecord") -> InterviewAnswer:
         "question": None if question is None else question_document(question, interview),
         "contradictions": [item.model_dump(mode="json") for item in interview.contradictions],
         "open_choices": [guide.model_dump(mode="json") for guide in interview.open_choices],
-        "answers": interview.fingerprint.model_dump(mode="json", include=set(interview.fingerprint.answered_fields())),
+        "answers": interview.fingerprint.model_dump(
+            mode="json", include=set(interview.fingerprint.answered_fields())
+        ),
         "choices": {guide: list(options) for guide, options in interview.choices.items()},
         "history": [_said(interview, item) for item in interview.history],
     }
@@ -123,8 +125,7 @@ def recommendation_document(
     steps = recommendation.steps
     return {
         "metrics": [
-            _metric(label, metric, recommendation, names)
-            for label, metric in label_metrics(recommendation)
+            _metric(label, metric, recommendation, names) for label, metric in label_metrics(recommendation)
         ],
         "rejected": [
             {"subprocess": step.subprocess, "metric": rejected.metric, "reason": rejected.reason}

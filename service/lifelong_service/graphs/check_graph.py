@@ -40,7 +40,7 @@ def main() -> int:
             InvalidInputError(
                 "loading the graph takes more memory than it may.",
                 field="onnx",
-                mend="If you trust the file, raise LIFELONG_MAXIMUM_GRAPH_MEMORY_BYTES.",
+                hint="If you trust the file, raise LIFELONG_MAXIMUM_GRAPH_MEMORY_BYTES.",
             )
         )
     except LifelongError as error:
@@ -52,7 +52,7 @@ def main() -> int:
 def _refuse(error: LifelongError) -> int:
     # Of the trial images, too, only the graph can be at fault.
     field = "onnx" if error.field in ("image", "model") else error.field
-    answer = {"code": error.code, "message": error.message, "field": field, "mend": error.mend}
+    answer = {"code": error.code, "message": error.message, "field": field, "hint": error.hint}
     print(json.dumps(answer))  # noqa: T201
     return REFUSED
 

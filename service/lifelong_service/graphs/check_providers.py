@@ -17,7 +17,7 @@ def main() -> int:
     try:
         chosen = choose_providers(json.load(sys.stdin)["execution_providers"])
     except LifelongError as error:
-        answer = {"code": error.code, "message": error.message, "field": error.field, "mend": error.mend}
+        answer = {"code": error.code, "message": error.message, "field": error.field, "hint": error.hint}
         print(json.dumps(answer))  # noqa: T201
         return REFUSED
     print(json.dumps({"providers": chosen}))  # noqa: T201

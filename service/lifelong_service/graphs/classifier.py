@@ -78,7 +78,7 @@ class Classifier:
             raise InvalidInputError(
                 f"the model gave outputs of another shape, expected {(len(inputs), self.classes)}.",
                 field="model",
-                mend="Export the graph with a free batch axis and one logit per class of the task.",
+                hint="Export the graph with a free batch axis and one logit per class of the task.",
             )
         return np.ascontiguousarray(outputs, dtype=np.float32)
 
@@ -98,12 +98,12 @@ class Classifier:
                 raise UnavailableError(
                     f"the model takes longer than {self.limit.seconds:g} s.",
                     field="image",
-                    mend="Try again later; if it always happens with this image, keep it for whoever made the model.",
+                    hint="Try again later; if it always happens with this image, keep it for whoever made the model.",
                 ) from error
             raise InvalidInputError(
                 f"the model fails on an input of shape {batch.shape}: {describe_failure(error)}",
                 field="image",
-                mend="Check that the preprocessing gives the shape that the graph expects.",
+                hint="Check that the preprocessing gives the shape that the graph expects.",
             ) from error
 
 
@@ -156,7 +156,7 @@ def _session(graph: Path | bytes, providers: Sequence[str], threads: int) -> onn
         raise InvalidInputError(
             f"ONNX Runtime cannot load the graph: {describe_failure(error)}",
             field="onnx",
-            mend="Export it as one self-contained ONNX file (weights inside) of an opset that ONNX Runtime knows.",
+            hint="Export it as one self-contained ONNX file (weights inside) of an opset that ONNX Runtime knows.",
         ) from error
     # Else a run that fails is repeated on the CPU in silence.
     session.disable_fallback()
@@ -179,7 +179,7 @@ def _inspected(
         raise InvalidInputError(
             "the graph takes grey values 0..255 (uint8), but the preprocessing normalises them.",
             field="preprocessing",
-            mend="Leave out mean and standard_deviation: such a graph normalises its input itself.",
+            hint="Leave out mean and standard_deviation: such a graph normalises its input itself.",
         )
     channels = shape[1 if preprocessing.layout == "NCHW" else 3]
     if isinstance(channels, int) and channels != preprocessing.channels:
@@ -198,7 +198,7 @@ def _check_outputs(classifier: Classifier, inputs: Sequence[NDArray[np.float32]]
     alone = np.concatenate([classifier.logits([image]) for image in inputs])
     if not np.isfinite(alone[0]).all():
         raise InvalidInputError(
-            "the model gives NaN or infinity for a plain grey image.", field="onnx", mend="Check the export."
+            "the model gives NaN or infinity for a plain grey image.", field="onnx", hint="Check the export."
         )
     if not np.isfinite(alone).all():
         return  # outputs like these are refused when they occur, and there is nothing to compare
@@ -210,13 +210,13 @@ def _check_outputs(classifier: Classifier, inputs: Sequence[NDArray[np.float32]]
         raise InvalidInputError(
             "the model mixes the images of a batch: the same image got another answer beside another one.",
             field="onnx",
-            mend="Export it in evaluation mode (batch normalisation with its learnt statistics).",
+            hint="Export it in evaluation mode (batch normalisation with its learnt statistics).",
         )
     if (alone >= 0).all() and np.allclose(alone.sum(axis=1), 1, rtol=0, atol=1e-4):
         raise InvalidInputError(
             "the model gives probabilities, expected logits.",
             field="onnx",
-            mend="Export it without the softmax at its end.",
+            hint="Export it without the softmax at its end.",
         )
 
 
@@ -238,5 +238,5 @@ def _trial_inputs(shape: Sequence[object], preprocessing: Preprocessing) -> list
 
 def _misfit(what: str) -> InvalidInputError:
     return InvalidInputError(
-        f"the graph has {what}.", field="onnx", mend="Export it again, or correct task and preprocessing."
+        f"the graph has {what}.", field="onnx", hint="Export it again, or correct task and preprocessing."
     )

@@ -47,7 +47,7 @@ def check_providers(configured: Sequence[str], in_use: Sequence[str]) -> None:
         raise ConfigurationError(
             f"{missing[0]} could not be started, only {', '.join(in_use)}.",
             field=FIELD,
-            mend="Check its driver and libraries, which the log of ONNX Runtime names, or change the setting.",
+            hint="Check its driver and libraries, which the log of ONNX Runtime names, or change the setting.",
         )
 
 
@@ -69,7 +69,7 @@ def provider_of(session: onnxruntime.InferenceSession, configured: Sequence[str]
         raise ConfigurationError(
             f"{' and '.join(wanted)} would run no node of the graph, {nodes.most_common(1)[0][0]} all of them.",
             field=FIELD,
-            mend="Name a provider that supports the operators of the graph, or leave the setting out.",
+            hint="Name a provider that supports the operators of the graph, or leave the setting out.",
         )
     return nodes.most_common(1)[0][0] if nodes else CPU
 
@@ -82,7 +82,7 @@ def _check_name(name: str, available: Sequence[str]) -> None:
         raise ConfigurationError(
             f"{name} is not in this installation of ONNX Runtime, which has {', '.join(available)}.",
             field=FIELD,
-            mend="Install the extra gpu in place of cpu for CUDA and TensorRT, or change the setting.",
+            hint="Install the extra gpu in place of cpu for CUDA and TensorRT, or change the setting.",
         )
     spellings = {one.lower().removesuffix(end): one for one in known for end in ("", "executionprovider")}
     close = difflib.get_close_matches(name.lower(), list(spellings), n=1)
@@ -90,5 +90,5 @@ def _check_name(name: str, available: Sequence[str]) -> None:
     raise ConfigurationError(
         f"ONNX Runtime knows no execution provider {name[:80]!r}.",
         field=FIELD,
-        mend=f"Did you mean {meant}?" if meant else f"This installation has {', '.join(available)}.",
+        hint=f"Did you mean {meant}?" if meant else f"This installation has {', '.join(available)}.",
     )

@@ -180,5 +180,5 @@ def _refused(message: str) -> InvalidInputError:
     return InvalidInputError(
         message,
         field="onnx",
-        mend="Export a plain classifier. If you trust the file, name the operator in LIFELONG_PERMITTED_OPERATORS.",
+        hint="Export a plain classifier. If you trust the file, name the operator in LIFELONG_PERMITTED_OPERATORS.",
     )

@@ -50,7 +50,7 @@ def self_contained(
         model.ParseFromString(content)
     except DecodeError as error:
         raise InvalidInputError(
-            "this is not an ONNX file.", field="onnx", mend="Send what torch.onnx.export wrote."
+            "this is not an ONNX file.", field="onnx", hint="Send what torch.onnx.export wrote."
         ) from error
     check_rules(model, permitted=permitted)
     check_logits(model)
@@ -101,7 +101,7 @@ def check_logits(model: onnx.ModelProto) -> None:
         raise InvalidInputError(
             f"the graph ends in {_PROBABILITIES[node.op_type]}: it gives probabilities, expected logits.",
             field="onnx",
-            mend="Export the network without its last activation.",
+            hint="Export the network without its last activation.",
         )
 
 
@@ -140,12 +140,12 @@ def _number(entries: dict[str, str], key: str, default: int) -> int:
 
 
 def _refused(message: str) -> InvalidInputError:
-    return InvalidInputError(message, field="external_data", mend=MEND)
+    return InvalidInputError(message, field="external_data", hint=MEND)
 
 
 def _too_large(size: int, maximum: int) -> PayloadTooLargeError:
     return PayloadTooLargeError(
         f"graph and weights have {size} bytes, at most {maximum} are taken.",
         field="onnx",
-        mend="Raise LIFELONG_MAXIMUM_MODEL_BYTES, up to 2 GB, or export the weights in half precision.",
+        hint="Raise LIFELONG_MAXIMUM_MODEL_BYTES, up to 2 GB, or export the weights in half precision.",
     )

@@ -20,7 +20,7 @@ def check_binding(token: Token, environment: str, *, field: str = "environment")
         raise ForbiddenError(
             f"the token {token.name!r} may not be used in the environment {environment!r}.",
             field=field,
-            mend=f"It is bound to: {token.binding}. Name one of these, or use another token.",
+            hint=f"It is bound to: {token.binding}. Name one of these, or use another token.",
         )
 
 

@@ -41,12 +41,12 @@ class LimitedReceive:
     """
 
     def __init__(
-        self, receive: Receive, headers: Headers, *, maximum_bytes: int, setting: str, mend: str = "Send less"
+        self, receive: Receive, headers: Headers, *, maximum_bytes: int, setting: str, hint: str = "Send less"
     ) -> None:
         self._receive = receive
         self._headers = headers
         self._maximum = maximum_bytes
-        self._mend = f"{mend}, or raise LIFELONG_{setting.upper()}."
+        self._hint = f"{hint}, or raise LIFELONG_{setting.upper()}."
         self._received = 0
         self.error: LifelongError | None = None
         self.share: BodyShare | None = None
@@ -72,7 +72,7 @@ class LimitedReceive:
             return 0
         if not declared.isdecimal():
             raise InvalidInputError(
-                "expected a number.", field="Content-Length", mend="Send the size in bytes."
+                "expected a number.", field="Content-Length", hint="Send the size in bytes."
             )
         if int(declared) > self._maximum:
             raise self._too_large()
@@ -113,7 +113,7 @@ class LimitedReceive:
         error = self.error = PayloadTooLargeError(
             f"the body is larger than {self._maximum} bytes.",
             field="body",
-            mend=self._mend,
+            hint=self._hint,
         )
         return error
 
@@ -161,7 +161,7 @@ def parse_document(body: bytes, document: type[Document]) -> Document:
     except InvalidInputError as error:
         raise body_error(error) from error
     if (field := field_with_nul(body)) is not None:
-        raise InvalidInputError(f"{NUL}.", field=field, mend="Send it without.")
+        raise InvalidInputError(f"{NUL}.", field=field, hint="Send it without.")
     return found
 
 
@@ -173,7 +173,7 @@ def _check_size(body: bytes) -> None:
 def body_error(error: InvalidInputError) -> InvalidInputError:
     """An error about a document, as one about the body of a request."""
     field = "body" if error.field in (None, "document") else error.field
-    return InvalidInputError(error.message, field=field, mend=error.mend or SEE_OPENAPI)
+    return InvalidInputError(error.message, field=field, hint=error.hint or SEE_OPENAPI)
 
 
 def field_with_nul(body: bytes) -> str | None:

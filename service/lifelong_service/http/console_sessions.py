@@ -97,5 +97,5 @@ class ConsoleSessions:
         if outage is not None:
             raise UnavailableError(
                 f"the database does not answer, and sessions of the console are there: {outage}",
-                mend="Try again later: who is logged in need not do so again.",
+                hint="Try again later: who is logged in need not do so again.",
             )

@@ -1,4 +1,4 @@
-"""How errors become answers: every body is `{"error": {code, field, message, mend}}`, some with `details`."""
+"""How errors become answers: every body is `{"error": {code, field, message, hint}}`, some with `details`."""
 
 import logging
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ from lifelong_service.http.bodies import body_error
 logger = logging.getLogger(__name__)
 
 MENDING_SECONDS = 10
-"""When to try again what only an operator can mend."""
+"""When to try again what only an operator can fix."""
 
 _STATUS: tuple[tuple[type[LifelongError], int], ...] = (
     # The first class that fits decides, so the special ones come before InvalidInputError.
@@ -46,13 +46,13 @@ _STATUS: tuple[tuple[type[LifelongError], int], ...] = (
     (ForbiddenError, 403),
     (TooManyRequestsError, 429),
     (UnavailableError, 503),
-    # At run time a file of the database has become unreadable or read-only: operators can mend it without a restart.
+    # At run time a file of the database has become unreadable or read-only: operators can fix it without a restart.
     (ConfigurationError, 503),
 )
 
 
 def error_response(error: LifelongError) -> Response:
-    """The answer that says what was wrong and how to mend it; 500 without details for what is not the client's."""
+    """The answer that says what was wrong and how to fix it; 500 without details for what is not the client's."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     if status == 500:
         logger.error("a request failed", exc_info=error)
@@ -69,7 +69,7 @@ def error_response(error: LifelongError) -> Response:
     if isinstance(error, PayloadTooLargeError):
         headers["Connection"] = "close"  # the rest of the body is not read
     return _response(
-        status, error.code, error.message, error.field, error.mend, headers, details=error.details
+        status, error.code, error.message, error.field, error.hint, headers, details=error.details
     )
 
 
@@ -128,17 +128,17 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     headers = dict(http.headers or {})
     match http.status_code:
         case 404:
-            field, message, mend = "path", "there is no such path.", _nearest_path(request)
+            field, message, hint = "path", "there is no such path.", _nearest_path(request)
         case 405:
             headers["Allow"] = ", ".join(_methods_at(request, request.url.path))
             field, message = "method", f"{request.method[:80]} is not possible here."
-            mend = f"Use {headers['Allow']}."
+            hint = f"Use {headers['Allow']}."
         case 400:
             field, message = "body", sentence(http.detail)
-            mend = "Send a well-formed body of the content type that is declared."
+            hint = "Send a well-formed body of the content type that is declared."
         case _:
-            field, message, mend = None, sentence(http.detail), "See /openapi.json."
-    return _response(http.status_code, code, message, field, mend, headers)
+            field, message, hint = None, sentence(http.detail), "See /openapi.json."
+    return _response(http.status_code, code, message, field, hint, headers)
 
 
 def _nearest_path(request: Request) -> str:
@@ -163,12 +163,12 @@ def _response(  # noqa: PLR0913, RUF100 - the parts of every error body
     code: str,
     message: str,
     field: str | None,
-    mend: str | None,
+    hint: str | None,
     headers: dict[str, str] | None = None,
     *,
     details: Mapping[str, Any] | None = None,
 ) -> Response:
-    error: dict[str, Any] = {"code": code, "field": field, "message": message, "mend": mend}
+    error: dict[str, Any] = {"code": code, "field": field, "message": message, "hint": hint}
     if details is not None:
         error["details"] = dict(details)
     return JSONResponse({"error": error}, status_code=status, headers=headers)

@@ -86,12 +86,12 @@ class Access:
 
     def limit_body(self, receive: Receive, headers: Headers, settings: Settings) -> LimitedReceive:
         """The body of a request with these headers, behind its limit."""
-        setting, mend = self.body_limit, "Send less"
+        setting, hint = self.body_limit, "Send less"
         maximum: int = getattr(settings, setting)
         if self.parses(headers) and settings.maximum_json_bytes < maximum:
             setting, maximum = "maximum_json_bytes", settings.maximum_json_bytes
-            mend = next((f"Send {kind}, send less" for kind in _ARRAYS if self.accepts(kind)), mend)
-        return LimitedReceive(receive, headers, maximum_bytes=maximum, setting=setting, mend=mend)
+            hint = next((f"Send {kind}, send less" for kind in _ARRAYS if self.accepts(kind)), hint)
+        return LimitedReceive(receive, headers, maximum_bytes=maximum, setting=setting, hint=hint)
 
 
 def access(
@@ -281,7 +281,7 @@ def _check_coding(request: Request) -> None:
         raise UnsupportedMediaTypeError(
             f"the content coding {coding[:80]!r} is not accepted.",
             field="Content-Encoding",
-            mend="Send the body uncompressed.",
+            hint="Send the body uncompressed.",
         )
 
 
@@ -292,7 +292,7 @@ def _check_media_type(request: Request, wanted: Access) -> None:
         raise UnsupportedMediaTypeError(
             f"the content type {kind[:80]!r} is not accepted here.",
             field="Content-Type",
-            mend=f"Send {expected}.",
+            hint=f"Send {expected}.",
         )
 
 
@@ -304,7 +304,7 @@ def _check_texts(request: Request) -> None:
     for name, value in request.query_params.multi_items():
         if name in seen:  # which of the two was meant is anybody's guess
             raise InvalidInputError(
-                "the parameter is given twice.", field=name[:80], mend="Give it once in the query."
+                "the parameter is given twice.", field=name[:80], hint="Give it once in the query."
             )
         seen.add(name)
         _check_text(value, name)
@@ -312,8 +312,8 @@ def _check_texts(request: Request) -> None:
 
 def _check_text(value: str, name: str) -> None:
     if "\0" in value:
-        raise InvalidInputError(f"{NUL}.", field=name[:80], mend="Send it without.")
+        raise InvalidInputError(f"{NUL}.", field=name[:80], hint="Send it without.")
     if _REPLACEMENT in value:  # two patients would become one
         raise InvalidInputError(
-            "the bytes behind the percent signs are not UTF-8.", field=name[:80], mend="Encode it as UTF-8."
+            "the bytes behind the percent signs are not UTF-8.", field=name[:80], hint="Encode it as UTF-8."
         )

@@ -40,7 +40,7 @@ def check_structure(text: bytes) -> None:
                 raise PayloadTooLargeError(
                     f"the JSON document has {count} {what}, at most {maximum} are accepted.",
                     field="body",
-                    mend="Send less; send arrays as npy or npz where the call accepts them.",
+                    hint="Send less; send arrays as npy or npz where the call accepts them.",
                 )
 
 

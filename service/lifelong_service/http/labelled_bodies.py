@@ -74,7 +74,7 @@ def check_columns(columns: Mapping[str, Sequence[object] | None], maximum_bytes:
             raise PayloadTooLargeError(
                 f"its texts take {total} bytes as an array, at most {maximum_bytes} are accepted.",
                 field=name[:80],
-                mend="Send shorter texts or fewer samples.",
+                hint="Send shorter texts or fewer samples.",
             )
 
 
@@ -105,7 +105,7 @@ async def read_labelled(
         try:
             return from_npz(content, maximum)
         except PayloadTooLargeError as error:
-            error.mend = "Send fewer samples, or raise LIFELONG_MAXIMUM_LABELLED_BYTES."
+            error.hint = "Send fewer samples, or raise LIFELONG_MAXIMUM_LABELLED_BYTES."
             raise
 
     return await parse_in_turn(unpacked, len(content))

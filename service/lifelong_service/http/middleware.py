@@ -84,13 +84,13 @@ class RequestMiddleware:
         if started:
             return
         if not scope["path"].startswith(("/v1/admin/", "/console")):
-            mend = "Try again later; send a request_id to make that safe."
+            hint = "Try again later; send a request_id to make that safe."
         elif scope["method"] == "GET":
-            mend = "Try again later."
+            hint = "Try again later."
         else:
-            mend = "The change may still take effect: look whether it did before you repeat it."
+            hint = "The change may still take effect: look whether it did before you repeat it."
         reason = "this worker stops" if self._draining.has_begun else f"no answer within {self._timeout:g} s"
-        error = UnavailableError(f"{reason}.", mend=mend)
+        error = UnavailableError(f"{reason}.", hint=hint)
         await error_response(error)(scope, receive, send)
 
 

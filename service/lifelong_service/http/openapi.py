@@ -21,17 +21,17 @@ _BODIES = (Label, Labels, LogitsBody, NewCalibrationSet, NewLabelledSet, NewMode
 _TEXT_OR_NULL = {"type": ["string", "null"]}
 _ERROR: dict[str, Any] = {
     "type": "object",
-    "description": "What was wrong, where, and how to mend it.",
+    "description": "What was wrong, where, and how to fix it.",
     "required": ["error"],
     "properties": {
         "error": {
             "type": "object",
-            "required": ["code", "field", "message", "mend"],
+            "required": ["code", "field", "message", "hint"],
             "properties": {
                 "code": {"type": "string"},
                 "field": _TEXT_OR_NULL,
                 "message": {"type": "string"},
-                "mend": _TEXT_OR_NULL,
+                "hint": _TEXT_OR_NULL,
                 "details": {
                     "type": "object",
                     "description": "Figures behind the message; of some errors only.",

@@ -42,14 +42,14 @@ def check_parameters(given: Iterable[str], known: Sequence[str]) -> None:
     unknown = sorted(set(given) - set(known))
     if unknown:
         raise InvalidInputError(
-            "there is no such parameter.", field=unknown[0][:80], mend=f"Use {', '.join(known)}."
+            "there is no such parameter.", field=unknown[0][:80], hint=f"Use {', '.join(known)}."
         )
 
 
 def _header(request: Request, header: str) -> str | None:
     values = request.headers.getlist(header)
     if len(values) > 1:
-        raise InvalidInputError("the header is given twice.", field=header, mend="Give it once.")
+        raise InvalidInputError("the header is given twice.", field=header, hint="Give it once.")
     if not values:
         return None
     if not values[0].isascii():
@@ -57,13 +57,13 @@ def _header(request: Request, header: str) -> str | None:
         raise InvalidInputError(
             "expected ASCII: which characters other bytes stand for is not said.",
             field=header,
-            mend="Give it in the query instead, percent-encoded as UTF-8.",
+            hint="Give it in the query instead, percent-encoded as UTF-8.",
         )
     return values[0]
 
 
 def check_fields(
-    form: FormData, known: Sequence[str], *, repeatable: Sequence[str] = (), mend: str = ""
+    form: FormData, known: Sequence[str], *, repeatable: Sequence[str] = (), hint: str = ""
 ) -> None:
     """Whether a multipart form holds only the fields that are read, and each of them once unless it is repeatable.
 
@@ -74,10 +74,10 @@ def check_fields(
     for name, _ in form.multi_items():
         if name not in known:
             raise InvalidInputError(
-                "there is no such form field.", field=name[:80], mend=f"Send only {', '.join(known)}.{mend}"
+                "there is no such form field.", field=name[:80], hint=f"Send only {', '.join(known)}.{hint}"
             )
         if name in seen and name not in repeatable:
-            raise InvalidInputError("the form field is given twice.", field=name, mend="Send it once.")
+            raise InvalidInputError("the form field is given twice.", field=name, hint="Send it once.")
         seen.add(name)
 
 
@@ -106,5 +106,5 @@ def check_text(value: str | None, *, field: str, maximum: int) -> str | None:
     raise InvalidInputError(
         f"expected 1 to {maximum} printable characters, got {len(value)} in {value[:40]!r}.",
         field=field,
-        mend="Use a short pseudonymous key.",
+        hint="Use a short pseudonymous key.",
     )

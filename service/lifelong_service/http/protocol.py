@@ -37,10 +37,10 @@ OTHER_FILES = 256
 """Files that a worker may open beside its connections: database, spool, models, libraries."""
 
 
-def _refusal(status: HTTPStatus, message: str, mend: str, headers: str = "") -> bytes:
+def _refusal(status: HTTPStatus, message: str, hint: str, headers: str = "") -> bytes:
     """A whole answer, for a connection that is then closed."""
     code = status.phrase.lower().replace(" ", "_")
-    body = json.dumps({"error": {"code": code, "field": None, "message": message, "mend": mend}})
+    body = json.dumps({"error": {"code": code, "field": None, "message": message, "hint": hint}})
     return (
         f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n{headers}X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n{body}"

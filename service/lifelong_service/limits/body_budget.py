@@ -63,7 +63,7 @@ class BodyBudget:
         return UnavailableError(
             f"the bodies of other requests hold {self._total} bytes already.",
             field="body",
-            mend="Try again later, or raise LIFELONG_MAXIMUM_HELD_BODY_BYTES.",
+            hint="Try again later, or raise LIFELONG_MAXIMUM_HELD_BODY_BYTES.",
         )
 
 

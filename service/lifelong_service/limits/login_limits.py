@@ -78,7 +78,7 @@ class LoginLimiter:
         return TooManyRequestsError(
             f"too many logins {where} have failed.",
             field="token",
-            mend=f"Try again in {seconds} {'second' if seconds == 1 else 'seconds'}.",
+            hint=f"Try again in {seconds} {'second' if seconds == 1 else 'seconds'}.",
             retry_after_seconds=seconds,
         )
 

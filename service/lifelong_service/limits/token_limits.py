@@ -92,15 +92,15 @@ def _usage_of(limits: TokenLimits, *, now: float) -> _Usage:
 def _exceeded(token: str, limit: str, allowed: str, wait: float) -> TooManyRequestsError:
     metrics.REFUSED_REQUESTS.labels(limit, token).inc()
     if math.isinf(wait):
-        mend = "Send fewer rows in one request: these are more than a whole minute allows."
+        hint = "Send fewer rows in one request: these are more than a whole minute allows."
         wait = 60
     else:
-        mend = (
+        hint = (
             "Try again after the seconds in Retry-After, or have the operators raise the limit of this token."
         )
     return TooManyRequestsError(
         f"the token {token!r} may send {allowed} ({limit}).",
         field="Authorization",
-        mend=mend,
+        hint=hint,
         retry_after_seconds=max(1, math.ceil(wait)),
     )

@@ -27,7 +27,7 @@ from lifelong_core.store.records import (
 )
 from lifelong_service import metrics
 from lifelong_service.prediction.answers import DecidedRequest, decision_names, image_answer, logits_answer
-from lifelong_service.prediction.batch_item import Job, BatchItem, group_by
+from lifelong_service.prediction.batch_item import BatchItem, Job, group_by
 from lifelong_service.prediction.images import decode, preprocess
 from lifelong_service.prediction.prediction_log import PredictionLog
 from lifelong_service.prediction.requests import ANONYMOUS, ImageRequest, LogitsRequest
@@ -135,7 +135,7 @@ class BatchPipeline:
             raise ConflictError(
                 f"the request id {stored.key.request_id!r} was used for another body.",
                 field="request_id",
-                mend="Use a new request id for every new request.",
+                hint="Use a new request id for every new request.",
             )
         if len(stored.predictions) != work.job.samples:
             return  # its rows are just being deleted, and the key goes with the last ones
@@ -198,13 +198,13 @@ class BatchPipeline:
             raise InvalidInputError(
                 f"expected {classes} columns, one per class, got {logits.shape[1]}.",
                 field="logits",
-                mend="Check that the logits come from the model that is named.",
+                hint="Check that the logits come from the model that is named.",
             )
         if not np.isfinite(logits).all():
             raise InvalidInputError(
                 "the model gave NaN or infinity for this image.",
                 field="image",
-                mend="Nothing was logged. Keep the image for whoever made the model.",
+                hint="Nothing was logged. Keep the image for whoever made the model.",
             )
 
     def _decide(self, works: Sequence[BatchItem]) -> None:
@@ -288,7 +288,7 @@ class BatchPipeline:
 
     def _append_alone(self, work: BatchItem, snapshot: Snapshot) -> None:
         if self._append([work], snapshot):
-            raise UnavailableError("a request with this id is being answered.", mend="Try again later.")
+            raise UnavailableError("a request with this id is being answered.", hint="Try again later.")
 
     def _count(self, work: BatchItem) -> None:
         names = decision_names(work.head.head)
@@ -307,7 +307,9 @@ class BatchPipeline:
             predictions=work.predictions,
             output=work.output,
         )
-        work.outcome = logits_answer(decided) if isinstance(work.job, LogitsRequest) else image_answer(decided)
+        work.outcome = (
+            logits_answer(decided) if isinstance(work.job, LogitsRequest) else image_answer(decided)
+        )
 
 
 def _infer_together(works: Sequence[BatchItem]) -> None:

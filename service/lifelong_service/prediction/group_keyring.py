@@ -65,7 +65,7 @@ class GroupKeyring:
             raise UnavailableError(
                 f"predictions with a group cannot be logged here: {judged.problem and judged.problem.message}",
                 field="group",
-                mend=judged.problem and judged.problem.mend,
+                hint=judged.problem and judged.problem.hint,
                 retry_after_seconds=MENDING_SECONDS,
             )
         return judged.key

@@ -63,7 +63,7 @@ def decode(
             raise PayloadTooLargeError(
                 f"the image declares {width} x {height} pixels, at most {maximum_pixels} are decoded.",
                 field="image",
-                mend="Send it at a lower resolution, or raise LIFELONG_MAXIMUM_IMAGE_PIXELS.",
+                hint="Send it at a lower resolution, or raise LIFELONG_MAXIMUM_IMAGE_PIXELS.",
             )
         if target is not None and width * height > FULL_PIXELS:
             _reduce(image, target)
@@ -103,7 +103,7 @@ def _opened(data: bytes) -> Image.Image:
         return Image.open(BytesIO(data), formats=FORMATS)
     except Exception as error:  # Pillow's parsers raise a dozen kinds of errors on garbage
         raise InvalidInputError(
-            "this is not an image that can be read.", field="image", mend=MENDS_BROKEN
+            "this is not an image that can be read.", field="image", hint=MENDS_BROKEN
         ) from error
 
 
@@ -119,13 +119,13 @@ def _loaded(image: Image.Image) -> Image.Image:
         raise InvalidInputError(
             "images with 32-bit samples have no known range of values.",
             field="image",
-            mend="Convert it to 8 or 16 bits per channel.",
+            hint="Convert it to 8 or 16 bits per channel.",
         )
     return image
 
 
 def _broken() -> InvalidInputError:
-    return InvalidInputError("the image is truncated or broken.", field="image", mend=MENDS_BROKEN)
+    return InvalidInputError("the image is truncated or broken.", field="image", hint=MENDS_BROKEN)
 
 
 def _reduce(image: Image.Image, target: Preprocessing) -> None:
@@ -159,7 +159,7 @@ def _coloured(image: Image.Image, preprocessing: Preprocessing) -> Image.Image:
             raise InvalidInputError(
                 f"images of mode {image.mode} cannot be converted.",
                 field="image",
-                mend="Send it as RGB or greyscale.",
+                hint="Send it as RGB or greyscale.",
             ) from error
 
 
@@ -177,7 +177,7 @@ def _resized(
         raise InvalidInputError(
             f"{image.width} x {image.height} pixels would become {width} x {height}.",
             field="image",
-            mend="Crop the image: its sides differ too much.",
+            hint="Crop the image: its sides differ too much.",
         )
     interpolation = _INTERPOLATIONS[resize.interpolation]
     if image.width * image.height > FULL_PIXELS and resize.interpolation != "nearest":
@@ -211,7 +211,7 @@ def _cropped(image: Image.Image, crop: CentreCrop) -> Image.Image:
         raise InvalidInputError(
             f"{image.width} x {image.height} pixels are left, the model needs {crop.width} x {crop.height}.",
             field="image",
-            mend="Send the image at a higher resolution.",
+            hint="Send the image at a higher resolution.",
         )
     left, top = round((image.width - crop.width) / 2), round((image.height - crop.height) / 2)
     return image.crop((left, top, left + crop.width, top + crop.height))

@@ -13,7 +13,7 @@ from pydantic import WithJsonSchema
 from lifelong_core.arrays import Logits, as_logits, expect_logits
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_service.http.bodies import parse_document
-from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH, request_context, check_text
+from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH, check_text, request_context
 from lifelong_service.prediction.requests import LogitsRequest
 from lifelong_service.schemas.requests import RequestDocument
 
@@ -57,11 +57,13 @@ def read_json_request(body: bytes, parameters: dict[str, str], *, maximum_rows: 
         raise InvalidInputError(
             f"expected {len(logits)} groups, one per row, got {len(groups)}.",
             field="groups",
-            mend="Give null for rows without a group.",
+            hint="Give null for rows without a group.",
         )
     for index, group in enumerate(groups or ()):
         check_text(group, field=f"groups.{index}", maximum=MAXIMUM_GROUP_LENGTH)
-    return LogitsRequest(request_context(parameters | named), logits, tuple(groups) if groups is not None else None)
+    return LogitsRequest(
+        request_context(parameters | named), logits, tuple(groups) if groups is not None else None
+    )
 
 
 def read_npy_request(body: bytes, parameters: dict[str, str], *, maximum_rows: int) -> LogitsRequest:
@@ -85,7 +87,7 @@ def _json_array(values: Any) -> NDArray[np.float64]:
         raise InvalidInputError(
             "expected rows of finite numbers.",
             field="logits",
-            mend="Send one row per sample and one column per class.",
+            hint="Send one row per sample and one column per class.",
         ) from error
     if len(lengths) > 1:
         raise InvalidInputError("expected rows of equal length.", field="logits")
@@ -103,7 +105,7 @@ def _checked(values: NDArray[Any], maximum_rows: int) -> Logits:
         raise kind(
             f"expected 1 to {maximum_rows} rows, got {len(logits)}.",
             field="logits",
-            mend="Send fewer rows per call, or raise LIFELONG_MAXIMUM_LOGITS_ROWS." if len(logits) else None,
+            hint="Send fewer rows per call, or raise LIFELONG_MAXIMUM_LOGITS_ROWS." if len(logits) else None,
         )
     return logits
 
@@ -135,4 +137,4 @@ def _npy_array(body: bytes) -> NDArray[Any]:
 
 
 def _not_npy(what: str) -> InvalidInputError:
-    return InvalidInputError(f"{what}.", field="logits", mend="Write it with numpy.save(file, logits).")
+    return InvalidInputError(f"{what}.", field="logits", hint="Write it with numpy.save(file, logits).")

@@ -51,7 +51,7 @@ class Lookups:
             raise UnavailableError(
                 f"too many {self._what} are being looked up.",
                 field=self._field,
-                mend="Try again in a second.",
+                hint="Try again in a second.",
             )
         self._waiting += 1
         try:

@@ -114,11 +114,11 @@ class MicroBatcher(Generic[Job, Answer]):
             UnavailableError: too much waits already, or the worker stops.
         """
         if self._closing:
-            raise UnavailableError("this worker is stopping.", mend="Try again: another worker answers.")
+            raise UnavailableError("this worker is stopping.", hint="Try again: another worker answers.")
         if len(self._waiting) >= self._capacity:
             metrics.REFUSED_REQUESTS.labels("queue", owner).inc()
             raise UnavailableError(
-                f"{self._capacity} requests are waiting already.", mend="Try again later, or add workers."
+                f"{self._capacity} requests are waiting already.", hint="Try again later, or add workers."
             )
         if not self._waiting:
             return
@@ -130,7 +130,7 @@ class MicroBatcher(Generic[Job, Answer]):
             metrics.REFUSED_REQUESTS.labels("wait", owner).inc()
             raise UnavailableError(
                 f"the requests that wait already take {total:.1f} s.",
-                mend="Try again later, or add workers.",
+                hint="Try again later, or add workers.",
                 retry_after_seconds=max(1, math.ceil(total)),
             )
 

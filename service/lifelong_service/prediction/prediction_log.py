@@ -43,7 +43,7 @@ _LOOK_SECONDS = 0.001
 _ROOM = 0.98
 """A spool that is fuller than this part of its bound is taken for full."""
 _AWAY = (UnavailableError, ConfigurationError)
-"""A file that became read-only or unreadable while the service runs is an outage too: somebody can mend it."""
+"""A file that became read-only or unreadable while the service runs is an outage too: somebody can fix it."""
 
 
 class PredictionLog:
@@ -179,7 +179,7 @@ class PredictionLog:
         if problem is not None:
             raise UnavailableError(
                 f"what was answered to this request id cannot be looked up: {problem}",
-                mend="Try again later.",
+                hint="Try again later.",
             )
         return found
 
@@ -192,7 +192,7 @@ class PredictionLog:
         if self._outage.reason is not None:
             raise UnavailableError(
                 f"the head {version} of {model} is needed to give this answer again: {self._outage.reason}",
-                mend="Try again later.",
+                hint="Try again later.",
             )
         return self._ask(lambda: self._store().heads.get(model, version))
 

@@ -36,7 +36,12 @@ class DeliveryThread:
     """
 
     def __init__(
-        self, spool: Spool, store: Callable[[], Store], outage: CircuitBreaker, *, has_backlog: Callable[[], bool]
+        self,
+        spool: Spool,
+        store: Callable[[], Store],
+        outage: CircuitBreaker,
+        *,
+        has_backlog: Callable[[], bool],
     ) -> None:
         self._spool = spool
         self._store = store

@@ -111,7 +111,7 @@ def environment(settings: Settings) -> dict[str, str]:
         raise ConfigurationError(
             f"the folder {home} cannot be made: {error.strerror}.",
             field="LIFELONG_DATA_DIRECTORY",
-            mend="Give the service a folder of its own that it can write to, on a disk with room.",
+            hint="Give the service a folder of its own that it can write to, on a disk with room.",
         ) from error
     found = {
         "BENTOML_HOME": str(home),
@@ -152,7 +152,7 @@ def check_port(host: str, port: int) -> None:
             raise ConfigurationError(
                 f"the service cannot listen on {host}:{port}: {error.strerror or error}.",
                 field="LIFELONG_PORT",
-                mend="Choose a free port, or stop what listens there.",
+                hint="Choose a free port, or stop what listens there.",
             ) from error
 
 
@@ -257,7 +257,7 @@ def _check_absolute(settings: Settings) -> None:
         raise ConfigurationError(
             f"expected an absolute path, got {str(settings.data_directory)!r}.",
             field="LIFELONG_DATA_DIRECTORY",
-            mend="Give the whole path, or start with `lifelong serve`, which does.",
+            hint="Give the whole path, or start with `lifelong serve`, which does.",
         )
 
 

@@ -29,7 +29,7 @@ def close_control_sockets() -> None:
         if options.get("plugins"):
             raise ConfigurationError(
                 "the supervisor cannot run plugins: they need its control socket, which is closed.",
-                mend="Start the service without `--reload`.",
+                hint="Start the service without `--reload`.",
             )
         name = f"inproc://{id(arbiter)}"
         initialise(arbiter, watchers, f"{name}-control", f"{name}-events", **options)

@@ -27,7 +27,7 @@ from lifelong_core.store.records import (
     Token,
 )
 from lifelong_service.http.authentication import check_binding
-from lifelong_service.http.bodies import parse_in_turn, parse_document, read_values
+from lifelong_service.http.bodies import parse_document, parse_in_turn, read_values
 from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.schemas.predictions import LabelAnswer, LabelAnswers
 from lifelong_service.schemas.requests import RequestDocument
@@ -101,7 +101,7 @@ async def feedback(request: Request) -> LabelAnswer | LabelAnswers:
         # At once: each one that waits for the database would hold a thread that others need.
         raise UnavailableError(
             f"labels go to the database only: {worker.log.outage}",
-            mend=_LATER,
+            hint=_LATER,
             retry_after_seconds=OUTAGE_RETRY_SECONDS,
         )
     is_spooling = worker.log.problem is not None
@@ -111,14 +111,14 @@ async def feedback(request: Request) -> LabelAnswer | LabelAnswers:
     if is_spooling and any(one["outcome"] == "unknown" for one in outcomes):
         raise UnavailableError(
             "predictions are still on their way to the database, and what is labelled may be among them.",
-            mend=_LATER,
+            hint=_LATER,
             retry_after_seconds=OUTAGE_RETRY_SECONDS,
         )
     if not several and outcomes[0]["outcome"] == "unknown":
         raise NotFoundError(
             f"there is no such prediction{_places(token)}.",
             field=_field(labels[0]),
-            mend="Send the id that the answer held.",
+            hint="Send the id that the answer held.",
         )
     return {"labels": outcomes} if several else outcomes[0]
 
@@ -151,7 +151,7 @@ def _check_bindings(token: Token, labels: list[Label], *, several: bool) -> None
         f"the token {token.name!r} may not label in the environments of {len(refused)} of these labels:"
         f" {named}{', ...' if len(refused) > _NAMED else ''}. Nothing was stored.",
         field=f"labels.{refused[0]}.environment",
-        mend=f"It is bound to: {token.binding}. Leave these labels out, or use another token.",
+        hint=f"It is bound to: {token.binding}. Leave these labels out, or use another token.",
     )
 
 
@@ -199,7 +199,7 @@ def _prediction(
         raise InvalidInputError(
             f"the request has {len(stored.predictions)} predictions.",
             field=f"{prefix}row",
-            mend="Name the row.",
+            hint="Name the row.",
         )
     row = label.row or 0
     return stored.predictions[row] if row < len(stored.predictions) else None
@@ -218,7 +218,7 @@ def _request(
         raise ConflictError(
             "several environments have a request of that id.",
             field=f"{prefix}environment",
-            mend="Name the environment.",
+            hint="Name the environment.",
         )
     return stored[0] if stored else None
 
@@ -234,7 +234,7 @@ def _class(store: Store, registry: Registry, prediction: Prediction, label: Labe
     raise InvalidInputError(
         f"{str(label.label)[:80]!r} is not a class of the task.",
         field=f"{prefix}label",
-        mend=f"Give one of {', '.join(names)}, or an index in 0..{len(names) - 1}.",
+        hint=f"Give one of {', '.join(names)}, or an index in 0..{len(names) - 1}.",
     )
 
 

@@ -17,10 +17,10 @@ from lifelong_service.http.authentication import check_binding
 from lifelong_service.http.bodies import media_type, parse_in_turn
 from lifelong_service.http.client_addresses import client_address
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.http.parameters import HEADERS, request_context, check_fields, parameters_of
+from lifelong_service.http.parameters import HEADERS, check_fields, parameters_of, request_context
 from lifelong_service.prediction.batch_pipeline import Job
 from lifelong_service.prediction.logits_bodies import read_json_request, read_npy_request
-from lifelong_service.prediction.requests import RequestContext, ImageRequest
+from lifelong_service.prediction.requests import ImageRequest, RequestContext
 from lifelong_service.schemas.predictions import LogitsAnswer, PredictAnswer
 
 WATCHED_SECONDS = 0.1
@@ -177,13 +177,13 @@ async def _image(request: Request) -> bytes:
         image = await request.body()
     else:
         async with request.form(max_files=1, max_fields=8) as form:
-            check_fields(form, IMAGE_PARTS, mend=_BELONGS)
+            check_fields(form, IMAGE_PARTS, hint=_BELONGS)
             parts = [form[name] for name in IMAGE_PARTS if name in form]
             image = await parts[0].read() if parts and isinstance(parts[0], UploadFile) else b""
     if not image:
         raise InvalidInputError(
             "there is no image in the body.",
             field="image",
-            mend="Send its bytes as the body, or as a file in a multipart part named 'image'.",
+            hint="Send its bytes as the body, or as a file in a multipart part named 'image'.",
         )
     return image

@@ -36,7 +36,7 @@ class CalibrationFinding(TypedDict):
     code: str
     severity: Literal["refusal", "warning"]
     text: str
-    mend: str | None
+    hint: str | None
 
 
 class CalibrationReportAnswer(TypedDict):

@@ -233,7 +233,7 @@ class JobAnswer(TypedDict):
     result: Annotated[
         dict[str, Any] | None, Field(description="What came of it; the keys depend on the kind.")
     ]
-    error: Annotated[dict[str, Any] | None, Field(description="Why it failed: code, field, message, mend.")]
+    error: Annotated[dict[str, Any] | None, Field(description="Why it failed: code, field, message, hint.")]
 
 
 class JobList(TypedDict):

@@ -129,7 +129,7 @@ class RegistryPoller:
 
     def _ask(self, patience_seconds: float) -> Registry | None:
         """The registry, if the store answers and has another one than this worker knows."""
-        # From time to time everything: a head that was damaged may have been mended by hand.
+        # From time to time everything: a head that was damaged may have been repaired by hand.
         known = self._known_revision if time.monotonic() < self._ask_for_all_at else None
         try:
             changed = self._reader.call(lambda: self._fetch(known), patience_seconds)

@@ -65,7 +65,7 @@ class Snapshot:
             raise InvalidInputError(
                 f"the model {model.reference} runs elsewhere.",
                 field="model",
-                mend="Send its logits to /v1/logits, or name a model that takes images.",
+                hint="Send its logits to /v1/logits, or name a model that takes images.",
             )
         classifier = self.classifiers.get(model.id)
         if classifier is not None:
@@ -76,11 +76,11 @@ class Snapshot:
             raise UnavailableError(
                 f"the model {model.reference} cannot be loaded: {self.failures[model.id]}",
                 field="model",
-                mend="Promote another version, or name one; `lifelong doctor` says more.",
+                hint="Promote another version, or name one; `lifelong doctor` says more.",
                 retry_after_seconds=RETRY_SECONDS,
             )
         raise UnavailableError(
-            f"the model {model.reference} is being loaded.", field="model", mend="Try again."
+            f"the model {model.reference} is being loaded.", field="model", hint="Try again."
         )
 
     def unserved(self) -> list[str]:

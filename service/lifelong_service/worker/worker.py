@@ -178,7 +178,7 @@ class Worker:
             UnavailableError: it could not be opened yet.
         """
         if self._store is None:
-            raise UnavailableError(f"the database cannot be used: {self._problem}", mend="Try again later.")
+            raise UnavailableError(f"the database cannot be used: {self._problem}", hint="Try again later.")
         return self._store
 
     @property
@@ -189,7 +189,7 @@ class Worker:
             UnavailableError: nothing has been read yet.
         """
         if self.poller.snapshot is None:
-            raise UnavailableError("the worker is starting.", mend="Try again in a second.")
+            raise UnavailableError("the worker is starting.", hint="Try again in a second.")
         return self.poller.snapshot
 
     @property
@@ -335,7 +335,7 @@ class Worker:
             raise UnavailableError(
                 f"the token is not known here, and the database cannot be asked: {self.poller.problem}",
                 field="Authorization",
-                mend="Try again later.",
+                hint="Try again later.",
             )
         return self.store.tokens.find(secret)
 

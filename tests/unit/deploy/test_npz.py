@@ -1,4 +1,4 @@
-"""Files that are damaged are the sender's to mend, whatever the damage is."""
+"""Files that are damaged are the sender's to fix, whatever the damage is."""
 
 import io
 import tracemalloc

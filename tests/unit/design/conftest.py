@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lifelong_core.design.method.loader import read_parts, load_method
+from lifelong_core.design.method.loader import load_method, read_parts
 from lifelong_core.design.method.schema import Method
 from tests import tools
 

@@ -126,7 +126,7 @@ def test_what_cannot_be_represented_is_refused(config: TimmDataConfig, field: st
     with pytest.raises(InvalidInputError, match=why) as caught:
         describe_timm_transform(config)
     assert caught.value.field == field
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 def test_every_pretrained_config_of_timm_without_padding_is_represented() -> None:
@@ -146,7 +146,7 @@ def test_every_pretrained_config_of_timm_without_padding_is_represented() -> Non
 def test_an_unknown_model_of_timm(name: str, hint: str) -> None:
     with pytest.raises(InvalidInputError, match="no model") as caught:
         timm_data_config(name)
-    assert hint in str(caught.value.mend)
+    assert hint in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("name", ["resnet43", "ResNet34_Weights.V9", "fasterrcnn_resnet50_fpn"])

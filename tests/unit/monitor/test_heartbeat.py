@@ -141,7 +141,7 @@ def test_a_heartbeat_that_fails_is_said_once_and_stops_no_tick(
             raise UnavailableError("gone for a moment.")
         real(monitors, beat)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(type(store.monitors), "acknowledge", fails)
+    monkeypatch.setattr(type(store.monitors), "record_heartbeat", fails)
     predict(store, model, "clinic", draw(BALANCED, 600, seed=2))
     with running(settings):
         until(lambda: store.monitors.list() and store.cycles.list())

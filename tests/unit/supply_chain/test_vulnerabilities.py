@@ -95,7 +95,7 @@ def test_an_archive_is_compared_with_the_lock(tmp_path: Path, lock: Path):
     assert done.exit_code == 1
     assert done.output == (
         "starlette 0.40.0: GHSA-7f5h-v6xp-fcq8, CVE-2025-62727; fixed in 0.49.1. Quadratic time\n"
-        "2 packages, 2 advisories, the newest of 2026-11-01: 1 to mend.\n"
+        "2 packages, 2 advisories, the newest of 2026-11-01: 1 to fix.\n"
     )
 
 

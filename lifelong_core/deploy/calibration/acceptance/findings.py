@@ -33,7 +33,7 @@ class Finding:
     code: str
     severity: Severity
     text: str
-    mend: str | None = None
+    hint: str | None = None
 
 
 def few_cases(counts: Integers, independent: Integers, names: Sequence[str]) -> list[Finding]:

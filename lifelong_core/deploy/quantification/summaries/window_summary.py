@@ -109,7 +109,7 @@ class WindowSummary(ArrayValue):
         return None if self.groups is None else self.groups.clusters(self.cells)
 
     def __add__(self, other: Self) -> Self:
-        """The summary of both windows; `merged` is faster for many.
+        """The summary of both windows; `merge` is faster for many.
 
         Raises:
             InvalidInputError: another quantifier made the other one, or only one of two knows its groups.
@@ -133,13 +133,13 @@ class WindowSummary(ArrayValue):
             raise InvalidInputError(
                 "expected summaries that one quantifier made.",
                 field="quantifier_digest",
-                mend="Summarize the logits again with one fitted quantifier.",
+                hint="Summarize the logits again with one fitted quantifier.",
             )
         if len({summary.widths for summary in summaries}) != 1:
             raise InvalidInputError(
                 "expected sums of equally many features: one of the summaries is damaged.",
                 field="summary",
-                mend="Summarize the logits again.",
+                hint="Summarize the logits again.",
             )
         present = np.zeros(MOST_CELLS, dtype=np.bool_)
         for summary in summaries:
@@ -211,6 +211,6 @@ def _merged_groups(summaries: Sequence[WindowSummary]) -> GroupSketch | None:
         raise InvalidInputError(
             "some summaries know the groups of their samples, others do not.",
             field="groups",
-            mend="Give every sample a group, if need be one of its own.",
+            hint="Give every sample a group, if need be one of its own.",
         )
     return GroupSketch.merge(sketches)

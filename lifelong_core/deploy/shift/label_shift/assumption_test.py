@@ -34,7 +34,7 @@ from lifelong_core.deploy.shift.label_shift.disagreement import (
     step_disagreements,
     worst_first,
 )
-from lifelong_core.deploy.shift.label_shift.drift import DriftDetectors, tangents, remove_directions
+from lifelong_core.deploy.shift.label_shift.drift import DriftDetectors, remove_directions, tangents
 from lifelong_core.deploy.shift.label_shift.features import FeatureMap
 from lifelong_core.deploy.shift.label_shift.result import AssumptionTest, ComponentTest
 from lifelong_core.errors import InvalidInputError

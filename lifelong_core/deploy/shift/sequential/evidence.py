@@ -201,7 +201,7 @@ def update_evidence(
         >>> reference = ScoreReference.of(calibration, head)
         >>> def look(evidence, *counts):
         ...     bucket = bucket_scores(head, sample(*counts)[0])
-        ...     return gather_evidence(evidence, reference, [bucket], key=head.digest, tolerance=0.01)
+        ...     return update_evidence(evidence, reference, [bucket], key=head.digest, tolerance=0.01)
         >>> evidence = None
         >>> for hour in range(24):
         ...     evidence = look(evidence, 250, 250)

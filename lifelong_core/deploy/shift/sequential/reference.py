@@ -100,7 +100,7 @@ class ScoreReference(ArrayValue):
 
         A calibration set that is unlucky in its draw (one in a hundred falls outside its own zone) lets false alarms
         come again and again. Many unlabelled samples of the population for which the head was fitted, e.g. 50,000
-        of the development site, mend that, and make the zone small. That they have the assumed prevalence is for
+        of the development site, fix that, and make the zone small. That they have the assumed prevalence is for
         the caller to know: a shift that is in them already will never be found.
 
         Raises:
@@ -131,7 +131,7 @@ class ScoreReference(ArrayValue):
                 f"the mean score of class {k} is {mean[k]:.4f}, where {self.expectation[k]:.4f} is expected: these "
                 "samples have another prevalence than the head assumes.",
                 field="unlabelled",
-                mend="Take samples of the population for which the head was fitted.",
+                hint="Take samples of the population for which the head was fitted.",
             )
         return found
 

@@ -45,7 +45,7 @@ class Split:
             raise InvalidInputError(
                 "one case is too few to choose a cut-off on some and judge it on others.",
                 field="cut_off_data",
-                mend="Give other data to choose the cut-off on.",
+                hint="Give other data to choose the cut-off on.",
             )
         is_first = np.random.default_rng([seed, 1]).permutation(units) < units // 2
         chooses = is_first[samples.unit]
@@ -166,7 +166,9 @@ def estimate_metric(recipe: Recipe, samples: Samples) -> MetricEstimate:
     values = np.asarray(found[recipe.acronym], dtype=np.float64)
     if recipe.acronym == "CWCE" and recipe.weights is not None:
         values = _weighted_error(recipe, samples)
-    return MetricEstimate(values, found.reasons.get(recipe.acronym), found.standard_errors.get(recipe.acronym))
+    return MetricEstimate(
+        values, found.reasons.get(recipe.acronym), found.standard_errors.get(recipe.acronym)
+    )
 
 
 def class_weights_of(metric: RecommendedMetric, fingerprint: ProblemFingerprint) -> tuple[float, ...] | None:

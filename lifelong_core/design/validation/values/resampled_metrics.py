@@ -6,7 +6,12 @@ import numpy as np
 
 from lifelong_core.arrays import Floats
 from lifelong_core.design.validation.outputs import Samples
-from lifelong_core.design.validation.values.evaluation import CutOffs, Recipe, estimate_metric, mean_over_classes
+from lifelong_core.design.validation.values.evaluation import (
+    CutOffs,
+    Recipe,
+    estimate_metric,
+    mean_over_classes,
+)
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.calibration.weighted_kernel import weighted_ece_kde, weighted_kernel_error
@@ -91,7 +96,9 @@ def _one_by_one(recipe: Recipe, part: Samples, draws: Resamples, estimate: Float
 
     def value(times: Counts) -> Floats:
         rows = np.repeat(np.arange(part.size), times)
-        return estimate_metric(recipe, part.part(rows)).values if rows.size else np.full(estimate.shape, np.nan)
+        return (
+            estimate_metric(recipe, part.part(rows)).values if rows.size else np.full(estimate.shape, np.nan)
+        )
 
     values = draws.values(lambda weights: np.array([value(times) for times in weights]))
     return replace(draws.split(values), estimate=estimate)

@@ -54,7 +54,7 @@ def list_affected(
             raise InvalidInputError(
                 f"the period holds {logged:,} predictions, and a request compares at most {MOST_COMPARED:,}.",
                 field="since",
-                mend="Narrow it by `since` and `until`, or run `lifelong cycles affected` on the host.",
+                hint="Narrow it by `since` and `until`, or run `lifelong cycles affected` on the host.",
             )
         page = store.affected.most_costly(period, limit=limit, after=place)
         model = next(model for model in store.models.list() if model.id == found.model_id)

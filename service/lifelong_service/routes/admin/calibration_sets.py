@@ -228,5 +228,5 @@ def _check_quantifiable(labelled: LabeledLogits, method: str) -> None:
             raise UnidentifiableError(
                 error.message,
                 field="logits",
-                mend="Check that these are the model's logits, and that the classes can be told apart by them.",
+                hint="Check that these are the model's logits, and that the classes can be told apart by them.",
             ) from error

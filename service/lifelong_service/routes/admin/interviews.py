@@ -79,7 +79,7 @@ def start_interview(request: Request, new: NewInterview) -> InterviewAnswer:
             raise InvalidInputError(
                 f"the task {new.task} has the classes {', '.join(of_task)}.",
                 field="class_names",
-                mend="Leave them out: the interview takes those of the task.",
+                hint="Leave them out: the interview takes those of the task.",
             )
         names = of_task
     interview = start(class_names=names)
@@ -158,20 +158,20 @@ def finished_recommendation(record: "InterviewRecord") -> "Recommendation":
         raise ConflictError(
             f"these answers are missing: {named}.",
             field=asked[0].field,
-            mend=f"Answer them: POST {path}/answers. More may follow from the answers.",
+            hint=f"Answer them: POST {path}/answers. More may follow from the answers.",
         )
     if contradictions := interview.contradictions:
-        mends = (mend.text for item in contradictions for mend in item.mends)
+        resolutions = (resolution.text for item in contradictions for resolution in item.resolutions)
         raise ConflictError(
             " ".join(item.explanation for item in contradictions),
             field=next(iter(contradictions[0].answers)),
-            mend=" Or: ".join(mends),
+            hint=" Or: ".join(resolutions),
         )
     recommendation = interview.recommendation()
     if guides := recommendation.open_choices:
         named = "; ".join(f"{guide.guide} ({' or '.join(guide.options)})" for guide in guides)
         raise ConflictError(
-            f"these choices are open: {named}.", field=guides[0].guide, mend=f"Decide: POST {path}/choices."
+            f"these choices are open: {named}.", field=guides[0].guide, hint=f"Decide: POST {path}/choices."
         )
     return recommendation
 
@@ -196,7 +196,7 @@ def _expect(record: "InterviewRecord", seen: SeenInterview | None) -> None:
         raise ConflictError(
             f"the interview changed meanwhile: it has the revision {record.revision}, not {seen.revision}.",
             field="revision",
-            mend="Look where it stands, and decide again.",
+            hint="Look where it stands, and decide again.",
         )
 
 

@@ -20,7 +20,7 @@ from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import Store, describe_serving, promote_calibrated
 from lifelong_core.store.records import ModelKind, Name, Scope, Task
 from lifelong_service.documents.registry import active_heads_document, model_document
-from lifelong_service.http.bodies import media_type, parse_in_turn, parse_document
+from lifelong_service.http.bodies import media_type, parse_document, parse_in_turn
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.parameters import check_fields, check_parameters
 from lifelong_service.schemas.registry import (
@@ -166,7 +166,7 @@ def remove_model(request: Request, reference: str) -> RemovedAnswer:
     """
     if "@" not in reference:
         raise InvalidInputError(
-            f"{reference[:80]!r} names no version.", field="reference", mend="Name one, as name@1."
+            f"{reference[:80]!r} names no version.", field="reference", hint="Name one, as name@1."
         )
     return {"removed": worker_of(request).store.remove_model(reference, actor=actor_of(request)).reference}
 
@@ -199,7 +199,7 @@ async def logits_of_images(request: Request, reference: str) -> ImageLogits:
         images = [await part.read() for part in form.getlist("images") if isinstance(part, UploadFile)]
     if not images:
         raise InvalidInputError(
-            "there are no images in the body.", field="images", mend="Send parts named 'images'."
+            "there are no images in the body.", field="images", hint="Send parts named 'images'."
         )
     return await run_in_threadpool(_logits, worker, reference, images)
 
@@ -224,7 +224,7 @@ def _unpack(form: FormData, folder: Path) -> Path | None:
             raise InvalidInputError(
                 f"expected a file with a plain name, got {str(name)[:80]!r}.",
                 field="external_data",
-                mend="Send each file under the name that the graph refers to.",
+                hint="Send each file under the name that the graph refers to.",
             )
         place = folder / name
         if place.exists():
@@ -253,7 +253,7 @@ def _register(worker: Worker, new: NewModel, graph: Path | None, actor: str) -> 
         raise InvalidInputError(
             "an external model runs elsewhere: it has no graph here.",
             field="kind",
-            mend="Leave out the graph.",
+            hint="Leave out the graph.",
         )
     if graph is not None:
         preprocessing = preprocessing or Preprocessing.model_validate({})
@@ -280,7 +280,7 @@ def _checking(worker: Worker) -> Iterator[None]:
     """One graph at a time is checked: each may take gigabytes."""
     patience = worker.settings.request_timeout_seconds * (1 - _SHARE_FOR_CHECK) / 2
     if not _ONE_CHECK.acquire(timeout=patience):
-        raise UnavailableError("another graph is being checked.", field="onnx", mend="Try again.")
+        raise UnavailableError("another graph is being checked.", field="onnx", hint="Try again.")
     try:
         yield
     finally:

@@ -124,7 +124,7 @@ def show_current_recommendation(request: Request, task: str) -> AttachedAnswer:
         raise NotFoundError(
             f"the task {task} has no recommendation.",
             field="version",
-            mend=f"Attach one: POST /v1/admin/tasks/{task}/recommendations.",
+            hint=f"Attach one: POST /v1/admin/tasks/{task}/recommendations.",
         )
     return attached_document(attached, store.tasks.get(task).class_names)
 
@@ -150,7 +150,7 @@ def _recommendation(store: Store, task: str, new: NewRecommendation) -> "Recomme
             raise InvalidInputError(
                 "this is not what follows from its answers: it was changed, or another version made it.",
                 field="recommendation",
-                mend="Send its fingerprint and choices instead.",
+                hint="Send its fingerprint and choices instead.",
             )
         return found
     if new.fingerprint is not None:
@@ -161,14 +161,14 @@ def _recommendation(store: Store, task: str, new: NewRecommendation) -> "Recomme
         raise InvalidInputError(
             f"this interview was held for the task {record.task}.",
             field="interview",
-            mend="Attach it there, or hold one for this task: class names and costs may differ.",
+            hint="Attach it there, or hold one for this task: class names and costs may differ.",
         )
     named = record.interview.class_names
     if named not in (None, store.tasks.get(task).class_names):
         raise InvalidInputError(
             f"this interview was held for the classes {', '.join(named or ())}.",
             field="interview",
-            mend="Hold one for this task: what was said of a class would be taken for another's.",
+            hint="Hold one for this task: what was said of a class would be taken for another's.",
         )
     return finished_recommendation(record)
 

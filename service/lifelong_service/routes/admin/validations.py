@@ -155,7 +155,7 @@ def _served(store: Store, reference: str, environment: str | None) -> tuple[Mode
         raise NotFoundError(
             f"there is no environment {environment[:80]!r}.",
             field="environment",
-            mend="List them: GET /v1/admin/environments.",
+            hint="List them: GET /v1/admin/environments.",
         )
     registry.head_for(model, environment or "")
     return model, registry.tasks[model.task_id]
@@ -167,7 +167,7 @@ def _recommendation_version(store: Store, task: Task) -> int:
         raise ConflictError(
             f"nobody has said yet by what the models of {task.name} are judged.",
             field="task",
-            mend=f"Attach a recommendation: POST /v1/admin/tasks/{task.name}/recommendations.",
+            hint=f"Attach a recommendation: POST /v1/admin/tasks/{task.name}/recommendations.",
         )
     return attached.version
 
@@ -219,8 +219,8 @@ def _artifact(store: Store, identifier: UUID, name: str) -> bytes:
 def _expect_success(job: Job) -> None:
     if job.state == "failed":
         error = job.error or {}
-        raise ConflictError(f"the job failed: {error.get('message')}", field="job", mend=error.get("mend"))
+        raise ConflictError(f"the job failed: {error.get('message')}", field="job", hint=error.get("hint"))
     if job.state != "succeeded":
         raise ConflictError(
-            f"the job is {job.state}.", field="job", mend=f"Ask again later: GET /v1/admin/jobs/{job.id}."
+            f"the job is {job.state}.", field="job", hint=f"Ask again later: GET /v1/admin/jobs/{job.id}."
         )

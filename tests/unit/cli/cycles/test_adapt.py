@@ -257,7 +257,7 @@ def test_a_plan_for_a_model_that_never_errs_says_what_is_expected(run):
         LifelongError, match=r"above 1/2, which guessing gives, and below 1; got 1\."
     ) as caught:
         run("--plan", "--classes", "2", "--accuracy", "1.0")
-    assert "0.99" in str(caught.value.mend)
+    assert "0.99" in str(caught.value.hint)
 
 
 def test_many_classes_fit_into_a_terminal(run):

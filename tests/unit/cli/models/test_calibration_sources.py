@@ -40,7 +40,7 @@ def test_a_near_match_of_a_folder_is_offered(folder, name):
     (folder / "basal cell").rename(folder / name)
     with pytest.raises(InvalidInputError, match="no sub-folder for the class basal cell") as caught:
         labelled_images(folder, CLASSES)
-    assert caught.value.mend == f"Did you mean {name}? Rename {name} to basal cell."
+    assert caught.value.hint == f"Did you mean {name}? Rename {name} to basal cell."
 
 
 def test_one_wrong_letter_of_a_short_name_is_offered_with_its_class(tmp_path):
@@ -49,29 +49,29 @@ def test_one_wrong_letter_of_a_short_name_is_offered_with_its_class(tmp_path):
     told = "classes low, high; it has hihg, lov, mid, notes, where no class of the task is named hihg, lov, notes"
     with pytest.raises(InvalidInputError, match=told) as caught:
         labelled_images(tmp_path, ("low", "mid", "high"))
-    assert caught.value.mend == "Did you mean lov, hihg? Rename lov to low, hihg to high."
+    assert caught.value.hint == "Did you mean lov, hihg? Rename lov to low, hihg to high."
 
 
 def test_a_folder_is_offered_for_one_class_only(tmp_path):
     (tmp_path / "grade").mkdir()
     with pytest.raises(InvalidInputError) as caught:
         labelled_images(tmp_path, ("grade 1", "grade 2"))
-    assert caught.value.mend == "Did you mean grade? Rename grade to grade 1."
+    assert caught.value.hint == "Did you mean grade? Rename grade to grade 1."
 
 
 def test_a_folder_of_nothing_alike_is_not_offered(folder):
     (folder / "basal cell").rename(folder / "x-rays")
     with pytest.raises(InvalidInputError, match="it has malignant, x-rays") as caught:
         labelled_images(folder, CLASSES)
-    assert caught.value.mend is not None
-    assert "Did you mean" not in caught.value.mend
+    assert caught.value.hint is not None
+    assert "Did you mean" not in caught.value.hint
 
 
 def test_what_would_be_ignored_is_named(folder):
     (folder / "unsure").mkdir()
     with pytest.raises(InvalidInputError, match="no class of the task: unsure") as caught:
         labelled_images(folder, CLASSES)
-    assert "--leave-out 'unsure'" in str(caught.value.mend)
+    assert "--leave-out 'unsure'" in str(caught.value.hint)
     assert len(labelled_images(folder, CLASSES, leave_out=["unsure"]).files) == 4
     (folder / "unsure").rmdir()
     (folder / "stray.jpg").write_bytes(b"")

@@ -77,7 +77,7 @@ def test_a_file_that_is_no_data_config(installed: Run, tmp_path: Path, content: 
 def test_a_source_that_is_nothing(installed: Run, source: str) -> None:
     with pytest.raises(LifelongError, match="there is no file") as caught:
         installed(*COMMAND, source)
-    assert "timm/NAME" in str(caught.value.mend)
+    assert "timm/NAME" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("library", ["timm", "torchvision"])
@@ -87,7 +87,7 @@ def test_without_the_extra_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, library, None)  # an import of it fails
     with pytest.raises(LifelongError, match=f"{library} is not installed") as caught:
         installed(*COMMAND, f"{library}/resnet34")
-    assert "lifelong[develop]" in str(caught.value.mend)
+    assert "lifelong[develop]" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_a_model_is_either_a_graph_or_external(
     with pytest.raises(LifelongError, match=message) as caught:
         installed("models", "add", "net", "--task", "lesions", *arguments)
     assert caught.value.field == field
-    assert "--external" in str(caught.value.mend)
+    assert "--external" in str(caught.value.hint)

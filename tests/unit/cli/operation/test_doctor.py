@@ -93,7 +93,9 @@ def beat(
     visit: Visit | None = VISIT,
 ) -> None:
     visits = () if visit is None else (visit,)
-    store.monitors.record_heartbeat(Heartbeat(monitor, "ward-3", 8, started_at, 3600, "auto", {}, tick, visits))
+    store.monitors.record_heartbeat(
+        Heartbeat(monitor, "ward-3", 8, started_at, 3600, "auto", {}, tick, visits)
+    )
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -152,7 +154,7 @@ def expect(check: str, status: str, *words: str, only: bool = True) -> None:
     _, checks = examine()
     found = checks[check]
     assert found["status"] == status, checks
-    said = " ".join(f"{finding['message']} {finding['mend']}" for finding in found["findings"])
+    said = " ".join(f"{finding['message']} {finding['hint']}" for finding in found["findings"])
     for word in words:
         assert word in said
     if only:
@@ -504,7 +506,7 @@ def test_jobs_that_failed_lately(store: Store):
         store.jobs.submit("validate", {}, actor="tests")
         claimed = store.jobs.claim("a host/1", lease_seconds=600)
         assert claimed is not None
-        error = {"message": f"no sun {number}.\nIts last words: {'x' * 500}", "field": None, "mend": None}
+        error = {"message": f"no sun {number}.\nIts last words: {'x' * 500}", "field": None, "hint": None}
         store.jobs.fail(claimed, error)
     expect("jobs", "warning", "(validate) failed at", "no sun 6.", "no sun 2.", "2 more failed within a day")
     findings = examine()[1]["jobs"]["findings"]

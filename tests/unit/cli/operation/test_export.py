@@ -191,7 +191,7 @@ def test_what_is_logged_meanwhile_is_left_out(
         log(store, predictions(10, start=NOON + timedelta(days=1)))
         return found
 
-    monkeypatch.setattr(Exports, "horizon", horizon_and_more)
+    monkeypatch.setattr(Exports, "log_position", horizon_and_more)
     assert "Wrote 10 predictions" in installed(*ARGUMENTS)
 
 

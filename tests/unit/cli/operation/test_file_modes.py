@@ -63,7 +63,7 @@ def test_doctor_names_what_others_may_use(installed: Callable[..., str]):
     (found,) = of_file_modes()
     assert str(DATA) in found["message"]
     assert "and 3 more files" in found["message"]  # the open database; the group key has a check of its own
-    assert "lifelong init" in found["mend"]
+    assert "lifelong init" in found["hint"]
 
 
 def test_a_folder_that_holds_other_things_keeps_its_mode(installed: Callable[..., str]):
@@ -74,7 +74,7 @@ def test_a_folder_that_holds_other_things_keeps_its_mode(installed: Callable[...
     assert {name for name, _ in open_paths()} == {str(DATA), str(other)}
     assert all("only their owner" in one["message"] for one in of_file_modes())
     DATA.chmod(0o775)
-    assert [one["mend"] for one in of_file_modes()] == [f"chmod go-w {DATA.resolve()}"]
+    assert [one["hint"] for one in of_file_modes()] == [f"chmod go-w {DATA.resolve()}"]
 
 
 def test_a_link_leads_nobody_outside(installed: Callable[..., str], tmp_path: Path):

@@ -206,7 +206,7 @@ def test_a_task_knows_what_its_models_are_judged_by(installed):
     installed("tasks", "add", "lesions", "--classes", "benign,malignant")
     with pytest.raises(InvalidInputError, match="has no recommendation") as caught:
         installed("validate", *QUICK, "good.npz", "--task", "lesions")
-    assert "lifelong recommend --attach lesions" in caught.value.mend
+    assert "lifelong recommend --attach lesions" in caught.value.hint
     with open_store() as store:
         store.recommendations.attach(
             "lesions",

@@ -48,7 +48,9 @@ def test_a_shifted_population_gets_another_head(three, calibration, head):
     assert report.shift_test.rejected
     assert report.expected_gain.lower_quartile > POLICY.minimum_gain * COSTS.max()
     assert report.prevalence.prevalence == pytest.approx(SHIFTED, abs=0.08)
-    expected = fit_head(calibration, COSTS, target_prevalence=add_pseudo_samples(report.prevalence, calibration.samples))
+    expected = fit_head(
+        calibration, COSTS, target_prevalence=add_pseudo_samples(report.prevalence, calibration.samples)
+    )
     assert report.candidate.bias.tolist() == expected.bias.tolist()
     assert report.candidate.class_names == head.class_names
     assert report.candidate.costs.tolist() == COSTS.tolist()

@@ -155,7 +155,9 @@ def test_a_class_that_is_not_seen_is_taken_to_be_no_rarer_than_the_calibration_s
     window = population.logits(np.zeros(20_000, dtype=int), np.random.default_rng(1))
     candidate = adapt(fitted, window, head, POLICY).candidate
     assert candidate.assumed_prevalence.min() > 0.4 / fitted.calibration.samples
-    grouped = add_pseudo_samples(replace(adapt(fitted, window, head, POLICY).prevalence, effective_n=10.0), 1800)
+    grouped = add_pseudo_samples(
+        replace(adapt(fitted, window, head, POLICY).prevalence, effective_n=10.0), 1800
+    )
     assert grouped.min() > 0.4 / 11.5
 
 

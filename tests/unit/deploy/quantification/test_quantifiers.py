@@ -291,8 +291,8 @@ def test_a_degenerate_confusion_is_refused_instead_of_inverted(method):
 def test_only_methods_of_decisions_are_told_to_look_at_probabilities(method, advised):
     with pytest.raises(UnidentifiableError, match="erge the classes, or improve the model") as caught:
         fit(method, toy_of_example_6_5())
-    assert ("probabilities" in caught.value.mend) == advised
-    assert caught.value.mend[0].isupper()
+    assert ("probabilities" in caught.value.hint) == advised
+    assert caught.value.hint[0].isupper()
 
 
 @adjusting

@@ -139,7 +139,7 @@ def test_what_cannot_be_understood_is_explained(field, text, said):
         parse(field, text)
     assert said in str(caught.value)
     assert caught.value.field == field
-    assert caught.value.mend
+    assert caught.value.hint
     assert "Input should" not in str(caught.value)
     assert len(str(caught.value)) < 600
 

@@ -39,15 +39,15 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_is_found_explained_and_can_be_mended(name):
+def test_it_is_found_explained_and_can_be_resolved(name):
     fingerprint = ProblemFingerprint.from_document(CASES[name])
     found = contradictions(fingerprint)
     assert [item.id for item in found] == [name]
     assert set(found[0].answers) <= set(fingerprint.answered_fields())
     assert found[0].explanation.endswith(".")
-    assert found[0].mends
-    for mend in found[0].mends:
-        assert contradictions(fingerprint.with_answers(mend.answers)) == ()
+    assert found[0].resolutions
+    for resolution in found[0].resolutions:
+        assert contradictions(fingerprint.with_answers(resolution.answers)) == ()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -119,7 +119,7 @@ def test_recommending_explains_it_rather_than_guess():
     with pytest.raises(InvalidInputError, match="one cut-off on one score") as caught:
         recommend(fingerprint)
     assert caught.value.field == "decision_rule"
-    assert "Choose another decision rule" in caught.value.mend
+    assert "Choose another decision rule" in caught.value.hint
 
 
 def test_several_are_all_named():

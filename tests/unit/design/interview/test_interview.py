@@ -205,7 +205,7 @@ def test_contradictions_come_before_further_questions_and_are_mended_by_one_call
     assert interview.stage == "contradictions"
     assert interview.open_choices == ()
     (found,) = interview.contradictions
-    asked = interview.with_answers(found.mends[1].answers)
+    asked = interview.with_answers(found.resolutions[1].answers)
     assert (asked.contradictions, asked.question.field) == ((), "costs")
     assert "costs" not in asked.history
     assert asked.answer("costs", [[0, 1], [9, 0]]).stage == "complete"
@@ -252,7 +252,7 @@ def test_a_decision_may_ask_for_more():
     assert asked.choose("DG2.2", None).stage == "complete"
 
 
-def test_a_decision_against_the_only_right_option_is_a_contradiction_with_a_mend():
+def test_a_decision_against_the_only_right_option_is_a_contradiction_with_a_resolution():
     answers = {
         "number_of_classes": 3,
         "class_scores_available": False,
@@ -271,9 +271,9 @@ def test_a_decision_against_the_only_right_option_is_a_contradiction_with_a_mend
     assert interview.stage == "contradictions"
     (found,) = interview.contradictions
     assert "only NEC is right" in found.explanation
-    mended = interview.with_answers(found.mends[0].answers)
-    assert mended.stage == "complete"
-    assert "NEC" in {metric.metric for metric in mended.recommendation().metrics}
+    resolved = interview.with_answers(found.resolutions[0].answers)
+    assert resolved.stage == "complete"
+    assert "NEC" in {metric.metric for metric in resolved.recommendation().metrics}
 
 
 @pytest.mark.parametrize(

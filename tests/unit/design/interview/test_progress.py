@@ -41,9 +41,9 @@ def test_every_mend_ends_its_contradiction(sheet, data):
     fingerprint = ProblemFingerprint(**sheet)
     for contradiction in contradictions(fingerprint):
         assert contradiction.explanation.endswith(".")
-        for mend in contradiction.mends:
-            mended = fingerprint.with_answers(mend.answers)
-            assert contradiction.id not in {other.id for other in contradictions(mended)}, mend.text
+        for resolution in contradiction.resolutions:
+            resolved = fingerprint.with_answers(resolution.answers)
+            assert contradiction.id not in {other.id for other in contradictions(resolved)}, resolution.text
 
 
 def test_the_first_questions_are_few_and_in_order():

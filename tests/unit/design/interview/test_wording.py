@@ -5,7 +5,12 @@ from typing import get_args
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DECIDED_BY, DISPLAY_NAMES, format_distinct
+from lifelong_core.design.interview.wording import (
+    CONFIDENCE_WORDS,
+    DECIDED_BY,
+    DISPLAY_NAMES,
+    format_distinct,
+)
 from lifelong_core.design.method.schema import Confidence, Display
 from lifelong_core.design.recommendation.document import DecidedBy
 

@@ -172,7 +172,7 @@ def question_that_waits_for_a_later_one(parts):
 
 
 def mend_of_an_unknown_field(parts):
-    parts["contradictions"][0]["mends"][0]["answers"] = {"rule": None}
+    parts["contradictions"][0]["resolutions"][0]["answers"] = {"rule": None}
 
 
 def condition_in_words(parts):

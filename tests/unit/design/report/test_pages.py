@@ -12,7 +12,7 @@ import pytest
 from lifelong_core.design import ProblemFingerprint, recommend
 from lifelong_core.design.method.schema import CONFIDENCES
 from lifelong_core.design.report.pages import LARGEST_DOCUMENT, comparison_html, validation_html
-from lifelong_core.design.report.subgroups import subgroup_text, subgroup_columns
+from lifelong_core.design.report.subgroups import subgroup_columns, subgroup_text
 from lifelong_core.design.report.words import exact, of
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome, AcceptanceThreshold
 from lifelong_core.design.validation.acceptance import apply_thresholds as judged_by

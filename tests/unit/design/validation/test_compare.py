@@ -75,15 +75,15 @@ def test_models_are_judged_on_the_same_draws(groups):
     """One that is right on three cases more is never worse on the same draw, but often on another one."""
     decisions = PROBABILITIES.argmax(axis=1)
     better = decisions.copy()
-    mended = np.flatnonzero(decisions != LABELS)[:3]
-    better[mended] = LABELS[mended]
-    models = {"plain": ModelOutputs(decisions=decisions), "mended": ModelOutputs(decisions=better)}
+    resolved = np.flatnonzero(decisions != LABELS)[:3]
+    better[resolved] = LABELS[resolved]
+    models = {"plain": ModelOutputs(decisions=decisions), "corrected": ModelOutputs(decisions=better)}
     found = quick(recommending("AC"), models, groups=groups, replicates=300, rng=8)
     unit = np.arange(120) if groups is None else groups
     times = Resamples.draw(unit, replicates=300, seed=8).times[1:301][:, unit]
-    drawn = times[:, mended].any(axis=1)
+    drawn = times[:, resolved].any(axis=1)
     first = found.rankings[0].models[0]
-    assert (first.model, first.best) == ("mended", pytest.approx(1 - (1 - drawn.mean()) / 2))
+    assert (first.model, first.best) == ("corrected", pytest.approx(1 - (1 - drawn.mean()) / 2))
 
 
 def test_validation_alone_says_the_same():

@@ -45,4 +45,4 @@ def test_a_value_that_is_not_there_is_named(result, label, class_index, field):
     with pytest.raises(InvalidInputError) as error:
         result.value(label, class_index)
     assert error.value.field == field
-    assert "BA, AUROC" in error.value.mend
+    assert "BA, AUROC" in error.value.hint

@@ -232,7 +232,7 @@ def test_an_attribute_of_numbers_is_no_subgroup():
             metadata={"age": np.arange(180)},
         )
     assert error.value.field == "metadata.age"
-    assert "ranges" in error.value.mend
+    assert "ranges" in error.value.hint
 
 
 def test_curves_are_thinned_but_keep_their_ends_and_areas():

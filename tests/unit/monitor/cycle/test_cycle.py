@@ -242,13 +242,14 @@ def test_what_appears_while_a_cycle_reads_is_left_to_the_next(
         predict(store, model, "clinic", draw(SHIFTED, 60, seed=4))
         return horizon
 
-    monkeypatch.setattr(store.predictions, "horizon", horizon_and_then_more)
+    monkeypatch.setattr(store.predictions, "log_position", horizon_and_then_more)
     cycle = run_cycle(store, settings, model, "clinic", DUE).last
     monkeypatch.undo()
     assert cycle is not None
     assert cycle.window_samples == len(ids)
     assert (
-        store.predictions.count_between(model.id, "clinic", cycle.horizon, store.predictions.log_position()) == 60
+        store.predictions.count_between(model.id, "clinic", cycle.horizon, store.predictions.log_position())
+        == 60
     )
     second = run_cycle(store, settings, model, "clinic", LATER).last
     assert second is not None

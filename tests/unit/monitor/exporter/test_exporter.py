@@ -376,7 +376,7 @@ def test_a_taken_port_is_explained(exporter: Exporter) -> None:
         with pytest.raises(ConfigurationError, match="cannot listen on") as raised:
             exporter.listen("127.0.0.1", taken.getsockname()[1])
     assert raised.value.field == "LIFELONG_MONITOR_PORT"
-    assert raised.value.mend
+    assert raised.value.hint
 
 
 def test_promtool_finds_nothing_wrong_with_the_names(exporter: Exporter) -> None:

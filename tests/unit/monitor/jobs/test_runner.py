@@ -122,7 +122,7 @@ def test_an_error_of_ours_is_told_in_its_own_words(
 
         return Outcome.from_json(outcome_of(job.id, lambda _: work).to_json())
 
-    wrong = InvalidInputError("this cannot be done.", field="what", mend="Ask for something else.")
+    wrong = InvalidInputError("this cannot be done.", field="what", hint="Ask for something else.")
     assert told(wrong) == Outcome(error=JobError("this cannot be done.", "what", "Ask for something else."))
     assert told(UnavailableError("gone.")) == Outcome(error=JobError("gone."), is_passing=True)
     with pytest.raises(ZeroDivisionError):
@@ -206,7 +206,7 @@ def test_a_job_that_hangs_is_killed_at_its_time_limit(
     assert error is not None
     assert error["message"] == "it was ended because it took longer than 1.5 s."
     assert error["field"] == "LIFELONG_JOB_TIME_LIMIT_SECONDS"
-    assert error["mend"]
+    assert error["hint"]
 
 
 def test_a_runner_that_is_stopped_kills_its_subprocess_and_gives_the_job_back(
@@ -284,7 +284,7 @@ def test_what_the_database_prevented_is_begun_again_when_the_claim_is_over(
     store: Store, settings: Settings, exporter: Exporter
 ) -> None:
     job = store.jobs.submit("validate", {}, actor="tests")
-    away = telling(error={"message": "gone.", "field": None, "mend": None}, is_passing=True)
+    away = telling(error={"message": "gone.", "field": None, "hint": None}, is_passing=True)
     with running(store, settings, exporter, away, lease_seconds=0.3):
         error = ended(store, job).error
     assert error is not None

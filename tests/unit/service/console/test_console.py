@@ -144,10 +144,10 @@ def test_a_contradiction_is_explained_and_mended_by_a_button(console: Console) -
     page = console.get(path).text
     assert "With three or more classes there is no such cut-off." in page
     assert "Choose another decision rule." in page
-    contradiction = {"contradiction": "target_value_with_many_classes", "mend": "0"}
-    assert console.send(path, "mend", **contradiction).status_code == 303
+    contradiction = {"contradiction": "target_value_with_many_classes", "hint": "0"}
+    assert console.send(path, "hint", **contradiction).status_code == 303
     assert console.record(path).interview.contradictions == ()
-    assert console.send(path, "mend", **contradiction).status_code == 404
+    assert console.send(path, "hint", **contradiction).status_code == 404
 
 
 def test_answers_are_changed_and_taken_back(console: Console) -> None:
@@ -217,7 +217,7 @@ def test_who_answers_what_has_changed_meanwhile_is_told(console: Console) -> Non
     assert 'name="revision" value="2"' in other.text
     twice = console.post(f"{path}/answers", form)
     assert twice.headers["Location"] == f"{path}?item=decision_rule"
-    assert console.post(f"{path}/mend", form).status_code == 409
+    assert console.post(f"{path}/resolve", form).status_code == 409
     console.scope = "admin"
     assert "operate-token has answered" in console.post(f"{path}/answers", form).text
     assert console.record(path).revision == 2

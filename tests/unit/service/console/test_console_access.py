@@ -31,7 +31,7 @@ SCOPES = {
     "POST /console/interviews": "operate",
     "POST /console/interviews/{identifier}/answers": "operate",
     "POST /console/interviews/{identifier}/withdraw": "operate",
-    "POST /console/interviews/{identifier}/mend": "operate",
+    "POST /console/interviews/{identifier}/resolve": "operate",
     "POST /console/interviews/{identifier}/choices": "operate",
     "POST /console/interviews/{identifier}/discard": "operate",
     "POST /console/interviews/{identifier}/attach": "admin",
@@ -354,7 +354,7 @@ def test_every_answer_of_the_console_has_the_headers_that_protect_it(console: Co
     assert "max-age" in style.headers["Cache-Control"]
 
 
-def test_forms_that_are_too_much_are_the_senders_to_mend(bare: Console) -> None:
+def test_forms_that_are_too_much_are_the_senders_to_fix(bare: Console) -> None:
     for form in ({f"field{index}": "" for index in range(1001)}, {"token": "x" * 2**20}):
         answer = bare.post("/console/login", form)
         assert answer.status_code == 400

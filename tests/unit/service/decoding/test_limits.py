@@ -57,7 +57,7 @@ def test_refuses_what_is_just_beyond(header: ImageHeader, kind: type[LifelongErr
     with pytest.raises(kind, match=message) as caught:
         check_header(header, maximum_pixels=LIMIT)
     assert caught.value.field == "image"
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 CHEAP = {"width": 2000, "height": CHEAP_PIXELS // 2000, "is_complete": True}

@@ -66,7 +66,7 @@ def test_a_graph_of_bytes_allows_no_normalisation() -> None:
 def test_graphs_that_do_not_fit_are_refused(graph: bytes, classes: int, says: str) -> None:
     with pytest.raises(InvalidInputError, match=says) as caught:
         load_classifier(graph, GREY, classes=classes)
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 def test_preprocessing_that_does_not_fit_the_graph_is_refused() -> None:
@@ -88,13 +88,13 @@ def test_a_graph_that_mixes_the_images_of_a_batch_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="mixes the images") as caught:
         load_classifier(onnx_graphs.batch_statistics(), GREY, classes=3)
     assert caught.value.field == "onnx"
-    assert "evaluation mode" in (caught.value.mend or "")
+    assert "evaluation mode" in (caught.value.hint or "")
 
 
 def test_a_graph_that_ends_in_softmax_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="probabilities") as caught:
         load_classifier(onnx_graphs.softmax(), GREY, classes=3)
-    assert "softmax" in (caught.value.mend or "")
+    assert "softmax" in (caught.value.hint or "")
 
 
 def test_logits_that_sum_to_one_for_a_single_image_are_logits() -> None:

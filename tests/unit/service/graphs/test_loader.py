@@ -84,7 +84,7 @@ def test_promoting_a_model_that_only_the_memory_of_workers_holds_is_refused(serv
     answer = service.client.post("/v1/admin/models/table/promote")
     assert answer.status_code == 409, answer.text
     assert artifact in error_of(answer)["message"]
-    assert "backup" in error_of(answer)["mend"]
+    assert "backup" in error_of(answer)["hint"]
     assert service.client.get("/v1/admin/models/linear").json()["promoted"] is True
 
 
@@ -100,7 +100,7 @@ def test_a_model_that_was_never_calibrated_says_so_instead_of_try_again(service:
     for answer, name in ((image, "raw@1"), (logits, "elsewhere@1")):
         assert answer.status_code == 409
         assert f"{name} has no calibration set" in error_of(answer)["message"]
-        assert f"lifelong calibrate {name}" in error_of(answer)["mend"]
+        assert f"lifelong calibrate {name}" in error_of(answer)["hint"]
         assert "Retry-After" not in answer.headers
 
 

@@ -28,20 +28,20 @@ def test_a_provider_that_is_not_installed_is_an_error_and_not_the_cpu(name: str)
     with pytest.raises(ConfigurationError, match=f"{name} is not in this installation.*{CPU}") as refused:
         load(name, CPU)
     assert refused.value.field == "LIFELONG_EXECUTION_PROVIDERS"
-    assert "extra gpu" in (refused.value.mend or "")
+    assert "extra gpu" in (refused.value.hint or "")
 
 
 @pytest.mark.parametrize("name", ["CUDAExecutionProvder", "cudaexecutionprovider", "CUDA"])
 def test_a_misspelt_provider_gets_the_one_that_was_meant(name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"no execution provider '{name}'") as refused:
         choose_providers([name])
-    assert refused.value.mend == "Did you mean CUDAExecutionProvider?"
+    assert refused.value.hint == "Did you mean CUDAExecutionProvider?"
 
 
 def test_an_unknown_provider_gets_those_that_there_are() -> None:
     with pytest.raises(ConfigurationError) as refused:
         choose_providers(["quantum"])
-    assert CPU in (refused.value.mend or "")
+    assert CPU in (refused.value.hint or "")
 
 
 def test_a_provider_that_was_left_out_by_onnx_runtime_is_an_error() -> None:

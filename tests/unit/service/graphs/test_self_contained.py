@@ -130,7 +130,7 @@ def test_nothing_outside_of_the_folder_is_read(tmp_path: Path, location: str, sa
     with pytest.raises(InvalidInputError, match=says) as refused:
         self_contained(graph, graph.parent, maximum_bytes=LARGE)
     assert refused.value.field == "external_data"
-    assert "external_data=False" in (refused.value.mend or "")
+    assert "external_data=False" in (refused.value.hint or "")
 
 
 def test_a_link_within_the_folder_is_followed(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_bound_token_poisons_no_other_site(service: Service) -> None:
     for answer in answers:
         assert answer.status_code == 403
         assert error_of(answer)["field"] == "environment"
-        assert "clinic-a" in error_of(answer)["mend"]
+        assert "clinic-a" in error_of(answer)["hint"]
     assert service.logged() == logged
     assert "clinic-b" not in service.store.environments.list()
 
@@ -115,7 +115,7 @@ def test_one_token_does_not_fill_the_environments(service: Service) -> None:
     answers = [send(service, header, f"site-{number}") for number in range(14)]
     assert [answer.status_code for answer in answers] == [200] * 10 + [429] * 4
     assert answers[-1].headers["retry-after"] == "3600"
-    assert "lifelong environments add site-13" in error_of(answers[-1])["mend"]
+    assert "lifelong environments add site-13" in error_of(answers[-1])["hint"]
     assert len(service.store.environments.list()) == 11
     assert send(service, header, "site-0").status_code == 200
     assert send(service, bound(service, name="another"), "site-99").status_code == 200

@@ -47,8 +47,8 @@ def test_json_just_below_and_above_its_limit(registered: None, serve: Callable[.
         answer = service.client.post(path, content=padded(body, 20_001), headers=JSON)
         assert answer.status_code == 413
         error = error_of(answer)
-        assert "LIFELONG_MAXIMUM_JSON_BYTES" in error["mend"]
-        assert kind in error["mend"]
+        assert "LIFELONG_MAXIMUM_JSON_BYTES" in error["hint"]
+        assert kind in error["hint"]
 
 
 def test_arrays_and_images_may_be_larger_than_json(registered: None, serve: Callable[..., Service]) -> None:
@@ -197,4 +197,4 @@ def test_an_npz_in_a_form_is_limited_too(registered: None, serve: Callable[..., 
     path = "/v1/admin/models/linear/calibration-sets"
     answer = service.client.post(path, files={"calibration_set": file.getvalue()})
     assert answer.status_code == 413
-    assert "LIFELONG_MAXIMUM_LABELLED_BYTES" in error_of(answer)["mend"]
+    assert "LIFELONG_MAXIMUM_LABELLED_BYTES" in error_of(answer)["hint"]

@@ -18,8 +18,8 @@ def test_a_form_field_that_would_be_ignored_is_refused(service: Service, field: 
     assert answer.status_code == 422
     error = error_of(answer)
     assert error["field"] == field
-    assert "query" in error["mend"]
-    assert "X-Lifelong-Environment" in error["mend"]
+    assert "query" in error["hint"]
+    assert "X-Lifelong-Environment" in error["hint"]
     assert service.logged() == 0
 
 

@@ -153,7 +153,7 @@ def test_other_addresses_lead_nowhere(service: Service, path: str) -> None:
 def test_a_slash_too_many_is_named_and_never_redirected(service: Service) -> None:
     answer = service.client.post("/v1/predict/", content=b"x")
     assert answer.status_code == 404
-    assert "slash" in error_of(answer)["mend"]
+    assert "slash" in error_of(answer)["hint"]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_wrong_method_is_told_all_right_ones(
     answer = service.client.request(method, path)
     assert (answer.status_code, answer.headers["Allow"]) == (405, allowed)
     if method != "HEAD":
-        assert (error_of(answer)["field"], error_of(answer)["mend"]) == ("method", f"Use {allowed}.")
+        assert (error_of(answer)["field"], error_of(answer)["hint"]) == ("method", f"Use {allowed}.")
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/v1/admin/tasks", "/console/login"])

@@ -88,7 +88,7 @@ def test_rows_are_counted_by_the_minute() -> None:
     made.take_rows("a", 10)
     with pytest.raises(TooManyRequestsError) as caught:
         made.take_rows("a", 61)
-    assert "fewer rows" in (caught.value.mend or "")
+    assert "fewer rows" in (caught.value.hint or "")
 
 
 def test_a_token_may_have_limits_of_its_own() -> None:

@@ -69,7 +69,7 @@ def test_without_the_right_key_only_predictions_with_a_group_are_refused(
         error = answer.json()["error"]
         assert (answer.status_code, error["field"]) == (503, "group")
         assert str(file) in error["message"]
-        assert "LIFELONG_GROUP_KEY_FILE" in error["mend"]
+        assert "LIFELONG_GROUP_KEY_FILE" in error["hint"]
         assert int(answer.headers["Retry-After"]) >= 1
     assert hashes(service) == [None]
     assert str(file) in degraded(service)

@@ -14,7 +14,7 @@ from lifelong_core.errors import UnavailableError
 from lifelong_core.store.log.predictions import Predictions
 from lifelong_core.store.schema import tables
 from lifelong_service.prediction.batch_pipeline import BatchPipeline
-from lifelong_service.prediction.requests import RequestContext, LogitsRequest
+from lifelong_service.prediction.requests import LogitsRequest, RequestContext
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually
 

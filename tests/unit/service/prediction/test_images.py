@@ -75,7 +75,7 @@ def test_broken_images_are_the_clients_fault(broken: bytes) -> None:
     with pytest.raises(InvalidInputError) as caught:
         decode(broken, maximum_pixels=LIMIT)
     assert caught.value.field == "image"
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 def test_size_limit_from_the_header_alone() -> None:

@@ -168,7 +168,7 @@ def test_wrong_parameters(service: Service, path: str, field: str, status: int) 
         assert answer.status_code == status
         error = answer.json()["error"]
         assert error["field"] == field
-        assert error["mend"]
+        assert error["hint"]
     assert service.logged() == 0
 
 
@@ -246,7 +246,7 @@ def test_rows_just_below_and_above_the_limit(registered: None, serve: Callable[.
     assert service.client.post("/v1/logits", json={"logits": [[1, 2, 3]] * 3}).status_code == 200
     answer = service.client.post("/v1/logits", json={"logits": [[1, 2, 3]] * 4})
     assert answer.status_code == 413
-    assert "LIFELONG_MAXIMUM_LOGITS_ROWS" in answer.json()["error"]["mend"]
+    assert "LIFELONG_MAXIMUM_LOGITS_ROWS" in answer.json()["error"]["hint"]
 
 
 def test_a_large_request_is_parsed_beside_the_event_loop_and_logged_whole(service: Service) -> None:
@@ -265,7 +265,7 @@ def test_bodies_just_below_and_above_the_limit(registered: None, serve: Callable
     answer = below.client.post("/v1/predict", content=image)
     assert answer.status_code == 413
     assert answer.headers["Connection"] == "close"
-    assert answer.json()["error"]["mend"].endswith("LIFELONG_MAXIMUM_BODY_BYTES.")
+    assert answer.json()["error"]["hint"].endswith("LIFELONG_MAXIMUM_BODY_BYTES.")
 
     async def chunks():
         yield image[:100]

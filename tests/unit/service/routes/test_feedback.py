@@ -117,7 +117,7 @@ def test_wrong_feedback_names_the_field(service: Service, change: dict[str, Any]
     answer = send(service, **{"prediction_id": predict(service), "label": 0} | change)
     assert answer.status_code == 422
     assert answer.json()["error"]["field"].startswith(field)
-    assert answer.json()["error"]["mend"]
+    assert answer.json()["error"]["hint"]
     assert labels_of(service) == {}
 
 

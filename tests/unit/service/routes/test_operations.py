@@ -18,7 +18,7 @@ from tests.unit.service.in_process import InProcess
 def error_of(answer: Any) -> dict[str, str]:
     body = answer.json()
     assert set(body) == {"error"}
-    assert set(body["error"]) == {"code", "field", "message", "mend"}
+    assert set(body["error"]) == {"code", "field", "message", "hint"}
     return body["error"]
 
 
@@ -118,7 +118,7 @@ def test_what_the_framework_refuses_has_our_body(
     answer = service.client.request(method, path)
     assert answer.status_code == status
     assert error_of(answer)["field"] == field
-    assert error_of(answer)["mend"]
+    assert error_of(answer)["hint"]
 
 
 def test_json_that_is_none_names_the_body(service: Service) -> None:
@@ -235,5 +235,5 @@ def test_a_change_that_takes_too_long_may_still_take_effect(
     threading.Timer(1.5, gate.set).start()
     answer = service.client.post("/v1/admin/models/linear/promote")
     assert answer.status_code == 503
-    assert "may still take effect" in error_of(answer)["mend"]
+    assert "may still take effect" in error_of(answer)["hint"]
     assert "request_id" not in answer.text

@@ -110,7 +110,7 @@ def test_the_cache_is_written_for_a_new_registry_only(cache: RegistryCache) -> N
     assert cache.revision() == 2
 
 
-def test_what_another_process_or_a_hand_did_to_the_cache_is_mended(cache: RegistryCache) -> None:
+def test_what_another_process_or_a_hand_did_to_the_cache_is_repaired(cache: RegistryCache) -> None:
     mine = registry(7, models=1, promoted=1)
     keeper = CacheKeeper(cache, lambda: True)
     keeper(mine)

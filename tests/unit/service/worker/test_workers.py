@@ -54,7 +54,7 @@ def test_signs_of_life_that_fail_hurt_nobody(service: Service, monkeypatch: pyte
         failed.append(1)
         raise UnavailableError("the database is away.")
 
-    monkeypatch.setattr(service.worker.store.workers, "acknowledge", fail)
+    monkeypatch.setattr(service.worker.store.workers, "record_heartbeat", fail)
     head = service.store.heads.get("linear", 1).head
     service.store.heads.publish("linear", head, environment=None, actor="test")
     eventually(lambda: failed)

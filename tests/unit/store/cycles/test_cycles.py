@@ -278,7 +278,9 @@ def test_rejections_are_found_by_place_head_and_time(store: Store):
     assert store.cycles.list_rejected(model.id, SITE, head_version=1, since=at) == [rejected]
     assert store.cycles.list_rejected(model.id, SITE, head_version=2, since=at) == []
     assert store.cycles.list_rejected(model.id, "site-b", head_version=1, since=at) == []
-    assert store.cycles.list_rejected(model.id, SITE, head_version=1, since=at + timedelta(microseconds=1)) == []
+    assert (
+        store.cycles.list_rejected(model.id, SITE, head_version=1, since=at + timedelta(microseconds=1)) == []
+    )
 
 
 @pytest.mark.parametrize("reason", ["", "  ", "a" * 201, "two\nlines"])

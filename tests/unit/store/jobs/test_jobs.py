@@ -33,7 +33,7 @@ from tests.unit.store.at_once import at_once
 from tests.unit.store.samples import add_model, calibration, started_together
 
 RESULT = {"accepted": None, "samples": 3}
-ERROR = {"message": "the set has other classes.", "field": "labels", "mend": None}
+ERROR = {"message": "the set has other classes.", "field": "labels", "hint": None}
 
 
 def submit(store: Store, kind: str = "validate", **payload: Any) -> Job:
@@ -101,8 +101,8 @@ def test_a_job_from_its_submission_to_its_result(store: Store):
     ("error", "kept"),
     [
         (ERROR, ERROR),
-        (InvalidInputError("no.", field="labels"), {"message": "no.", "field": "labels", "mend": None}),
-        ({"message": "x" * 10_000}, {"message": "x" * 2000, "field": None, "mend": None}),
+        (InvalidInputError("no.", field="labels"), {"message": "no.", "field": "labels", "hint": None}),
+        ({"message": "x" * 10_000}, {"message": "x" * 2000, "field": None, "hint": None}),
     ],
 )
 def test_a_job_fails_with_what_went_wrong_and_is_not_tried_again(store: Store, error: Any, kept: Any):

@@ -15,7 +15,7 @@ from lifelong_core.deploy import quantifier
 from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.store import LogEntry, NewLabel, RequestKey, Store, group_hash
 from lifelong_core.store.lifecycle import erasure as module
-from lifelong_core.store.lifecycle.erasure import ErasureOutcome, Erasure
+from lifelong_core.store.lifecycle.erasure import Erasure, ErasureOutcome
 from lifelong_core.store.log import identifiers, labels
 from lifelong_core.store.log.writing import insert_entries
 from lifelong_core.store.schema import tables

@@ -57,7 +57,7 @@ def test_processes_that_make_the_key_at_once_agree(tmp_path: Path):
     assert len(set(keys)) == 1
 
 
-def test_a_missing_key_names_the_mend(tmp_path: Path):
+def test_a_missing_key_names_the_hint(tmp_path: Path):
     with pytest.raises(ConfigurationError, match="lifelong init"):
         load_group_key(tmp_path / "group.key", create=False)
 

@@ -97,7 +97,7 @@ def test_versions_of_a_model_count_up_and_are_found_by_reference(store: Store):
     assert store.models.get("derm") == second
     with pytest.raises(ConflictError, match="no head yet") as caught:
         store.models.promote("derm@1", actor="me")
-    assert "`lifelong calibrate derm@1 " in str(caught.value.mend)
+    assert "`lifelong calibrate derm@1 " in str(caught.value.hint)
     first = serving(store, "derm@1")
     store.models.promote("derm@1", actor="me")
     assert store.models.get("derm") == first

@@ -223,7 +223,7 @@ def test_the_check_of_such_a_death_can_fail(
             write(taken)
             return count
 
-        monkeypatch.setattr("lifelong_core.store.spool.Spool.deliver", forget_first)
+        monkeypatch.setattr("lifelong_core.store.spool.spool.Spool.deliver", forget_first)
     else:
 
         def append(some: Sequence[LogEntry]) -> DeliveryOutcome:
@@ -239,7 +239,7 @@ DELIVERER = """
 import os, signal, sys, time
 from pathlib import Path
 from lifelong_core.store import Store
-from lifelong_core.store.spool import Spool
+from lifelong_core.store.spool.spool import Spool
 
 def deliver():
     spool = Spool(Path(sys.argv[1]), maximum_bytes=10**8, segment_bytes=10_000)

@@ -60,7 +60,7 @@ def test_the_check_of_the_swarm_can_fail(tmp_path: Path):
 FORKING = """
 import os, sys, threading, time
 from pathlib import Path
-from lifelong_core.store.spool import Spool
+from lifelong_core.store.spool.spool import Spool
 from tests.unit.store.samples import entry
 
 spool = Spool(Path(sys.argv[1]), maximum_bytes=10**6)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.shift.label_shift.drift import DriftDetectors, tangents, remove_directions
+from lifelong_core.deploy.shift.label_shift.drift import DriftDetectors, remove_directions, tangents
 from lifelong_core.deploy.shift.label_shift.features import FeatureMap
 
 

@@ -174,7 +174,7 @@ def test_external_data_comes_from_the_upload_alone(service: Service) -> None:
 
     for refused in (send(), send(("other.data", weights)), send(("../m.onnx.data", weights))):
         assert (refused.status_code, refused.json()["error"]["field"]) == (422, "external_data")
-        assert refused.json()["error"]["mend"]
+        assert refused.json()["error"]["hint"]
     assert send(("m.onnx.data", weights), ("m.onnx.data", weights)).status_code == 422
     added = send(("m.onnx.data", weights))
     assert added.status_code == 201
@@ -196,7 +196,7 @@ def test_model_size_limit(registered: None, serve: Callable[..., Service]) -> No
     service = serve(maximum_model_bytes=500)
     answer = add_model(service, onnx_graphs.linear())
     assert answer.status_code == 413
-    assert "LIFELONG_MAXIMUM_MODEL_BYTES" in answer.json()["error"]["mend"]
+    assert "LIFELONG_MAXIMUM_MODEL_BYTES" in answer.json()["error"]["hint"]
 
 
 def test_the_dry_run_names_the_bad_image(service: Service) -> None:
@@ -460,7 +460,7 @@ def test_a_refused_set_is_answered_with_its_figures_and_taken_with_a_reason(serv
     error = answer.json()["error"]
     assert (error["code"], error["field"]) == ("calibration_refused", "labels")
     assert "benign and malignant look swapped" in error["message"]
-    assert "force_reason" in error["mend"]
+    assert "force_reason" in error["hint"]
     assert error["details"]["new"]["accuracy"]["value"] < 0.6
     assert error["details"]["old_head_version"] == 1
     forced = posted(service, swapped, "?force_reason=labels were read again")

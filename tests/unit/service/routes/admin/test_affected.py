@@ -148,7 +148,7 @@ def test_a_period_that_is_too_long_for_a_request_can_be_narrowed(
     assert refused.status_code == 422
     assert refused.json()["error"]["field"] == "since"
     assert "120 predictions" in refused.json()["error"]["message"]
-    assert "lifelong cycles affected" in refused.json()["error"]["mend"]
+    assert "lifelong cycles affected" in refused.json()["error"]["hint"]
     cut = logged_at(UUID(second[0]["prediction_id"])).isoformat()
     for bound, part in (("since", second), ("until", first)):
         narrowed = service.client.get(url, params={bound: cut, "limit": 1000}).json()

@@ -160,7 +160,7 @@ def test_finishing_names_what_is_missing(service: Service) -> None:
     error = error_of(refused)
     assert (error["code"], error["field"]) == ("conflict", "class_scores_available")
     assert "FP5.1 (class_scores_available)" in error["message"]
-    assert f"/v1/admin/interviews/{interview['id']}/answers" in error["mend"]
+    assert f"/v1/admin/interviews/{interview['id']}/answers" in error["hint"]
 
 
 def test_contradictions_are_explained_and_their_mends_accepted(service: Service) -> None:
@@ -175,9 +175,9 @@ def test_contradictions_are_explained_and_their_mends_accepted(service: Service)
     error = error_of(refused)
     assert refused.status_code == 409
     assert contradiction["explanation"] in error["message"]
-    assert contradiction["mends"][0]["text"] in error["mend"]
-    mended = answered(service, interview, **contradiction["mends"][0]["answers"])
-    assert mended["contradictions"] == []
+    assert contradiction["resolutions"][0]["text"] in error["hint"]
+    resolved = answered(service, interview, **contradiction["resolutions"][0]["answers"])
+    assert resolved["contradictions"] == []
 
 
 def test_an_open_choice_is_decided(service: Service) -> None:

@@ -96,7 +96,7 @@ def test_a_misspelt_environment_is_answered_with_the_names_there_are(service: Se
     error = answer.json()["error"]
     assert (error["code"], error["field"]) == ("not_found", "environment")
     assert "default, site-a" in error["message"]
-    assert ("default head" in error["mend"]) is (call == "pin")
+    assert ("default head" in error["hint"]) is (call == "pin")
     assert service.store.environments.list() == ["default", "site-a"]
 
 

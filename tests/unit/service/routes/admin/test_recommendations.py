@@ -197,7 +197,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(service: Service) -> N
 def test_tasks_and_versions_that_are_not_there(service: Service) -> None:
     missing = service.client.get(f"{PATH}/current")
     assert (missing.status_code, error_of(missing)["field"]) == (404, "version")
-    assert PATH in error_of(missing)["mend"]
+    assert PATH in error_of(missing)["hint"]
     for path in (f"{PATH}/1", "/v1/admin/tasks/nothing/recommendations", f"{PATH}/0", f"{PATH}/newest"):
         answer = service.client.get(path)
         assert answer.status_code == (422 if path[-1] in "0t" else 404), path

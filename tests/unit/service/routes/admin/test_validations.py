@@ -149,7 +149,7 @@ def test_all_metadata_that_a_set_may_have_fits(judged: Service) -> None:
 def test_nothing_is_validated_before_somebody_said_by_what(service: Service) -> None:
     answer = service.client.post(PATH, content=npz(), headers=NPZ)
     assert refused(answer) == (409, "task")
-    assert "/v1/admin/tasks/skin/recommendations" in error_of(answer)["mend"]
+    assert "/v1/admin/tasks/skin/recommendations" in error_of(answer)["hint"]
 
 
 def test_what_is_no_labelled_set_is_refused(judged: Service) -> None:
@@ -267,9 +267,9 @@ def test_what_was_sent_is_what_the_monitor_validates(judged: Service) -> None:
 
 def test_a_job_that_failed_says_why(judged: Service) -> None:
     job = submitted(judged)
-    judged.store.jobs.fail(claimed(judged), {"message": "no sun.", "field": None, "mend": "Wait."})
+    judged.store.jobs.fail(claimed(judged), {"message": "no sun.", "field": None, "hint": "Wait."})
     late = judged.client.get(f"{JOBS}/{job['id']}/report")
-    assert (*refused(late), error_of(late)["mend"]) == (409, "job", "Wait.")
+    assert (*refused(late), error_of(late)["hint"]) == (409, "job", "Wait.")
     assert "no sun" in error_of(late)["message"]
     assert judged.client.get(f"{JOBS}/{job['id']}").json()["error"]["message"] == "no sun."
 
