@@ -24,7 +24,7 @@ from lifelong_core.deploy.shift.sequential.scores import bucket_scores
 SEED = 0
 HOURS_PER_YEAR = 8760
 POLICY = AdaptationPolicy()
-ALARM = float(np.log(POLICY.looks_between_false_alarms))
+ALARM = float(np.log(POLICY.average_run_length))
 RARE = (1e-2, 1e-3, 1e-4)
 """What a head assumes of a class that was missing for a while; a swap floors it at half a sample or so."""
 MOST_SAMPLES = 40_000
@@ -207,9 +207,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few and short streams")
     arguments = parser.parse_args()
     machine = describe("numpy", "scipy")
-    print(
-        f"machine: {json.dumps(machine)}\nseed {SEED}; alarm at one in {POLICY.looks_between_false_alarms:,.0f}\n"
-    )
+    print(f"machine: {json.dumps(machine)}\nseed {SEED}; alarm at one in {POLICY.average_run_length:,.0f}\n")
     streams, years = (2, 0.05) if arguments.quick else (8, 0.5)
     sizes = (500, 2000) if arguments.quick else (500, 2000, 20_000)
     shifts = (0.5, 0.2) if arguments.quick else (0.5, 0.2, 0.1)

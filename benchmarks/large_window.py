@@ -66,7 +66,7 @@ def measure_cycles(kind: str, server: PostgreSQL, *, rows: int, cycles: int) -> 
             fitted,
             since=now - settings.window_age,
             until=now + an_hour,
-            horizon=store.predictions.log_position(),
+            log_position=store.predictions.log_position(),
             is_grouped=False,
         )
         anew = time.perf_counter() - began

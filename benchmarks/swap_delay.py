@@ -158,7 +158,7 @@ class Stream:
             raise RuntimeError("no evidence was gathered before the change.")
         head = self._store.heads.get(self._model.reference, 1).head
         reference, policy = fitted.score_reference(head), self._settings.policy
-        alarm = float(np.log(policy.looks_between_false_alarms))
+        alarm = float(np.log(policy.average_run_length))
         state = [evidence]
 
         def look(drawn: LabeledLogits) -> bool:

@@ -179,7 +179,10 @@ def evidence() -> list[Panel]:
             Query(f"max by (model, environment) (lifelong_expected_gain{{{POPULATION}}})", "gain"),
             Query(f"min by (model, environment) (lifelong_expected_gain_low{{{POPULATION}}})", "low"),
             Query(f"max by (model, environment) (lifelong_expected_gain_high{{{POPULATION}}})", "high"),
-            Query(f"max by (model, environment) (lifelong_largest_harm{{{POPULATION}}})", "largest harm"),
+            Query(
+                f"max by (model, environment) (lifelong_worst_case_cost_increase{{{POPULATION}}})",
+                "worst-case cost increase",
+            ),
         ],
         unit="none",
         width=HALF,

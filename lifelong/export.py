@@ -67,7 +67,7 @@ def write_log(
     classes = _classes([tasks[one.task_id] for one in models])
     schema = _schema(classes, _description(environment, models, tasks))
     class_names = _class_names([tasks[one.task_id] for one in models]) if _is_csv(path) else None
-    horizon = store.exports.log_position()
+    log_position = store.exports.log_position()
     size = max(1, min(_LARGEST_PAGE, _PAGE_VALUES // classes))
     rows = 0
     with replace_file(path) as draft:
@@ -77,7 +77,7 @@ def write_log(
             for one in models:
                 names = (*tasks[one.task_id].class_names, ABSTAIN)
                 for page in store.exports.pages(
-                    one.id, environment, horizon=horizon, since=since, until=until, size=size
+                    one.id, environment, log_position=log_position, since=since, until=until, size=size
                 ):
                     write(_table(page, schema, one.reference, environment, names, classes))
                     rows += len(page.ids)

@@ -31,7 +31,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from lifelong_core.errors import ConfigurationError
+from lifelong_core.errors import ConfigurationError, InvalidInputError
 from lifelong_core.logs import LogFormat
 from lifelong_core.redaction import redact
 from lifelong_core.validation_errors import as_input_error, suggest
@@ -51,6 +51,11 @@ EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-
 OTHER_VARIABLES = frozenset({"LIFELONG_CONFIG", "LIFELONG_TOKEN", "LIFELONG_SHARED_DATA"})
 """Variables with our prefix that are no settings: the file, a client's token, the data of the tests."""
 
+RENAMED_SETTINGS = {
+    "log_patience_seconds": "log_timeout_seconds",
+    "policy__looks_between_false_alarms": "policy__average_run_length",
+}
+"""Old names, which are refused with the new one."""
 
 _MODES = {
     "auto": "cycles swap heads",
@@ -74,7 +79,7 @@ class PolicySettings(BaseModel):
         description="Significance level, over all classes, of 'the prevalence has shifted', where a window is judged"
         " by itself.",
     )
-    looks_between_false_alarms: float = Field(
+    average_run_length: float = Field(
         default=175_200,
         ge=1,
         le=1e12,
@@ -188,7 +193,7 @@ class Settings(BaseSettings):
         description="What an answered prediction survives: the death of any process; or a power failure too, at the"
         " price of waiting for the disk at every commit.",
     )
-    log_patience_seconds: float = Field(
+    log_timeout_seconds: float = Field(
         default=0.5,
         gt=0,
         le=10,
@@ -493,6 +498,13 @@ class Settings(BaseSettings):
             ) from error
         except ValidationError as error:
             wrong = as_input_error(error, cls)
+            new = RENAMED_SETTINGS.get((wrong.field or "").replace(".", "__"))
+            if new is not None:
+                wrong = InvalidInputError(
+                    "this setting has a new name.",
+                    field=wrong.field,
+                    hint=f"Call it {new.replace('__', '.')}.",
+                )
             raise ConfigurationError(
                 redact(wrong.message), field=_source_of(wrong.field), hint=wrong.hint
             ) from error
@@ -628,6 +640,13 @@ def settings_file() -> Path:
 
 
 def _refuse_unknown_variables(settings: type[BaseSettings]) -> None:
+    for variable in os.environ:
+        setting = variable.upper().removeprefix("LIFELONG_").lower()
+        if variable.upper().startswith("LIFELONG_") and setting in RENAMED_SETTINGS:
+            new = f"LIFELONG_{RENAMED_SETTINGS[setting].upper()}"
+            raise ConfigurationError(
+                "this setting has a new name.", field=variable, hint=f"Set {new} instead."
+            )
     known = {f"LIFELONG_{name.upper()}" for name in settings.model_fields} | OTHER_VARIABLES
     for variable in os.environ:
         name = variable.upper().split("__", 1)[0]

@@ -177,7 +177,7 @@ class Activation:
     activated_at: datetime
     activated_by: str
     reason: Literal["publish", "rollback", "swap"]
-    inherits: bool = False
+    uses_default_head: bool = False
     """True: a rollback took the environment back to the default head of its model, at the time `head_version`."""
 
 
@@ -371,13 +371,13 @@ class LogPosition:
 
 @dataclass(frozen=True, eq=False)
 class Window(ArrayValue):
-    """The newest predictions of one (model, environment), oldest first, as read up to `horizon`."""
+    """The newest predictions of one (model, environment), oldest first, as read up to `log_position`."""
 
     ids: tuple[UUID, ...]
     logits: Logits
     groups: NDArray[np.generic] | None
     """shape (N,): a key per sample, predictions without a group are their own; None if none has a group."""
-    horizon: int
+    log_position: int
     """Rows committed at or after this commit order were left out: reading again up to it gives the same window."""
     quarantined: int = 0
     """Rows that were read and left out because no estimate may use them."""
@@ -432,7 +432,7 @@ class Cycle:
     outcome: Outcome
     report: dict[str, Any]
     window_samples: int
-    horizon: int
+    log_position: int
     head_version: int
     """the head that served while the window was judged"""
     published_version: int | None

@@ -128,7 +128,7 @@ def activation_of(row: Row) -> Activation:
         activated_at=row.activated_at,
         activated_by=row.activated_by,
         reason=row.reason,
-        inherits=row.inherits,
+        uses_default_head=row.uses_default_head,
     )
 
 

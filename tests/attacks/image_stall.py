@@ -29,8 +29,8 @@ def image_stall(target: Target, scale: Scale) -> Outcome:
     outcome.expect("innocent p99, s", seen.predictions.percentile(99), below=0.25)
     outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
     outcome.expect("/livez p99, s", seen.livez.percentile(99), below=0.1)
-    # The goal is 200 for a worker: 209 to 222 were measured. Its decoding process takes 33 MB, and up to 117 MB more for
-    # 16 megapixels with an alpha channel; the bodies that wait take the rest.
+    # The goal is 200 for a worker: 209 to 222 were measured. Its decoding process takes 33 MB, and up to 117 MB more
+    # for 16 megapixels with an alpha channel; the bodies that wait take the rest.
     outcome.expect("memory growth of a worker, MB", seen.worker_growth_megabytes, below=260)
     outcome.expect("memory growth, MB", seen.growth_megabytes, below=420)
     outcome.figures["innocent requests"] = len(seen.predictions.seconds)

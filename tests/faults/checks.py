@@ -237,16 +237,16 @@ def repeated_cycles(
         audit: the entries about it.
         in_order: False where a clock was wrong: what was due later may then have run before.
     """
-    ordered = sorted(cycles, key=lambda cycle: cycle.due_at if in_order else cycle.horizon)
+    ordered = sorted(cycles, key=lambda cycle: cycle.due_at if in_order else cycle.log_position)
     due = Counter(cycle.due_at for cycle in ordered)
     published = Counter(cycle.published_version for cycle in ordered if cycle.published_version is not None)
     swapped = Counter(entry.details.get("version") for entry in audit if entry.action == "heads.swap")
     return [
         *(f"the cycle due {one} ran {count} times" for one, count in due.items() if count > 1),
         *(
-            f"the cycle due {two.due_at} read up to {two.horizon}, the one before it up to {one.horizon}"
+            f"the cycle due {two.due_at} read up to {two.log_position}, the one before it up to {one.log_position}"
             for one, two in pairwise(ordered)
-            if two.horizon <= one.horizon
+            if two.log_position <= one.log_position
         ),
         *(
             f"head {version} comes from {published[version]} cycles, the audit log has it {swapped[version]} times"

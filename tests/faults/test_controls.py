@@ -226,13 +226,13 @@ def test_a_gap_in_the_audit_log_is_caught() -> None:
     assert len(checks.audit_gaps([entry(1), entry(2), entry(2)])) == 1
 
 
-def cycle(minute: int, *, horizon: int, published: int | None = None) -> Cycle:
+def cycle(minute: int, *, log_position: int, published: int | None = None) -> Cycle:
     due = NOON + minute * MINUTE
     outcome = "keep" if published is None else "swap"
-    return Cycle(new_prediction_id(), 1, "here", due, due, due, outcome, {}, 10, horizon, 1, published)
+    return Cycle(new_prediction_id(), 1, "here", due, due, due, outcome, {}, 10, log_position, 1, published)
 
 
-CYCLES = [cycle(0, horizon=10), cycle(1, horizon=20, published=2), cycle(2, horizon=30)]
+CYCLES = [cycle(0, log_position=10), cycle(1, log_position=20, published=2), cycle(2, log_position=30)]
 AUDIT = [entry(1, "heads.publish", version=1), entry(2, "heads.swap", version=2)]
 
 
@@ -241,13 +241,13 @@ def test_cycles_that_ran_once_pass() -> None:
 
 
 WRONG_CYCLES = {
-    "ran twice": ([*CYCLES, cycle(2, horizon=40)], AUDIT),
-    "read nothing new": ([*CYCLES, cycle(3, horizon=30)], AUDIT),
-    "read backwards": ([*CYCLES, cycle(3, horizon=25)], AUDIT),
+    "ran twice": ([*CYCLES, cycle(2, log_position=40)], AUDIT),
+    "read nothing new": ([*CYCLES, cycle(3, log_position=30)], AUDIT),
+    "read backwards": ([*CYCLES, cycle(3, log_position=25)], AUDIT),
     "swap without audit": (CYCLES, AUDIT[:1]),
     "audit twice": (CYCLES, [*AUDIT, entry(3, "heads.swap", version=2)]),
     "swap without cycle": (CYCLES, [*AUDIT, entry(3, "heads.swap", version=3)]),
-    "swap twice": ([*CYCLES, cycle(3, horizon=40, published=2)], AUDIT),
+    "swap twice": ([*CYCLES, cycle(3, log_position=40, published=2)], AUDIT),
 }
 
 

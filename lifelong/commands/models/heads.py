@@ -95,7 +95,7 @@ def history(model: str, environment: str | None, *, as_json: bool) -> None:
                 "sequence": one.sequence,
                 "version": one.head_version,
                 "reason": one.reason,
-                "follows_default": one.inherits,
+                "follows_default": one.uses_default_head,
                 "activated_at": one.activated_at,
                 "activated_by": one.activated_by,
             }

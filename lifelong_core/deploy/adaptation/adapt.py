@@ -19,7 +19,7 @@ from lifelong_core.deploy.adaptation.gain import (
     expected_gain,
     expected_probability_gain,
     largest_difference,
-    largest_harm,
+    worst_case_cost_increase,
 )
 from lifelong_core.deploy.adaptation.policy import AdaptationPolicy
 from lifelong_core.deploy.adaptation.pooling import pool_analysis
@@ -195,7 +195,7 @@ def _judge(report: AdaptationReport, found: _Findings) -> AdaptationReport:
         report = _because(report, reasons.shifted(estimate, head, shift))
     report, refitted = _refit(report, found)
     if kind.rejected:
-        report = _because(report, reasons.assumption_violated(kind, report.largest_harm))
+        report = _because(report, reasons.assumption_violated(kind, report.worst_case_cost_increase))
         if policy.assumption_violated == "refuse":
             return replace(report, outcome="refuse")
     return _decide(report, refitted)
@@ -235,8 +235,10 @@ def _refit(report: AdaptationReport, found: _Findings) -> tuple[AdaptationReport
         report = _because(report, reasons.step_limited(head, wanted, policy.maximum_step))
         step = HeadComparison.of(data, head, target)
     candidate = _candidate(data, head, target, report)
-    harm = largest_harm(*points_of(found.window), head, candidate)
-    report = replace(report, expected_gain=gain, expected_probability_gain=by_probability, largest_harm=harm)
+    harm = worst_case_cost_increase(*points_of(found.window), head, candidate)
+    report = replace(
+        report, expected_gain=gain, expected_probability_gain=by_probability, worst_case_cost_increase=harm
+    )
     prevalence = analysis.estimate.prevalence
     return report, _Refitted(
         candidate,
@@ -339,7 +341,7 @@ def _shift_test(
 ) -> ShiftTest:
     if evidence is None:
         return prevalence_shift_test(estimate, head.assumed_prevalence, policy.level)
-    return sequential_shift_test(evidence.log_e_value, policy.looks_between_false_alarms)
+    return sequential_shift_test(evidence.log_e_value, policy.average_run_length)
 
 
 def _assumption_test(found: _Findings, policy: AdaptationPolicy) -> AssumptionTest:
@@ -387,7 +389,7 @@ def _begin(
         pooled=None,
         expected_gain=None,
         expected_probability_gain=None,
-        largest_harm=None,
+        worst_case_cost_increase=None,
         candidate=None,
         policy=policy,
         context=context,

@@ -185,7 +185,7 @@ def largest_difference(costs: Floats) -> float:
     return float((costs.max(axis=1) - costs.min(axis=1)).max())
 
 
-def largest_harm(
+def worst_case_cost_increase(
     logits: Logits, counts: Floats | Integers, current: PostProcessingHead, candidate: PostProcessingHead
 ) -> float:
     """What a swap could cost at worst, per decision on these samples, whatever their true classes are.

@@ -1,7 +1,7 @@
 """The policy of adaptation: when a cycle swaps the head, and who has the last word."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, TypeAlias, cast
 
@@ -30,13 +30,16 @@ MOST_LOOKS = 1e12
 NO_PROBABILITY_GAIN = 10.0
 """No gain in log loss exceeds this (`gain.LOWEST_PROBABILITY`): a policy with it swaps by decisions alone."""
 
-_FIRST_FIELDS = ("minimum_samples", "level", "confidence", "minimum_gain")
-"""What a policy consisted of in documents of schema version 1."""
-
 _NO_MATTER_OF_EVIDENCE = ("unusual_traffic", "change_level", "minimum_probability_gain")
 
 _NEW_IN_4: Mapping[str, Any] = {"change_level": 0.0, "minimum_probability_gain": NO_PROBABILITY_GAIN}
 """Fields that documents of schema version 3 and before lack, with the values that do what was done then."""
+
+
+_FIRST_FIELDS = ("minimum_samples", "level", "confidence", "minimum_gain")
+"""Those of documents of schema version 1."""
+
+_RENAMED_IN_5: Mapping[str, str] = {"looks_between_false_alarms": "average_run_length"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class AdaptationPolicy:
     """below this effective window size a cycle always keeps the head"""
     level: float = 0.01
     """significance level, over all classes, of "the prevalence has shifted", for a window judged by itself"""
-    looks_between_false_alarms: float = 175_200
+    average_run_length: float = 175_200
     """for evidence gathered over many cycles: mean number of looks between two false alarms; 20 years of hours"""
     tolerance: float = 0.01
     """share of the population that may change its class without this counting as a shift of the evidence"""
@@ -101,7 +104,7 @@ class AdaptationPolicy:
         for name in ("level", "assumption_level", "confidence"):
             object.__setattr__(self, name, as_level(getattr(self, name), name))
         for name, low, high in (
-            ("looks_between_false_alarms", 1.0, MOST_LOOKS),
+            ("average_run_length", 1.0, MOST_LOOKS),
             ("tolerance", 0.0, 1.0),
             ("change_level", 0.0, 1.0),
             ("minimum_gain", 0.0, np.inf),
@@ -133,11 +136,13 @@ class AdaptationPolicy:
         document = {**self.to_document(), "schema_version": 2}
         for name in _NO_MATTER_OF_EVIDENCE:
             del document[name]
+        for old, new in _RENAMED_IN_5.items():  # a name alone starts no evidence anew
+            document[old] = document.pop(new)
         return hashlib.sha256(canonical(document).encode()).hexdigest()
 
     def to_document(self) -> dict[str, Any]:
         """The policy as JSON values."""
-        return {"schema_version": 4, **asdict(self)}
+        return {"schema_version": 5, **asdict(self)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
@@ -146,22 +151,27 @@ class AdaptationPolicy:
         Raises:
             InvalidInputError: a field is missing, unknown or out of range.
         """
-        names = tuple(item.name for item in fields(cls))
+        names = [item.name for item in fields(cls)]
         version = document.get("schema_version") if isinstance(cast("object", document), Mapping) else None
-        if version == 1:
-            return cls(**take_fields(document, 1, required=_FIRST_FIELDS), **_NEW_IN_4)
-        if version == 2:
-            return cls(
-                **take_fields(document, 2, required=_without(names, "unusual_traffic", *_NEW_IN_4)),
-                **_NEW_IN_4,
-            )
-        if version == 3:
-            return cls(**take_fields(document, 3, required=_without(names, *_NEW_IN_4)), **_NEW_IN_4)
-        return cls(**take_fields(document, 4, required=names))
+        if version not in (1, 2, 3, 4):
+            return cls(**take_fields(document, 5, required=names))
+        later = _later_fields(version)
+        old = {new: old for old, new in _RENAMED_IN_5.items()}
+        required = [old.get(name, name) for name in names if name not in later]
+        found = take_fields(document, version, required=required)
+        return cls(**{_RENAMED_IN_5.get(name, name): value for name, value in found.items()}, **later)
 
 
-def _without(names: Sequence[str], *left_out: str) -> tuple[str, ...]:
-    return tuple(name for name in names if name not in left_out)
+def _later_fields(version: int) -> Mapping[str, Any]:
+    """The fields that documents of a schema version lack, with the values that do what was done then."""
+    if version == 4:
+        return {}
+    if version == 3:
+        return _NEW_IN_4
+    defaults = asdict(AdaptationPolicy()) | _NEW_IN_4
+    if version == 2:
+        return {name: defaults[name] for name in ("unusual_traffic", *_NEW_IN_4)}
+    return {name: value for name, value in defaults.items() if name not in _FIRST_FIELDS}
 
 
 def _between(value: float, low: float, high: float, *, field: str) -> float:

@@ -59,7 +59,7 @@ class AdaptationReport(ArrayValue):
     before it"""
     expected_probability_gain: ExpectedProbabilityGain | None
     """the same for its probabilities; None also in reports of schema version 2 or older"""
-    largest_harm: float | None
+    worst_case_cost_increase: float | None
     """what a swap could cost at worst per decision on this window, whatever changed; None: the cycle ended before"""
     candidate: PostProcessingHead | None
     """the head to swap in; None unless the outcome is swap"""
@@ -98,7 +98,7 @@ class AdaptationReport(ArrayValue):
     def to_document(self) -> dict[str, Any]:
         """The report as JSON values; every number survives the round trip exactly."""
         return {
-            "schema_version": 3,
+            "schema_version": 4,
             "outcome": self.outcome,
             "reasons": [reason.to_document() for reason in self.reasons],
             "change_points": [change.to_document() for change in self.change_points],
@@ -120,7 +120,7 @@ class AdaptationReport(ArrayValue):
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value.
         """
-        found = take_fields(_as_present(document), 3, required=tuple(item.name for item in fields(cls)))
+        found = take_fields(_as_present(document), 4, required=tuple(item.name for item in fields(cls)))
         for name in ("reasons", "change_points"):
             if not isinstance(found[name], list):
                 raise InvalidInputError("expected a list.", field=name)
@@ -157,7 +157,7 @@ _PARTS: Mapping[str, type[_Part]] = {
 """Fields that are documents of their own, or None."""
 
 _PLAIN = (
-    "largest_harm",
+    "worst_case_cost_increase",
     "seed",
     "samples",
     "calibration_digest",
@@ -179,12 +179,13 @@ def _as_present(document: object) -> object:
     found = dict(cast("Mapping[str, Any]", document))
     if found.get("schema_version") in (1, 2):
         found.update(change_points=[], expected_probability_gain=None)
-    if found.get("schema_version") == 2:
-        found["schema_version"] = 3
+    if found.get("schema_version") in (2, 3):
+        found["worst_case_cost_increase"] = found.pop("largest_harm", None)
+        found["schema_version"] = 4
     if found.get("schema_version") != 1:
         return found
-    new = {"evidence": None, "assumption_test": None, "pooled": None, "largest_harm": None}
-    found.update(new, schema_version=3, context=AdaptationContext().to_document())
+    new = {"evidence": None, "assumption_test": None, "pooled": None, "worst_case_cost_increase": None}
+    found.update(new, schema_version=4, context=AdaptationContext().to_document())
     if isinstance(found.get("shift_test"), Mapping):
         found["shift_test"] = {"log_e_value": None, **found["shift_test"]}
     return found

@@ -42,7 +42,7 @@ class AutomaticQuantifier(ExpectationMaximization):
         self._check_separated(self._posteriors(self._own))
 
     @cached_property
-    def cautions(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """What makes every estimate from this calibration set less certain than it says; empty for a sound one."""
         found = super().warnings
         if self._calibration_model.fold_parameters:

@@ -29,7 +29,7 @@ class ShiftTest(FlatDocument):
     """p_value < level, or the e-value reaches 1 / level"""
 
 
-def sequential_shift_test(log_e_value: float, looks_between_false_alarms: float) -> ShiftTest:
+def sequential_shift_test(log_e_value: float, average_run_length: float) -> ShiftTest:
     """Has the evidence, gathered over all looks so far, reached an alarm?
 
     Examples:
@@ -40,8 +40,8 @@ def sequential_shift_test(log_e_value: float, looks_between_false_alarms: float)
         statistic=log_e_value,
         p_value=None,
         log_e_value=log_e_value,
-        level=1 / looks_between_false_alarms,
-        rejected=bool(log_e_value >= np.log(looks_between_false_alarms)),
+        level=1 / average_run_length,
+        rejected=bool(log_e_value >= np.log(average_run_length)),
     )
 
 

@@ -88,7 +88,7 @@ def format_answer(question: Question, value: object, *, class_names: Sequence[st
     """An answer as a person reads it; `parse_answer` reads it back.
 
     Examples:
-        >>> from lifelong_core.design.method.loader import the_method
+        >>> from lifelong_core.design.method.loader import load_method
         >>> shares = load_method().question("target_prevalences")
         >>> format_answer(shares, (0.9, 0.1), class_names=["benign", "malignant"])
         'benign: 0.9, malignant: 0.1'
@@ -118,7 +118,7 @@ def summarize_answer(question: Question, value: object, *, class_names: Sequence
     """An answer among others: as `format_answer`, but the numbers of many classes are only counted.
 
     Examples:
-        >>> from lifelong_core.design.method.loader import the_method
+        >>> from lifelong_core.design.method.loader import load_method
         >>> summarize_answer(load_method().question("costs"), ((0.0,) * 20,) * 20)
         '20 rows of 20 numbers'
     """

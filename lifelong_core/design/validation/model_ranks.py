@@ -25,7 +25,7 @@ class RankShares:
         """Of shape (..., M), more is better.
 
         Examples:
-            >>> Places.of(np.array([0.5, np.nan, 0.9, 0.5])).ranks.tolist()
+            >>> RankShares.of(np.array([0.5, np.nan, 0.9, 0.5])).ranks.tolist()
             [2.5, 4.0, 1.0, 2.5]
         """
         own, other = goodness[..., :, np.newaxis], goodness[..., np.newaxis, :]

@@ -90,11 +90,11 @@ class AffectedDecisionLog:
         """
         tally = _Tally(period, ranking)
         with self._database.read() as connection:
-            horizon = read_log_position(connection)
+            log_position = read_log_position(connection)
         for page in self._exports.pages(
             period.model_id,
             period.environment,
-            horizon=horizon,
+            log_position=log_position,
             since=period.since,
             until=period.until,
             size=BLOCK_ROWS,
@@ -109,7 +109,7 @@ class AffectedDecisionLog:
             quarantined=tally.quarantined,
             other_models=self._count_other_models(period),
             gone=self._count_gone(period),
-            horizon=horizon,
+            log_position=log_position,
             counted_at=datetime.now(UTC),
         )
 
@@ -165,7 +165,7 @@ class AffectedDecisionLog:
         present = self._count(
             *_of(period),
             _log.c.id < first_id_at(before.until),
-            _log.c.commit_order < before.horizon,
+            _log.c.commit_order < before.log_position,
             _log.c.head_version < period.head_version,
         )
         return before.counts.predictions + before.quarantined - present + (before.gone or 0)

@@ -134,7 +134,7 @@ def _oldest_in_window(connection: sa.Connection, cycle: Cycle) -> UUID | None:
     query = (
         sa.select(_log.c.id)
         .where(_log.c.model_id == cycle.model_id, _log.c.environment == cycle.environment)
-        .where(_log.c.commit_order < cycle.horizon)
+        .where(_log.c.commit_order < cycle.log_position)
         .order_by(_log.c.id.desc())
         .offset(max(0, cycle.window_samples - 1))
         .limit(1)

@@ -28,7 +28,7 @@ from lifelong_core.store.rows import REJECTION_COLUMNS, cycle_of, cycle_row, now
 from lifelong_core.store.schema import tables
 
 _cycles = tables.cycles
-_OLDEST_FIRST = _cycles.c.horizon, _cycles.c.due_at, _cycles.c.id
+_OLDEST_FIRST = _cycles.c.log_position, _cycles.c.due_at, _cycles.c.id
 """In which order they have judged: how far each read in the log, because a clock may have been wrong."""
 _LIST = "List them: `lifelong cycles list`."
 _NEWEST_FIRST = [column.desc() for column in _OLDEST_FIRST]
@@ -344,9 +344,9 @@ def _newest_of_each_place(
     connection: sa.Connection, model_id: int | None, environment: str | None
 ) -> list[Cycle]:
     place = _cycles.c.model_id, _cycles.c.environment
-    furthest = sa.select(*place, sa.func.max(_cycles.c.horizon)).where(*_at(model_id, environment))
+    furthest = sa.select(*place, sa.func.max(_cycles.c.log_position)).where(*_at(model_id, environment))
     chosen = sa.select(_cycles.c.id).where(
-        sa.tuple_(*place, _cycles.c.horizon).in_(furthest.group_by(*place))
+        sa.tuple_(*place, _cycles.c.log_position).in_(furthest.group_by(*place))
     )
     newest: dict[tuple[int, str], Cycle] = {}
     for cycle in _read(connection, chosen):

@@ -26,7 +26,7 @@ def cycle_document(
         "proposal": cycle.proposal.to_document() if cycle.proposal else None,
         "rejection": _rejection_document(cycle.rejection) if cycle.rejection else None,
         "window_samples": cycle.window_samples,
-        "horizon": cycle.horizon,
+        "log_position": cycle.log_position,
         "affected": None if affected is None else figures_document(affected),
         "report": cycle.report,
     }

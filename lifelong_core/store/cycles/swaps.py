@@ -37,7 +37,7 @@ class AffectedFigures:
     gone: int | None
     """predictions of the period that were counted earlier and are deleted since, by retention or because their group
     was erased; None: not known"""
-    horizon: int
+    log_position: int
     """commit order up to which the log was read"""
     counted_at: datetime
 

@@ -23,9 +23,9 @@ Population: TypeAlias = tuple[int, str]
 
 @dataclass(frozen=True)
 class News:
-    """The predictions that appeared in the log between two horizons."""
+    """The predictions that appeared in the log between two log positions."""
 
-    horizon: int
+    log_position: int
     """up to which the log was read; the next reader begins there"""
     counts: Mapping[Population, int]
 
@@ -35,7 +35,7 @@ class NewestCycle:
     """The cycle of a population that read furthest in the log."""
 
     id: UUID
-    horizon: int
+    log_position: int
 
 
 @dataclass(frozen=True)
@@ -54,35 +54,35 @@ class PopulationWatch:
         self._database = database
 
     def news(self, since: int) -> News:
-        """Count the predictions that appeared since an earlier horizon; its time depends on their number only.
+        """Count the predictions that appeared since an earlier log position; its time depends on their number only.
 
         Args:
-            since: horizon of the news before.
+            since: log_position of the news before.
         """
         with self._database.read() as connection:
-            horizon = read_log_position(connection)
-            if horizon <= since:
-                return News(horizon, {})
-            new = _counts(_log.c.commit_order >= since, _log.c.commit_order < horizon)
-            return News(horizon, _by_population(connection, new))
+            log_position = read_log_position(connection)
+            if log_position <= since:
+                return News(log_position, {})
+            new = _counts(_log.c.commit_order >= since, _log.c.commit_order < log_position)
+            return News(log_position, _by_population(connection, new))
 
-    def count_unjudged(self, oldest: int, horizon: int) -> dict[Population, int]:
+    def count_unjudged(self, oldest: int, log_position: int) -> dict[Population, int]:
         """Count the predictions that appeared since the newest cycle of their population.
 
         Populations without a cycle are left out. It reads the log from `oldest` on.
 
         Args:
-            oldest: the smallest horizon of those cycles; rows below it are not counted.
-            horizon: up to which the log is read.
+            oldest: the smallest log position of those cycles; rows below it are not counted.
+            log_position: up to which the log is read.
         """
         judged = (
-            sa.select(sa.func.max(_cycles.c.horizon))
+            sa.select(sa.func.max(_cycles.c.log_position))
             .where(_cycles.c.model_id == _log.c.model_id, _cycles.c.environment == _log.c.environment)
             .correlate(_log)
             .scalar_subquery()
         )
         query = _counts(
-            _log.c.commit_order >= oldest, _log.c.commit_order < horizon, _log.c.commit_order >= judged
+            _log.c.commit_order >= oldest, _log.c.commit_order < log_position, _log.c.commit_order >= judged
         )
         with self._database.read() as connection:
             return _by_population(connection, query)
@@ -101,7 +101,7 @@ class PopulationWatch:
             sa.select(_cycles.c.id)
             .where(_cycles.c.model_id == models, _cycles.c.environment == environments)
             .correlate(tables.models, tables.environments)
-            .order_by(_cycles.c.horizon.desc(), _cycles.c.due_at.desc(), _cycles.c.id.desc())
+            .order_by(_cycles.c.log_position.desc(), _cycles.c.due_at.desc(), _cycles.c.id.desc())
             .limit(1)
             .scalar_subquery()
         )
@@ -111,12 +111,12 @@ class PopulationWatch:
             .where(tables.models.c.removed_at.is_(None))
             .subquery()
         )
-        query = sa.select(_cycles.c.model_id, _cycles.c.environment, _cycles.c.id, _cycles.c.horizon).join(
-            chosen, chosen.c.id == _cycles.c.id
-        )
+        query = sa.select(
+            _cycles.c.model_id, _cycles.c.environment, _cycles.c.id, _cycles.c.log_position
+        ).join(chosen, chosen.c.id == _cycles.c.id)
         with self._database.read() as connection:
             return {
-                (row.model_id, row.environment): NewestCycle(row.id, row.horizon)
+                (row.model_id, row.environment): NewestCycle(row.id, row.log_position)
                 for row in connection.execute(query)
             }
 

@@ -40,7 +40,7 @@ def activate(
     values = {
         "head_version": head_version,
         "previous": None if covered is None else covered.sequence,
-        "inherits": False,
+        "uses_default_head": False,
         "reason": reason,
     }
     _append(connection, model, environment, covered, values, actor=actor)
@@ -84,7 +84,7 @@ def rollback_to(
     values = {
         "head_version": head_version,
         "previous": newest if step is None else step.previous,
-        "inherits": False,
+        "uses_default_head": False,
         "reason": "rollback",
     }
     _append(connection, model, environment, current, values, actor=actor)
@@ -93,7 +93,7 @@ def rollback_to(
 def serving_version(connection: sa.Connection, model_id: int, environment: str | None) -> int | None:
     """The version of the head that (model, environment) uses: its own, else the model's default; None: neither."""
     own = _newest(connection, model_id, environment)
-    if own is not None and not own.inherits:
+    if own is not None and not own.uses_default_head:
         return own.head_version
     return None if environment is None else serving_version(connection, model_id, None)
 
@@ -101,7 +101,7 @@ def serving_version(connection: sa.Connection, model_id: int, environment: str |
 def has_own_head(connection: sa.Connection, model_id: int, environment: str | None) -> bool:
     """Whether a head is in force for (model, environment) itself, so that the default head does not matter there."""
     own = _newest(connection, model_id, environment)
-    return own is not None and not own.inherits
+    return own is not None and not own.uses_default_head
 
 
 def expect_sequence(connection: sa.Connection, model: Model, environment: str | None, expected: int) -> None:
@@ -126,19 +126,19 @@ def _covered(
     """What was in force before the current activation; None if nothing was."""
     default = None if environment is None else serving_version(connection, model.id, None)
     if current.previous is None:
-        if current.inherits or default is None:
+        if current.uses_default_head or default is None:
             return None
-        return {"head_version": default, "previous": None, "inherits": True}
+        return {"head_version": default, "previous": None, "uses_default_head": True}
     restored = _activation(connection, model.id, environment, current.previous)
     return {
-        "head_version": default if restored.inherits else restored.head_version,
+        "head_version": default if restored.uses_default_head else restored.head_version,
         "previous": restored.previous,
-        "inherits": restored.inherits,
+        "uses_default_head": restored.uses_default_head,
     }
 
 
 def _is(activation: Row, head_version: int) -> bool:
-    return not activation.inherits and activation.head_version == head_version
+    return not activation.uses_default_head and activation.head_version == head_version
 
 
 def _reachable(connection: sa.Connection, model: Model, environment: str | None) -> Iterator[Row]:

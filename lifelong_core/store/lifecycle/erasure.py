@@ -95,14 +95,14 @@ class Erasure:
         _check(hashes)
         self._bury(hashes, actor)
         batches = Batches(self._database, never_stop)
-        erased, horizon = self._erase_since(0, hashes, batches)
+        erased, log_position = self._erase_since(0, hashes, batches)
         batches.wait(SETTLING_SECONDS)
         with self._database.write() as connection:
             settled = read_order(connection)
         for _ in range(_ATTEMPTS):
-            more, horizon = self._erase_since(horizon, hashes, batches)
+            more, log_position = self._erase_since(log_position, hashes, batches)
             erased += more
-            if horizon > settled:
+            if log_position > settled:
                 break
             batches.wait(_WAITING_SECONDS)
         else:
@@ -133,21 +133,21 @@ class Erasure:
     def _erase_since(
         self, appeared: int, hashes: Sequence[bytes], batches: Batches
     ) -> tuple[ErasureOutcome, int]:
-        """Erase what appeared at or after a horizon; also the present one."""
-        rows, horizon = self._rows(hashes, appeared)
+        """Erase what appeared at or after a log position; also the present one."""
+        rows, log_position = self._rows(hashes, appeared)
         erased = ErasureOutcome()
         for some in self._parts(rows, at_once=lambda: min(batches.size, MOST_VALUES)):
             with batches.write(len(some.predictions)) as connection, self._overwriting(connection):
                 erased += _delete(connection, some)
-        return erased, horizon
+        return erased, log_position
 
     def _rows(self, hashes: Sequence[bytes], appeared: int) -> tuple[list[Row], int]:
-        """The predictions of the group that appeared at or after a horizon, and the present horizon."""
+        """The predictions of the group that appeared at or after a log_position, and the present log position."""
         columns = _log.c.model_id, _log.c.environment, _log.c.logged_on, _log.c.id
         query = sa.select(*columns).where(_log.c.group_hash.in_(hashes), _log.c.commit_order >= appeared)
         with self._database.read() as connection:
-            horizon = read_log_position(connection)
-            return sorted(connection.execute(query).all()), horizon
+            log_position = read_log_position(connection)
+            return sorted(connection.execute(query).all()), log_position
 
     def _parts(self, rows: list[Row], at_once: Callable[[], int] = lambda: MOST_VALUES) -> Iterator[_Some]:
         """The rows, sorted as they are, in parts of one model, environment and day, with what belongs to them."""

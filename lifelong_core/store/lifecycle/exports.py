@@ -61,7 +61,7 @@ class Exports:
         model_id: int,
         environment: str,
         *,
-        horizon: int,
+        log_position: int,
         since: datetime | None = None,
         until: datetime | None = None,
         size: int = 10_000,
@@ -71,7 +71,7 @@ class Exports:
         Args:
             model_id: of the model.
             environment: its name.
-            horizon: what was committed at or after it is left out.
+            log_position: what was committed at or after it is left out.
             since: aware; predictions made before are left out. None: none are.
             until: aware; predictions made then or later are left out. None: none are.
             size: largest number of predictions in a page.
@@ -82,7 +82,7 @@ class Exports:
             sa.select(*columns, _labels.c.label, _labels.c.recorded_at)
             .select_from(_log.outerjoin(_labels, label))
             .where(_log.c.model_id == model_id, _log.c.environment == environment)
-            .where(_log.c.commit_order < horizon)
+            .where(_log.c.commit_order < log_position)
             .order_by(_log.c.id)
             .limit(size)
         )

@@ -5,8 +5,8 @@ would skip whatever commits late with a smaller one. Therefore every row of the 
 
 - SQLite has one writer at a time, so a counter raised within the transaction is the order of the commits.
 - On PostgreSQL it is the id of the inserting transaction. A reader stops at the oldest transaction that is still
-  running (the horizon): all rows below are visible to it, and no more can appear there, because every transaction that
-  starts later gets a larger id.
+  running (the log position): all rows below are visible to it, and no more can appear there, because every
+  transaction that starts later gets a larger id.
 
 `commit_clock.value` is added to transaction ids. It is 0 until a log is restored on a new server, whose transaction ids
 start low again; `align_clock` (run by every migration, so by `lifelong upgrade` after a restore) then lifts it.
@@ -59,7 +59,7 @@ def align_clock(connection: sa.Connection) -> None:
         return
     logged = sa.select(sa.func.max(tables.predictions.c.commit_order)).scalar_subquery()
     # How far a reader has come may lie far above the newest row: every transaction on the server counts, not only ours.
-    judged = sa.select(sa.func.max(tables.cycles.c.horizon)).scalar_subquery()
+    judged = sa.select(sa.func.max(tables.cycles.c.log_position)).scalar_subquery()
     summarised = sa.select(sa.func.max(tables.summary_cursors.c.commit_order)).scalar_subquery()
     newest = connection.execute(sa.select(sa.func.greatest(logged, judged, summarised))).scalar_one()
     present = connection.execute(sa.select(_TRANSACTION + _OFFSET)).scalar_one()

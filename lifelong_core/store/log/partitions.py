@@ -87,7 +87,7 @@ def drop_partition(
     partition = _partition(day)
     others = partition.c.environment.not_in(environments)
     with database.read() as connection:
-        horizon = read_log_position(connection)
+        log_position = read_log_position(connection)
         if connection.execute(sa.select(sa.literal(1)).where(others).limit(1)).first() is not None:
             return None
         rows = connection.execute(sa.select(sa.func.count()).select_from(partition)).scalar_one()
@@ -98,7 +98,7 @@ def drop_partition(
         # Now nobody writes. What was written since we looked, late and from far away, may be of an environment that
         # keeps it.
         connection.execute(sa.text(f"LOCK TABLE ONLY {tables.predictions.name} IN ACCESS EXCLUSIVE MODE"))
-        late = sa.select(sa.literal(1)).where(others, partition.c.commit_order >= horizon)
+        late = sa.select(sa.literal(1)).where(others, partition.c.commit_order >= log_position)
         if connection.execute(late.limit(1)).first() is not None:
             connection.rollback()
             return None

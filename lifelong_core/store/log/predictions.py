@@ -106,7 +106,7 @@ class Predictions:
         *,
         limit: int,
         since: datetime,
-        horizon: int | None = None,
+        log_position: int | None = None,
         classes: int | None = None,
     ) -> Window:
         """The newest predictions of (model, environment) made at or after `since`, at most `limit`, oldest first.
@@ -116,7 +116,7 @@ class Predictions:
             environment: its name.
             limit: largest number of predictions, those that are left out included.
             since: aware; predictions made before are left out.
-            horizon: that of an earlier window, to read exactly that window again; None: the present one.
+            log_position: that of an earlier window, to read exactly that window again; None: the present one.
             classes: of the model: rows that cannot be judged are left out and counted (see `quarantine`).
                 None: all rows as they are.
 
@@ -125,7 +125,7 @@ class Predictions:
         """
         first = first_id_at(since)
         with self._database.read() as connection:
-            until = read_log_position(connection) if horizon is None else horizon
+            until = read_log_position(connection) if log_position is None else log_position
             query = (
                 sa.select(_log.c.id, _log.c.logits, _log.c.group_hash)
                 .where(_log.c.model_id == model_id, _log.c.environment == environment, _log.c.id >= first)
@@ -160,12 +160,14 @@ class Predictions:
             position = LogPosition(rows[-1].commit_order, rows[-1].id)
         return [prediction_of(row) for row in rows], position
 
-    def count_between(self, model_id: int, environment: str, horizon_from: int, horizon_to: int) -> int:
-        """How many predictions of (model, environment) appeared between two horizons."""
+    def count_between(
+        self, model_id: int, environment: str, log_position_from: int, log_position_to: int
+    ) -> int:
+        """How many predictions of (model, environment) appeared between two log positions."""
         query = (
             sa.select(sa.func.count())
             .select_from(_log)
-            .where(*_appeared(model_id, environment, horizon_from, horizon_to))
+            .where(*_appeared(model_id, environment, log_position_from, log_position_to))
         )
         with self._database.read() as connection:
             return connection.execute(query).scalar_one()
@@ -174,34 +176,34 @@ class Predictions:
         self,
         model_id: int,
         environment: str,
-        horizon_from: int,
-        horizon_to: int,
+        log_position_from: int,
+        log_position_to: int,
         *,
         limit: int,
         classes: int | None = None,
     ) -> Window:
-        """The predictions of (model, environment) that appeared between two horizons, in the order of the commits.
+        """The predictions of (model, environment) that appeared between two log_positions, in the order of the commits.
 
-        Late ones are among them, whenever they were made: whoever reads from one horizon to the next sees each once.
+        Late ones are among them, whenever they were made: reading from one log position to the next gives each once.
 
         Args:
             model_id: of the model.
             environment: its name.
-            horizon_from: the first commit order that counts.
-            horizon_to: the first one that does not.
+            log_position_from: the first commit order that counts.
+            log_position_to: the first one that does not.
             limit: largest number of predictions, those that are left out included; where there are more, those
                 that appeared last.
             classes: as for `window`.
         """
         query = (
             sa.select(_log.c.id, _log.c.logits, _log.c.group_hash)
-            .where(*_appeared(model_id, environment, horizon_from, horizon_to))
+            .where(*_appeared(model_id, environment, log_position_from, log_position_to))
             .order_by(_log.c.commit_order.desc(), _log.c.id.desc())
             .limit(limit)
         )
         with self._database.read() as connection:
             rows = connection.execute(query).all()[::-1]
-        return _window_of(rows, horizon_to, classes)
+        return _window_of(rows, log_position_to, classes)
 
     def populations(self, since: datetime) -> list[tuple[int, str]]:
         """Every (model id, existing environment) with a prediction made at or after `since`, sorted."""
@@ -232,16 +234,16 @@ class Predictions:
 
 
 def _appeared(
-    model_id: int, environment: str, horizon_from: int, horizon_to: int
+    model_id: int, environment: str, log_position_from: int, log_position_to: int
 ) -> tuple[sa.ColumnElement[bool], ...]:
     return (
-        _log.c.commit_order >= horizon_from,
-        _log.c.commit_order < horizon_to,
+        _log.c.commit_order >= log_position_from,
+        _log.c.commit_order < log_position_to,
         *rows_of(model_id, environment),
     )
 
 
-def _window_of(rows: Sequence[Row], horizon: int, classes: int | None) -> Window:
+def _window_of(rows: Sequence[Row], log_position: int, classes: int | None) -> Window:
     blobs = [row.logits for row in rows]
     quarantined = 0
     if classes is None:
@@ -254,7 +256,7 @@ def _window_of(rows: Sequence[Row], horizon: int, classes: int | None) -> Window
     groups = [row.group_hash for row in rows]
     ids = tuple(row.id for row in rows)
     has_groups = any(group is not None for group in groups)
-    return Window(ids, logits, group_keys(ids, groups) if has_groups else None, horizon, quarantined)
+    return Window(ids, logits, group_keys(ids, groups) if has_groups else None, log_position, quarantined)
 
 
 def _key_of(row: Row) -> RequestKey:

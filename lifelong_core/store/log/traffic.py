@@ -19,12 +19,14 @@ class TrafficCounts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def senders(self, model_id: int, environment: str, *, first: UUID, horizon: int) -> dict[int | None, int]:
-        """Of the predictions from the id `first` on that were committed before `horizon`."""
+    def senders(
+        self, model_id: int, environment: str, *, first: UUID, log_position: int
+    ) -> dict[int | None, int]:
+        """Of the predictions from the id `first` on that were committed before `log_position`."""
         query = (
             sa.select(_log.c.token_id, sa.func.count())
             .where(_log.c.model_id == model_id, _log.c.environment == environment, _log.c.id >= first)
-            .where(_log.c.logged_on >= logged_on(first), _log.c.commit_order < horizon)
+            .where(_log.c.logged_on >= logged_on(first), _log.c.commit_order < log_position)
             .group_by(_log.c.token_id)
         )
         with self._database.read() as connection:

@@ -106,7 +106,7 @@ def active_versions(connection: sa.Connection) -> dict[tuple[int, str | None], i
             & (newest.c.environment == activations.c.environment)
             & (newest.c.last == activations.c.sequence),
         )
-        .where(activations.c.inherits.is_(False))
+        .where(activations.c.uses_default_head.is_(False))
     )
     in_force = [activation_of(row) for row in connection.execute(query)]
     return {(one.model_id, one.environment): one.head_version for one in in_force}

@@ -112,7 +112,7 @@ head_activations = sa.Table(
     # The activation that a rollback brings back; null: what served before this environment had a head of its own.
     sa.Column("previous", sa.Integer),
     # True: the environment uses the model's default head again.
-    sa.Column("inherits", sa.Boolean, nullable=False),
+    sa.Column("uses_default_head", sa.Boolean, nullable=False),
     sa.Column("activated_at", Moment, nullable=False),
     sa.Column("activated_by", sa.String(128), nullable=False),
     sa.Column("reason", sa.String(16), nullable=False),
@@ -192,7 +192,7 @@ cycles = sa.Table(
     sa.Column("outcome", sa.String(16), nullable=False),
     sa.Column("report", sa.JSON, nullable=False),
     sa.Column("window_samples", sa.Integer, nullable=False),
-    sa.Column("horizon", sa.BigInteger, nullable=False),
+    sa.Column("log_position", sa.BigInteger, nullable=False),
     sa.Column("head_version", sa.Integer, nullable=False),
     sa.Column("published_version", sa.Integer),
     # The head that waits, or waited, for a person's approval; text, like that of `heads`.
@@ -203,7 +203,7 @@ cycles = sa.Table(
     sa.Column("rejected_by", sa.String(128)),
     # A cycle that is due runs once, however many monitors try.
     sa.UniqueConstraint("model_id", "environment", "due_at"),
-    sa.Index("ix_cycles_horizon", "model_id", "environment", "horizon"),
+    sa.Index("ix_cycles_log_position", "model_id", "environment", "log_position"),
 )
 
 swaps = sa.Table(

@@ -71,8 +71,8 @@ class SummaryFolding:
     def advance(self, cursor: Cursor) -> Step:
         """The rows behind the cursor, merged into the summaries of their hours."""
         with self.database.read() as connection:
-            horizon = max(cursor.commit_order, read_log_position(connection))
-            rows, after = self._next(connection, cursor, horizon)
+            log_position = max(cursor.commit_order, read_log_position(connection))
+            rows, after = self._next(connection, cursor, log_position)
             hours = {int(hour): moment_of(int(hour)) for hour in np.unique(rows.hours)}
             present = self._present(connection, list(hours.values()))
         if rows.has_groups and not cursor.is_grouped:
@@ -90,18 +90,18 @@ class SummaryFolding:
             written[bucket] = summary_row(new, quarantined)
         return Step(after, written, len(rows.ids), int((~rows.is_usable).sum()))
 
-    def _next(self, connection: sa.Connection, cursor: Cursor, horizon: int) -> tuple[Rows, Cursor]:
+    def _next(self, connection: sa.Connection, cursor: Cursor, log_position: int) -> tuple[Rows, Cursor]:
         """The next rows that can be written at once, and the cursor behind them."""
         read, hours = list[Row](), np.empty(0, dtype=np.int64)
         after = cursor
         while len(read) < self.limit:
             portion = min(_PORTION, self.limit - len(read))
-            more = next_rows(connection, self.place, after, horizon, portion)
+            more = next_rows(connection, self.place, after, log_position, portion)
             read += more
             hours = np.concatenate([hours, hours_of([row.id for row in more])])
             fitting = _fitting(hours, self._samples(connection, hours))
             if fitting == len(read) and len(more) < portion:
-                after = replace(cursor, commit_order=horizon, last_id=None)
+                after = replace(cursor, commit_order=log_position, last_id=None)
                 break
             after = replace(cursor, commit_order=read[fitting - 1].commit_order, last_id=read[fitting - 1].id)
             if fitting < len(read):

@@ -74,7 +74,7 @@ class Cursor:
         return self.commit_order == 0
 
     @property
-    def is_at_horizon(self) -> bool:
+    def is_at_log_position(self) -> bool:
         """All rows that could be read when it was written are in the summaries."""
         return self.last_id is None and not self.is_at_beginning
 
@@ -150,14 +150,14 @@ def read_cursor(connection: sa.Connection, place: Place) -> Cursor | None:
 
 
 def next_rows(
-    connection: sa.Connection, place: Place, cursor: Cursor, horizon: int, limit: int
+    connection: sa.Connection, place: Place, cursor: Cursor, log_position: int, limit: int
 ) -> Sequence[Row]:
     """The rows behind the cursor, in commit order."""
     query = (
         sa.select(*SELECTED)
         .where(
             cursor.unread,
-            _log.c.commit_order < horizon,
+            _log.c.commit_order < log_position,
             *rows_of(place.model_id, place.environment),
         )
         .order_by(_log.c.commit_order, _log.c.id)

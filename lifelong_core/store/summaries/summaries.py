@@ -155,7 +155,7 @@ class Summaries:
         if step.cursor != cursor or step.hours:
             with self._writing(lease) as connection:
                 write_step(connection, place, step)
-        is_current = stale is None and step.cursor.is_at_horizon and not step.makes_stale
+        is_current = stale is None and step.cursor.is_at_log_position and not step.makes_stale
         if is_current and other is not None:
             with self._writing(lease) as connection:
                 left = drop_place(connection, other)
@@ -189,7 +189,7 @@ class Summaries:
         *,
         since: datetime,
         until: datetime,
-        horizon: int,
+        log_position: int,
         is_grouped: bool,
     ) -> SummarisedWindow:
         """A window of the past, made again from the rows of the log.
@@ -200,12 +200,14 @@ class Summaries:
             fitted: makes the summary.
             since: the beginning of its oldest hour.
             until: the end of its newest hour.
-            horizon: of the window.
+            log_position: of the window.
             is_grouped: of the window.
         """
         place = Place(model_id, environment, fitted.digest)
         with self._database.read() as connection:
-            return rebuild_window(connection, place, fitted, since, until, horizon, is_grouped=is_grouped)
+            return rebuild_window(
+                connection, place, fitted, since, until, log_position, is_grouped=is_grouped
+            )
 
     def window(
         self, model_id: int, environment: str, digest: str, since: datetime, until: datetime

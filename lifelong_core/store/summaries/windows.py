@@ -49,7 +49,7 @@ class SummarisedWindow:
     buckets: tuple[datetime, ...]
     """the hours, oldest first; those between them have no rows"""
     quarantined: int
-    horizon: int
+    log_position: int
     """Rows committed at or after this commit order are not in it."""
     is_grouped: bool
     """whether the summaries of the population know which samples belong together"""
@@ -64,7 +64,7 @@ def newest_window(
         None: the summaries are not complete.
     """
     cursor = read_cursor(connection, place)
-    if cursor is None or not cursor.is_at_horizon:
+    if cursor is None or not cursor.is_at_log_position:
         return None
     hours = _newest_hours(connection, place, samples, since)
     if any(row.is_stale for row in hours):
@@ -89,13 +89,13 @@ def rebuild_window(
     fitted: FittedQuantifier,
     since: datetime,
     until: datetime,
-    horizon: int,
+    log_position: int,
     *,
     is_grouped: bool,
 ) -> SummarisedWindow:
-    """The whole hours from one time to another, from the rows below a horizon."""
+    """The whole hours from one time to another, from the rows below a log position."""
     first, end = from_hour_to_hour(since, until - _HOUR)
-    visible = tables.predictions.c.commit_order < horizon
+    visible = tables.predictions.c.commit_order < log_position
     totals, quarantined = dict[int, WindowSummary](), 0
     hours = set[datetime]()
     population = place.model_id, place.environment
@@ -112,7 +112,7 @@ def rebuild_window(
     buckets = tuple(sorted(hours))
     begins = tuple(some[0] for some in _successive(buckets, since, until))
     parts = [totals[number] for number in sorted(totals)] or [empty_summary(fitted, is_grouped=is_grouped)]
-    return _window(parts, begins, buckets, quarantined, horizon, is_grouped=is_grouped)
+    return _window(parts, begins, buckets, quarantined, log_position, is_grouped=is_grouped)
 
 
 def _window(
@@ -120,12 +120,12 @@ def _window(
     begins: tuple[datetime, ...],
     buckets: tuple[datetime, ...],
     quarantined: int,
-    horizon: int,
+    log_position: int,
     *,
     is_grouped: bool,
 ) -> SummarisedWindow:
     summary = WindowSummary.merge(parts)
-    return SummarisedWindow(tuple(parts), begins, summary, buckets, quarantined, horizon, is_grouped)
+    return SummarisedWindow(tuple(parts), begins, summary, buckets, quarantined, log_position, is_grouped)
 
 
 def _successive(

@@ -29,10 +29,10 @@ def head_services(own: Sequence[Activation], default: Sequence[Activation]) -> t
 
     Examples:
         >>> from datetime import UTC
-        >>> def at(hour, version, environment="a", inherits=False):
+        >>> def at(hour, version, environment="a", uses_default_head=False):
         ...     moment = datetime(2026, 1, 1, hour, tzinfo=UTC)
-        ...     return Activation(1, environment, 1, version, moment, "ann", "publish", inherits)
-        >>> found = head_services([at(9, 2), at(12, 1, inherits=True)], [at(8, 1, None), at(10, 3, None)])
+        ...     return Activation(1, environment, 1, version, moment, "ann", "publish", uses_default_head)
+        >>> found = head_services([at(9, 2), at(12, 1, uses_default_head=True)], [at(8, 1, None), at(10, 3, None)])
         >>> [(service.since.hour, service.head_version) for service in found]
         [(8, 1), (9, 2), (12, 3)]
     """
@@ -43,7 +43,7 @@ def head_services(own: Sequence[Activation], default: Sequence[Activation]) -> t
         if activation.environment is None:
             default_version = activation.head_version
         else:
-            own_version = None if activation.inherits else activation.head_version
+            own_version = None if activation.uses_default_head else activation.head_version
         version = default_version if own_version is None else own_version
         if version is not None and (not found or found[-1].head_version != version):
             found.append(HeadService(since, version))

@@ -67,7 +67,7 @@ class _Moment:
 
     due_at: datetime
     started_at: datetime
-    horizon: int
+    log_position: int
     """up to which the log could be read when it began"""
     last: Cycle | None
     """the recorded cycle of the population that read furthest in the log"""
@@ -147,12 +147,14 @@ class _Population:
         store, place = self.store, (self.model.id, self.environment)
         # Read under the lease: another monitor may have run the cycle just before.
         last = store.cycles.last(*place)
-        horizon = store.predictions.log_position()
-        new = None if last is None else store.predictions.count_between(*place, last.horizon, horizon)
+        log_position = store.predictions.log_position()
+        new = (
+            None if last is None else store.predictions.count_between(*place, last.log_position, log_position)
+        )
         has_news = new != 0
         is_due = not _has_run(last, occasion) and (not new or new >= occasion.new_samples)
         if not (is_due and has_news) and not store.summaries.are_behind(*place):
-            return self._nothing_to_judge(last, horizon, is_due=is_due)
+            return self._nothing_to_judge(last, log_position, is_due=is_due)
         subject = subject_of(store, self.model, self.environment, self.read_registry)
         if isinstance(subject, str):
             return CycleResult("skip", subject, last, None)
@@ -161,10 +163,10 @@ class _Population:
             store, self.model, self.environment, fitted, lease=self.lease, may_go_on=may_fold
         )
         if is_due and has_news:
-            moment = _Moment(occasion.due_at, datetime.now(UTC), horizon, last)
+            moment = _Moment(occasion.due_at, datetime.now(UTC), log_position, last)
             result = self._cycle(subject, fitted, moment, stopping)
         else:
-            result = self._nothing_to_judge(last, horizon, is_due=is_due)
+            result = self._nothing_to_judge(last, log_position, is_due=is_due)
         return replace(result, again_in=RESUME_SECONDS) if is_more else result
 
     def _cycle(
@@ -182,12 +184,12 @@ class _Population:
             fitted,
             classes=subject.classes,
             due_at=moment.due_at,
-            horizon=moment.horizon,
+            log_position=moment.log_position,
         )
         if taken is None:
             return CycleResult("skip", INCOMPLETE, moment.last, None)
         if not taken.samples and not taken.quarantined:
-            return self._nothing_to_judge(moment.last, moment.horizon, reason=TOO_OLD)
+            return self._nothing_to_judge(moment.last, moment.log_position, reason=TOO_OLD)
         report, inputs = self._judge(subject, fitted, taken, moment)
         if stopping():
             return CycleResult("skip", "the monitor is stopping", moment.last, None)
@@ -201,7 +203,7 @@ class _Population:
             outcome=report.outcome,
             report=document_of(report, inputs),
             window_samples=taken.samples,
-            horizon=taken.horizon,
+            log_position=taken.log_position,
             head_version=subject.head.version,
             published_version=None,
         )
@@ -222,7 +224,7 @@ class _Population:
             self.store,
             self.model.id,
             self.environment,
-            horizon=taken.horizon,
+            log_position=taken.log_position,
             classes=subject.classes,
             first=taken.rows,
             before=moment.last,
@@ -288,12 +290,12 @@ class _Population:
         return CycleResult(report.outcome, reason, recorded, recorded.finished_at)
 
     def _nothing_to_judge(
-        self, last: Cycle | None, horizon: int, *, is_due: bool = True, reason: str = NO_NEWS
+        self, last: Cycle | None, log_position: int, *, is_due: bool = True, reason: str = NO_NEWS
     ) -> CycleResult:
         """A success, unless predictions are there that cannot be read safely yet."""
         if not is_due and last is not None:
             return CycleResult("skip", HAS_RUN, last, last.finished_at)
-        if self.store.predictions.count_between(self.model.id, self.environment, horizon, NO_END):
+        if self.store.predictions.count_between(self.model.id, self.environment, log_position, NO_END):
             return CycleResult("skip", HELD_BACK, last, None)
         return CycleResult("skip", reason, last, datetime.now(UTC))
 

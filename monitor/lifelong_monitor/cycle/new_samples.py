@@ -33,7 +33,7 @@ def collect_new_samples(
     model_id: int,
     environment: str,
     *,
-    horizon: int,
+    log_position: int,
     classes: int,
     first: Callable[[], Window],
     before: Cycle | None,
@@ -48,7 +48,7 @@ def collect_new_samples(
         store: holds the log.
         model_id: of the population.
         environment: of the population.
-        horizon: up to which the cycle reads.
+        log_position: up to which the cycle reads.
         classes: of the model.
         first: the samples with which the watch begins: those of the window, of very many the newest.
         before: the cycle of the population that read furthest in the log.
@@ -59,7 +59,7 @@ def collect_new_samples(
         new = first()
     else:
         new = store.predictions.between(
-            model_id, environment, base.horizon, horizon, limit=inputs.limit, classes=classes
+            model_id, environment, base.log_position, log_position, limit=inputs.limit, classes=classes
         )
     recorded = replace(inputs, base=base, new_samples=len(new.ids), new_digest=_digest(new.ids))
     return NewSamples(evidence, _buckets(new), recorded)
@@ -87,8 +87,8 @@ def recollect_new_samples(
     new = store.predictions.between(
         cycle.model_id,
         cycle.environment,
-        inputs.base.horizon,
-        cycle.horizon,
+        inputs.base.log_position,
+        cycle.log_position,
         limit=inputs.limit,
         classes=classes,
     )
@@ -107,7 +107,7 @@ def _standing(store: Store, before: Cycle | None) -> tuple[Base | None, ShiftEvi
     if before is None or report is None:
         return None, None
     if report.evidence is not None:
-        return Base(before.id, before.horizon), report.evidence
+        return Base(before.id, before.log_position), report.evidence
     base = inputs_of(before).base
     return base, None if base is None else report_of(store.cycles.get(base.cycle)).evidence
 

@@ -18,7 +18,7 @@ class Base:
     """Up to where the evidence of a population has consumed the log, and the cycle whose report holds it."""
 
     cycle: UUID
-    horizon: int
+    log_position: int
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,11 @@ class Inputs:
 
     def to_document(self) -> dict[str, Any]:
         """The inputs as JSON values."""
-        base = None if self.base is None else {"cycle": str(self.base.cycle), "horizon": self.base.horizon}
+        base = (
+            None
+            if self.base is None
+            else {"cycle": str(self.base.cycle), "log_position": self.base.log_position}
+        )
         hours = None if self.hours is None else self.hours.to_document()
         return {**asdict(self), "base": base, "hours": hours}
 
@@ -101,7 +105,12 @@ def inputs_of(cycle: Cycle) -> Inputs:
     document = cycle.report[_INPUTS]
     base, hours = document.get("base"), document.get("hours")
     parts = {
-        "base": None if base is None else Base(UUID(base["cycle"]), base["horizon"]),
+        "base": None if base is None else _base_of(base),
         "hours": None if hours is None else Hours.from_document(hours),
     }
     return Inputs(**{**document, **parts})
+
+
+def _base_of(document: dict[str, Any]) -> Base:
+    """The older name of the log position is `horizon`."""
+    return Base(UUID(document["cycle"]), document.get("log_position", document.get("horizon")))

@@ -47,7 +47,7 @@ def traffic_of(
     if isinstance(fitted, FittedQuantifier):
         hours = store.traffic.hours(model_id, environment, fitted.digest, since=since - USUAL_AGE)
     return describe_traffic(
-        named(store.traffic.senders(model_id, environment, first=first, horizon=taken.horizon)),
+        named(store.traffic.senders(model_id, environment, first=first, log_position=taken.log_position)),
         named(store.traffic.senders_before(model_id, environment, first=first, limit=MOST_BEFORE)),
         hours,
         since=since,

@@ -40,7 +40,7 @@ class CycleWindow:
     """of rows; a summary knows its own"""
     samples: int
     quarantined: int
-    horizon: int
+    log_position: int
     first: str
     """id of the oldest row, or the time where the oldest hour begins"""
     last: str
@@ -60,7 +60,7 @@ def load_window(
     *,
     classes: int,
     due_at: datetime,
-    horizon: int,
+    log_position: int,
 ) -> CycleWindow | None:
     """The newest window of a population; None: it needs summaries, and they are not complete.
 
@@ -73,7 +73,7 @@ def load_window(
         limit = settings.window_samples if is_short else min(settings.window_samples, LARGEST_WINDOW_OF_ROWS)
         return _of_rows(
             store.predictions.window(
-                model_id, environment, limit=limit, since=since, horizon=horizon, classes=classes
+                model_id, environment, limit=limit, since=since, log_position=log_position, classes=classes
             )
         )
     found = store.summaries.newest(
@@ -103,7 +103,7 @@ def reload_window(
             cycle.environment,
             limit=cycle.window_samples + (inputs.quarantined or 0),
             since=EPOCH,
-            horizon=cycle.horizon,
+            log_position=cycle.log_position,
             classes=classes,
         )
         if len(window.ids) != cycle.window_samples:
@@ -116,7 +116,7 @@ def reload_window(
         fitted,
         since=hours.since,
         until=hours.until,
-        horizon=cycle.horizon,
+        log_position=cycle.log_position,
         is_grouped=hours.is_grouped,
     )
     if _counts_digest(found.summary) != hours.counts_digest or not _close(found.summary, hours):
@@ -144,7 +144,7 @@ def _of_rows(window: Window) -> CycleWindow:
         groups=window.groups,
         samples=len(window.ids),
         quarantined=window.quarantined,
-        horizon=window.horizon,
+        log_position=window.log_position,
         first=str(window.ids[0]) if window.ids else "",
         last=str(window.ids[-1]) if window.ids else "",
         hours=None,
@@ -167,7 +167,7 @@ def _of_hours(
             environment,
             limit=limit,
             since=found.buckets[0],
-            horizon=found.horizon,
+            log_position=found.log_position,
             classes=classes,
         )
 
@@ -186,7 +186,7 @@ def _of_hours(
         groups=None,
         samples=found.summary.samples,
         quarantined=found.quarantined,
-        horizon=found.horizon,
+        log_position=found.log_position,
         first=found.buckets[0].isoformat() if found.buckets else "",
         last=found.buckets[-1].isoformat() if found.buckets else "",
         hours=hours,

@@ -36,7 +36,7 @@ def figures_of(cycle: Cycle, serving_version: int | None) -> CycleFigures:
         assumption=_assumption(report),
         gain=_gain(report.expected_gain),
         probability_gain=_gain(report.expected_probability_gain),
-        largest_harm=report.largest_harm,
+        worst_case_cost_increase=report.worst_case_cost_increase,
     )
 
 
@@ -45,7 +45,7 @@ def _evidence(report: AdaptationReport) -> EvidenceFigures | None:
         return None
     return EvidenceFigures(
         log_e_value=report.evidence.log_e_value,
-        alarm=math.log(report.policy.looks_between_false_alarms),
+        alarm=math.log(report.policy.average_run_length),
         samples=report.evidence.samples,
     )
 

@@ -155,10 +155,10 @@ GAUGES: Final[Mapping[str, Gauge]] = {
             status.cycle and status.cycle.probability_gain and status.cycle.probability_gain.high
         ),
     ),
-    "lifelong_largest_harm": (
+    "lifelong_worst_case_cost_increase": (
         "Cost per decision that a swap could do at worst on the window of the last cycle.",
         (),
-        lambda status: _one(status.cycle and status.cycle.largest_harm),
+        lambda status: _one(status.cycle and status.cycle.worst_case_cost_increase),
     ),
     "lifelong_policy_mode": (
         "1 for what a cycle that wants another head does now (auto: swap, propose: ask, shadow: nothing), 0 for"

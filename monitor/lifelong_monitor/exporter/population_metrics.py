@@ -1,8 +1,8 @@
 """What the exporter shows of the populations; only what may have changed is computed again.
 
 A status depends on the newest cycle, the head that serves and its pin (both change with the registry's revision), the
-mode, the labels, and the recommendation of the task. `PopulationMetrics` is told of cycles and of the registry at every tick, and
-asks for the rest once in a round.
+mode, the labels, and the recommendation of the task. `PopulationMetrics` gets cycles and the registry at every tick,
+and reads the rest once in a round.
 """
 
 import logging

@@ -69,7 +69,7 @@ class CycleFigures:
     """in expected cost, in the units of the task's cost matrix"""
     probability_gain: GainFigures | None = None
     """in expected log loss, in nats"""
-    largest_harm: float | None = None
+    worst_case_cost_increase: float | None = None
     """what a swap could cost at worst, per decision"""
     quarantined: int = 0
     """predictions that were left out of the window because they cannot be judged"""

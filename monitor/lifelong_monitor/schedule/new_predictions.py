@@ -16,7 +16,7 @@ class UnjudgedPredictions:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._horizon: int | None = None
+        self._log_position: int | None = None
         self._counts: dict[Population, int] = {}
         self._cycles: dict[Population, UUID] = {}
 
@@ -29,11 +29,11 @@ class UnjudgedPredictions:
         Raises:
             UnavailableError: the database does not answer.
         """
-        if self._horizon is None:
-            self._horizon = self._store.predictions.log_position()
+        if self._log_position is None:
+            self._log_position = self._store.predictions.log_position()
             return frozenset()
-        news = self._store.watching.news(self._horizon)
-        self._horizon = news.horizon
+        news = self._store.watching.news(self._log_position)
+        self._log_position = news.log_position
         for population, count in news.counts.items():
             self._counts[population] = self._counts.get(population, 0) + count
         return frozenset(news.counts)
@@ -60,8 +60,8 @@ class UnjudgedPredictions:
             one for one in watched if one in newest and newest[one].id != self._cycles.get(one)
         )
         if changed:
-            oldest = min(newest[one].horizon for one in changed)
-            counts = self._store.watching.count_unjudged(oldest, self._horizon or 0)
+            oldest = min(newest[one].log_position for one in changed)
+            counts = self._store.watching.count_unjudged(oldest, self._log_position or 0)
             for one in changed:
                 self._cycles[one] = newest[one].id
                 self._counts[one] = counts.get(one, 0)
@@ -72,11 +72,13 @@ class UnjudgedPredictions:
         if last is None or self._cycles.get(population) == last.id:
             return False
         self._cycles[population] = last.id
-        is_all = self._horizon is None or last.horizon >= self._horizon
+        is_all = self._log_position is None or last.log_position >= self._log_position
         self._counts[population] = (
             0
             if is_all
-            else self._store.predictions.count_between(*population, last.horizon, self._horizon or 0)
+            else self._store.predictions.count_between(
+                *population, last.log_position, self._log_position or 0
+            )
         )
         return True
 

@@ -65,7 +65,7 @@ class PredictionLog:
         store: Callable[[], Store],
         environments: Callable[[], frozenset[str]],
     ) -> None:
-        self._patience = settings.log_patience_seconds
+        self._patience = settings.log_timeout_seconds
         self._maximum_environments = settings.maximum_environments
         self._hourly_environments = settings.maximum_new_environments_per_hour
         self._may_create = settings.environment_creation == "open"

@@ -10,17 +10,23 @@ from lifelong_service.schemas.references import schema_of
 
 _DESIGN = "lifelong_core.design"
 Value: TypeAlias = Annotated[Any, Field(description="A JSON value of the form that the question asks for.")]
-ProgressDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.progress:Progress")]
+ProgressDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.interview.progress:Progress")]
 ContradictionDocument: TypeAlias = Annotated[
-    dict[str, Any], schema_of(f"{_DESIGN}.contradictions:Contradiction")
+    dict[str, Any], schema_of(f"{_DESIGN}.interview.contradictions:Contradiction")
 ]
-GuideDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.recommendation:GuideOutcome")]
-PathDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.recommendation:PathEntry")]
-WarningDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.recommendation:RelationWarning")]
-AdviceDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.recommendation:Advice")]
-UnusedDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.recommendation:UnusedAnswer")]
+GuideDocument: TypeAlias = Annotated[
+    dict[str, Any], schema_of(f"{_DESIGN}.recommendation.document:GuideOutcome")
+]
+PathDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.recommendation.document:PathEntry")]
+WarningDocument: TypeAlias = Annotated[
+    dict[str, Any], schema_of(f"{_DESIGN}.recommendation.document:RelationWarning")
+]
+AdviceDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.recommendation.document:Advice")]
+UnusedDocument: TypeAlias = Annotated[
+    dict[str, Any], schema_of(f"{_DESIGN}.recommendation.document:UnusedAnswer")
+]
 RecommendationDocument: TypeAlias = Annotated[
-    dict[str, Any], schema_of(f"{_DESIGN}.recommendation:Recommendation")
+    dict[str, Any], schema_of(f"{_DESIGN}.recommendation.document:Recommendation")
 ]
 ThresholdDocument: TypeAlias = Annotated[
     dict[str, Any], schema_of(f"{_DESIGN}.validation.acceptance:AcceptanceThreshold")

@@ -72,7 +72,7 @@ class CycleAnswer(TypedDict):
     proposal: HeadParameters | None
     rejection: RejectionAnswer | None
     window_samples: int
-    horizon: int
+    log_position: int
     affected: Annotated[
         AffectedFiguresAnswer | None,
         Field(

@@ -161,13 +161,13 @@ class PinList(TypedDict):
 
 
 class ActivationAnswer(TypedDict):
-    """A head came in force; `inherits`: the environment went back to the model's default head."""
+    """A head came in force; `uses_default_head`: the environment went back to the model's default head."""
 
     sequence: int
     environment: Environment
     head_version: int
     reason: Literal["publish", "rollback", "swap"]
-    inherits: bool
+    uses_default_head: bool
     activated_at: str
     activated_by: str
 

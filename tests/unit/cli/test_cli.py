@@ -383,7 +383,7 @@ def test_what_a_cycle_proposes_is_listed_and_approved(run, served):
             outcome="swap",
             report={"reasons": reasons},
             window_samples=500,
-            horizon=17,
+            log_position=17,
             head_version=1,
             published_version=None,
         )
@@ -411,7 +411,7 @@ def test_settings_keep_their_names_whole_and_their_brackets(run, monkeypatch):
     assert max(len(line) for line in lines) <= 80
     names = [line.split()[0] for line in lines if line.strip().startswith("LIFELONG_")]
     assert names == [setting["variable"] for setting in json.loads(run("settings", "--json"))]
-    assert "LIFELONG_POLICY__LOOKS_BETWEEN_FALSE_ALARMS" in names
+    assert "LIFELONG_POLICY__AVERAGE_RUN_LENGTH" in names
     monkeypatch.setenv("COLUMNS", "200")
     assert '[environment_policies."hospital-a"]' in run("settings")
 

@@ -132,7 +132,7 @@ def test_annotations_are_range_queries_and_can_be_switched_off() -> None:
         "lifelong_expected_probability_gain",
         "lifelong_expected_probability_gain_low",
         "lifelong_expected_probability_gain_high",
-        "lifelong_largest_harm",
+        "lifelong_worst_case_cost_increase",
         "lifelong_affected_decisions{",
         "lifelong_affected_decisions_share",
         "lifelong_affected_decisions_expected_cost",

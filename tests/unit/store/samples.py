@@ -98,7 +98,7 @@ def cycle(
         outcome=outcome,  # type: ignore[arg-type]
         report={"outcome": outcome, "values": [0.1, 1e-9, None]},
         window_samples=500,
-        horizon=17,
+        log_position=17,
         head_version=head_version,
         published_version=None,
     )

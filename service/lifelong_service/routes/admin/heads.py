@@ -154,7 +154,7 @@ def _activation(item: Activation) -> ActivationAnswer:
         "environment": item.environment,
         "head_version": item.head_version,
         "reason": item.reason,
-        "inherits": item.inherits,
+        "uses_default_head": item.uses_default_head,
         "activated_at": item.activated_at.isoformat(),
         "activated_by": item.activated_by,
     }

@@ -50,7 +50,7 @@ def run(installed: Run) -> Run:
                 outcome=report.outcome,
                 report={**report.to_document(), "inputs": {"quantifier": "auto", "calibration_set": 1}},
                 window_samples=report.samples,
-                horizon=hour,
+                log_position=hour,
                 head_version=1,
                 published_version=None,
             )

@@ -57,7 +57,7 @@ def cycle(installed: Run) -> str:
             outcome="swap",
             report={"reasons": []},
             window_samples=60,
-            horizon=100,
+            log_position=100,
             head_version=1,
             published_version=None,
         )

@@ -184,14 +184,14 @@ def test_what_is_logged_meanwhile_is_left_out(
     store: Store, installed: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     log(store, predictions(10))
-    horizon = Exports.log_position
+    log_position = Exports.log_position
 
-    def horizon_and_more(exports: Exports) -> int:
-        found = horizon(exports)
+    def log_position_and_more(exports: Exports) -> int:
+        found = log_position(exports)
         log(store, predictions(10, start=NOON + timedelta(days=1)))
         return found
 
-    monkeypatch.setattr(Exports, "log_position", horizon_and_more)
+    monkeypatch.setattr(Exports, "log_position", log_position_and_more)
     assert "Wrote 10 predictions" in installed(*ARGUMENTS)
 
 

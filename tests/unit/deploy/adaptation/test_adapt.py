@@ -318,7 +318,7 @@ def test_a_report_of_the_first_version_can_still_be_read(three, calibration, hea
     """What the database holds from before must not stop a monitor."""
     report = adapt(calibration, three.window(SHIFTED, 800, np.random.default_rng(1)), head, POLICY)
     document = json.loads(report.to_json())
-    new = ("evidence", "assumption_test", "pooled", "largest_harm", "context", "change_points")
+    new = ("evidence", "assumption_test", "pooled", "worst_case_cost_increase", "context", "change_points")
     for name in (*new, "expected_probability_gain"):
         del document[name]
     del document["shift_test"]["log_e_value"]
@@ -327,13 +327,16 @@ def test_a_report_of_the_first_version_can_still_be_read(three, calibration, hea
     document["schema_version"] = 1
     again = AdaptationReport.from_document(document)
     policy = replace(report.policy, change_level=0.0, minimum_probability_gain=NO_PROBABILITY_GAIN)
-    old = {"assumption_test": None, "largest_harm": None, "expected_probability_gain": None}
+    old = {"assumption_test": None, "worst_case_cost_increase": None, "expected_probability_gain": None}
     assert again == replace(report, policy=policy, **old)
 
 
 def test_a_report_of_the_second_version_can_still_be_read(three, calibration, head):
     report = adapt(calibration, three.window(SHIFTED, 800, np.random.default_rng(1)), head, POLICY)
     document = json.loads(report.to_json())
+    document["largest_harm"] = document.pop("worst_case_cost_increase")
+    third = AdaptationReport.from_document({**document, "schema_version": 3})
+    assert third == report
     del document["expected_probability_gain"], document["change_points"]
     again = AdaptationReport.from_document({**document, "schema_version": 2})
     assert again == replace(report, expected_probability_gain=None)

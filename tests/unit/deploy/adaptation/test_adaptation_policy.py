@@ -221,8 +221,8 @@ class TestAssumption:
         assert (report.outcome, codes(report)[-1]) == ("refuse", "assumption_violated")
         assert report.candidate is None
         assert report.expected_gain is not None
-        assert 0 < report.largest_harm <= COSTS.max()
-        assert f"{report.largest_harm:.3f}" in report.reasons[-1].text
+        assert 0 < report.worst_case_cost_increase <= COSTS.max()
+        assert f"{report.worst_case_cost_increase:.3f}" in report.reasons[-1].text
 
     def test_the_policy_may_choose_to_go_on(self, setting, drifted):
         _, fitted, head = setting
@@ -316,7 +316,7 @@ class TestEvidence:
         assert {report.outcome for report in self.run(setting, UNIFORM, 20)} == {"keep"}
         reports = self.run(setting, SHIFTED, 10)
         assert reports[-1].outcome == "swap"
-        assert reports[-1].shift_test.log_e_value >= np.log(POLICY.looks_between_false_alarms)
+        assert reports[-1].shift_test.log_e_value >= np.log(POLICY.average_run_length)
         assert "evidence 10^" in reports[-1].reasons[0].text
 
     def test_every_new_sample_counts_once(self, setting):
@@ -376,7 +376,7 @@ class TestEvidence:
         assert short.evidence.log_e_value == pytest.approx(raw.evidence.log_e_value, rel=0.05)
         assert short.assumption_test.p_value == pytest.approx(raw.assumption_test.p_value, rel=0.05)
         assert short.expected_gain.value == pytest.approx(raw.expected_gain.value, rel=0.05)
-        assert short.largest_harm == pytest.approx(raw.largest_harm, abs=0.05)
+        assert short.worst_case_cost_increase == pytest.approx(raw.worst_case_cost_increase, abs=0.05)
         assert short.samples == 1200
 
     def test_groups_of_a_bucket_count(self, setting):

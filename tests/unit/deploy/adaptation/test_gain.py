@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import ExpectedGain, LabeledLogits, PostProcessingHead, fit_head, quantifier
-from lifelong_core.deploy.adaptation.gain import HeadComparison, expected_gain, largest_harm
+from lifelong_core.deploy.adaptation.gain import HeadComparison, expected_gain, worst_case_cost_increase
 
 COSTS = np.array([[0, 1, 1], [1, 0, 1], [4, 4, 0.0]])
 TARGET = np.array([0.85, 0.1, 0.05])
@@ -116,7 +116,7 @@ def test_the_lower_quartile_is_that_of_a_t_distribution(population):
     assert 0.329 < (gain.value - gain.lower_quartile) / (gain.value - gain.low) < 0.3442
 
 
-def test_the_largest_harm_is_that_of_the_worst_labels():
+def test_the_worst_case_cost_increase_is_that_of_the_worst_labels():
     logits = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
     counts = np.array([1.0, 2.0, 1.0, 5.0])
     costs = np.column_stack([COSTS, [0.3, 0.2, 0.1]])
@@ -129,5 +129,5 @@ def test_the_largest_harm_is_that_of_the_worst_labels():
         float(counts @ (costs[list(labels), after] - costs[list(labels), before])) / counts.sum()
         for labels in itertools.product(range(3), repeat=4)
     )
-    assert largest_harm(logits, counts, current, candidate) == pytest.approx(worst)
-    assert largest_harm(logits, counts, current, current) == 0
+    assert worst_case_cost_increase(logits, counts, current, candidate) == pytest.approx(worst)
+    assert worst_case_cost_increase(logits, counts, current, current) == 0

@@ -239,8 +239,8 @@ def test_a_rule_of_thumb_names_the_argument_at_fault(arguments, field):
         (lambda plan: plan.half_widths(1), "size"),
         (lambda plan: plan.size_needed(0), "half_width"),
         (lambda plan: plan.cases_needed(1.5), "half_width"),
-        (lambda plan: plan.extended([1]), "further"),
-        (lambda plan: plan.extended([1, -1]), "further"),
+        (lambda plan: plan.extend([1]), "further"),
+        (lambda plan: plan.extend([1, -1]), "further"),
     ],
 )
 def test_a_question_names_the_argument_at_fault(call, field):

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,8 +26,8 @@ from lifelong_core.errors import InvalidInputError
         ({"assumption_level": 0}, "assumption_level"),
         ({"confidence": 1.0}, "confidence"),
         ({"confidence": "high"}, "confidence"),
-        ({"looks_between_false_alarms": 0.5}, "looks_between_false_alarms"),
-        ({"looks_between_false_alarms": 2e12}, "looks_between_false_alarms"),
+        ({"average_run_length": 0.5}, "average_run_length"),
+        ({"average_run_length": 2e12}, "average_run_length"),
         ({"tolerance": -0.01}, "tolerance"),
         ({"tolerance": 1.01}, "tolerance"),
         ({"minimum_gain": -0.1}, "minimum_gain"),
@@ -52,8 +53,8 @@ def test_an_illegal_policy_is_named(arguments, field):
     "arguments",
     [
         {"minimum_samples": 1},
-        {"looks_between_false_alarms": 1},
-        {"looks_between_false_alarms": 1e12},
+        {"average_run_length": 1},
+        {"average_run_length": 1e12},
         {"tolerance": 0},
         {"tolerance": 1},
         {"minimum_gain": 0},
@@ -104,20 +105,33 @@ def test_another_document_is_no_policy(document):
         AdaptationPolicy.from_document(document)
 
 
+def as_before_version_5(policy: AdaptationPolicy, version: int) -> dict[str, Any]:
+    document = {**policy.to_document(), "schema_version": version}
+    return document | {"looks_between_false_alarms": document.pop("average_run_length")}
+
+
 def test_a_policy_of_the_second_version_is_read():
-    document = {**AdaptationPolicy(mode="shadow").to_document(), "schema_version": 2}
+    document = as_before_version_5(AdaptationPolicy(mode="shadow"), 2)
     del document["unusual_traffic"], document["change_level"], document["minimum_probability_gain"]
     expected = AdaptationPolicy(mode="shadow", change_level=0, minimum_probability_gain=NO_PROBABILITY_GAIN)
     assert AdaptationPolicy.from_document(document) == expected
 
 
 def test_a_policy_of_the_third_version_is_read():
-    document = {**AdaptationPolicy(unusual_traffic="propose").to_document(), "schema_version": 3}
+    document = as_before_version_5(AdaptationPolicy(unusual_traffic="propose"), 3)
     del document["change_level"], document["minimum_probability_gain"]
     expected = AdaptationPolicy(
         unusual_traffic="propose", change_level=0, minimum_probability_gain=NO_PROBABILITY_GAIN
     )
     assert AdaptationPolicy.from_document(document) == expected
+
+
+def test_a_policy_of_the_fourth_version_is_read_under_the_present_names():
+    policy = AdaptationPolicy(average_run_length=1000, change_level=0.1)
+    document = as_before_version_5(policy, 4)
+    assert AdaptationPolicy.from_document(document) == policy
+    with pytest.raises(InvalidInputError, match="average_run_length"):
+        AdaptationPolicy.from_document({**document, "schema_version": 5})
 
 
 @pytest.mark.parametrize(
@@ -141,9 +155,7 @@ def test_what_the_evidence_does_not_depend_on_leaves_it(values):
 )
 def test_every_other_value_enters_the_digest(name):
     other = {"minimum_samples": 7, "mode": "shadow", "assumption_violated": "report", "pooling": True}
-    changed = AdaptationPolicy(
-        **{name: other.get(name, 0.77 if name != "looks_between_false_alarms" else 9.0)}
-    )
+    changed = AdaptationPolicy(**{name: other.get(name, 0.77 if name != "average_run_length" else 9.0)})
     assert changed.digest != AdaptationPolicy().digest
     assert AdaptationPolicy().digest == AdaptationPolicy().digest
 

@@ -79,7 +79,7 @@ def test_an_estimate_checks_its_arrays(field, value):
 
 
 @pytest.mark.parametrize(("e_value", "alarm"), [(0.5, False), (999.9, False), (1000.1, True), (1e300, True)])
-def test_an_alarm_needs_an_e_value_as_large_as_the_looks_between_false_alarms(e_value, alarm):
+def test_an_alarm_needs_an_e_value_as_large_as_the_average_run_length(e_value, alarm):
     test = sequential_shift_test(np.log(e_value), 1000)
     assert (test.rejected, test.p_value, test.level) == (alarm, None, 0.001)
     assert ShiftTest.from_document(test.to_document()) == test

@@ -23,9 +23,11 @@ MINUTE = timedelta(minutes=1)
 DUE = due_before(datetime.now(UTC), MINUTE)
 
 
-def at(hour: int, version: int, environment: str | None = "a", *, inherits: bool = False) -> Activation:
+def at(
+    hour: int, version: int, environment: str | None = "a", *, uses_default_head: bool = False
+) -> Activation:
     moment = datetime(2026, 1, 1, hour, tzinfo=UTC)
-    return Activation(1, environment, hour, version, moment, "ann", "publish", inherits)
+    return Activation(1, environment, hour, version, moment, "ann", "publish", uses_default_head)
 
 
 @pytest.mark.parametrize(
@@ -37,10 +39,14 @@ def at(hour: int, version: int, environment: str | None = "a", *, inherits: bool
         ([at(1, 7)], [], [(1, 7)]),
         # another default head does not matter to an environment with a head of its own
         ([at(2, 2)], [at(1, 1, None), at(3, 3, None)], [(1, 1), (2, 2)]),
-        ([at(2, 2), at(4, 1, inherits=True)], [at(1, 1, None), at(3, 3, None)], [(1, 1), (2, 2), (4, 3)]),
+        (
+            [at(2, 2), at(4, 1, uses_default_head=True)],
+            [at(1, 1, None), at(3, 3, None)],
+            [(1, 1), (2, 2), (4, 3)],
+        ),
         # back to the default head and a new one there
         (
-            [at(2, 2), at(3, 1, inherits=True)],
+            [at(2, 2), at(3, 1, uses_default_head=True)],
             [at(1, 1, None), at(4, 4, None)],
             [(1, 1), (2, 2), (3, 1), (4, 4)],
         ),

@@ -237,18 +237,20 @@ def test_what_appears_while_a_cycle_reads_is_left_to_the_next(
     ids = predict(store, model, "clinic", draw(BALANCED, 300, seed=3))
     read = store.predictions.log_position
 
-    def horizon_and_then_more() -> int:
-        horizon = read()
+    def log_position_and_then_more() -> int:
+        log_position = read()
         predict(store, model, "clinic", draw(SHIFTED, 60, seed=4))
-        return horizon
+        return log_position
 
-    monkeypatch.setattr(store.predictions, "log_position", horizon_and_then_more)
+    monkeypatch.setattr(store.predictions, "log_position", log_position_and_then_more)
     cycle = run_cycle(store, settings, model, "clinic", DUE).last
     monkeypatch.undo()
     assert cycle is not None
     assert cycle.window_samples == len(ids)
     assert (
-        store.predictions.count_between(model.id, "clinic", cycle.horizon, store.predictions.log_position())
+        store.predictions.count_between(
+            model.id, "clinic", cycle.log_position, store.predictions.log_position()
+        )
         == 60
     )
     second = run_cycle(store, settings, model, "clinic", LATER).last
@@ -298,7 +300,7 @@ def test_reports_of_the_first_version_do_not_stop_the_watch(
         outcome=document["outcome"],
         report=document,
         window_samples=600,
-        horizon=store.predictions.log_position(),
+        log_position=store.predictions.log_position(),
         head_version=1,
         published_version=None,
     )

@@ -233,7 +233,7 @@ def test_a_chain_whose_samples_were_deleted_is_not_replayed_as_if_nothing_had_ha
     new(store, model, 900, seed=3)
     cycle = tick()
     oldest = store.predictions.between(
-        model.id, "clinic", inputs_of(cycle).base.horizon, cycle.horizon, limit=900
+        model.id, "clinic", inputs_of(cycle).base.log_position, cycle.log_position, limit=900
     ).ids[0]
     value = f"'{oldest}'" if store.database.is_postgresql else f"x'{oldest.hex}'"
     with store.database.write() as connection:

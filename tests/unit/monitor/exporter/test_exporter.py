@@ -60,7 +60,7 @@ JUDGED = replace(
         assumption=AssumptionFigures(p_value=0.002, level=0.01),
         gain=GainFigures(value=0.05, low=-0.01, high=0.12),
         probability_gain=GainFigures(value=0.04, low=0.02, high=0.06),
-        largest_harm=0.25,
+        worst_case_cost_increase=0.25,
     ),
     affected=AffectedFigures(
         since=NOON,
@@ -70,7 +70,7 @@ JUDGED = replace(
         quarantined=0,
         other_models=0,
         gone=None,
-        horizon=1,
+        log_position=1,
         counted_at=NOON,
     ),
     realised=RealisedPerformance(
@@ -129,7 +129,7 @@ def test_a_judged_population_shows_every_figure(exporter: Exporter) -> None:
     assert value(exporter, "lifelong_expected_probability_gain") == 0.04
     assert value(exporter, "lifelong_expected_probability_gain_low") == 0.02
     assert value(exporter, "lifelong_expected_probability_gain_high") == 0.06
-    assert value(exporter, "lifelong_largest_harm") == 0.25
+    assert value(exporter, "lifelong_worst_case_cost_increase") == 0.25
     assert value(exporter, "lifelong_affected_decisions") == 20
     assert value(exporter, "lifelong_affected_decisions_share") == 0.25
     assert value(exporter, "lifelong_affected_decisions_expected_cost") == 7.5
@@ -224,7 +224,7 @@ def test_zero_is_a_value_and_not_missing(exporter: Exporter) -> None:
                 assumption=AssumptionFigures(0.0, 0.01),
                 gain=GainFigures(0.0, 0.0, 0.0),
                 probability_gain=GainFigures(0.0, 0.0, 0.0),
-                largest_harm=0.0,
+                worst_case_cost_increase=0.0,
             ),
             affected=replace(JUDGED.affected, counts=AffectedCounts()),  # type: ignore[type-var]
             realised=RealisedPerformance(1, 0.0, 0.0),
@@ -243,7 +243,7 @@ def test_zero_is_a_value_and_not_missing(exporter: Exporter) -> None:
         "expected_probability_gain",
         "expected_probability_gain_low",
         "expected_probability_gain_high",
-        "largest_harm",
+        "worst_case_cost_increase",
         "affected_decisions",
         "affected_decisions_share",
         "affected_decisions_expected_cost",

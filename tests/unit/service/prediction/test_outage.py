@@ -18,7 +18,7 @@ ROWS = {"logits": [[1.0, 2.0, 0.5], [0.0, -1.0, 4.0]], "request_id": "r1", "grou
 
 @pytest.fixture
 def service(registered: None, serve: Callable[..., Service]) -> Service:
-    return serve(log_patience_seconds=0.1)
+    return serve(log_timeout_seconds=0.1)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_readiness_says_what_waits_and_why(service: Service, file: Path) -> None
 def test_a_new_environment_beyond_the_limit_is_refused(
     registered: None, serve: Callable[..., Service]
 ) -> None:
-    service = serve(log_patience_seconds=0.1, maximum_environments=2)
+    service = serve(log_timeout_seconds=0.1, maximum_environments=2)
     with outage(service, service.settings.data_directory / "lifelong.db"):
         answers = [
             service.client.post(f"/v1/predict?environment={name}", content=png()) for name in ("a", "b", "a")
@@ -98,7 +98,7 @@ def test_a_new_environment_beyond_the_limit_is_refused(
 def test_a_full_spool_is_503_for_those_it_cannot_take(
     registered: None, serve: Callable[..., Service]
 ) -> None:
-    service = serve(log_patience_seconds=0.1, maximum_spool_bytes=3000)
+    service = serve(log_timeout_seconds=0.1, maximum_spool_bytes=3000)
     with outage(service, service.settings.data_directory / "lifelong.db"):
         refused = service.client.post("/v1/logits", json={"logits": [[1, 2, 3]] * 200})
         assert refused.status_code == 503
@@ -163,7 +163,7 @@ def test_the_log_is_asked_once_for_a_batch_and_not_again_for_each_request(
 def test_what_was_answered_before_the_outage_is_answered_again_by_every_worker_of_the_machine(
     registered: None, serve: Callable[..., Service], file: Path
 ) -> None:
-    service, other = serve(log_patience_seconds=0.1), serve(log_patience_seconds=0.1)
+    service, other = serve(log_timeout_seconds=0.1), serve(log_timeout_seconds=0.1)
     first = service.client.post("/v1/logits", json=ROWS)
     image = service.client.post("/v1/predict?request_id=r2", content=png(9))
     with outage(service, file):
@@ -182,8 +182,8 @@ def test_what_was_answered_before_the_outage_is_answered_again_by_every_worker_o
 def test_what_another_machine_answered_before_the_outage_is_answered_anew_and_logged_once(
     registered: None, serve: Callable[..., Service], file: Path, tmp_path: Path
 ) -> None:
-    here = serve(log_patience_seconds=0.1)
-    there = serve(log_patience_seconds=0.1, spool_directory=tmp_path / "another machine")
+    here = serve(log_timeout_seconds=0.1)
+    there = serve(log_timeout_seconds=0.1, spool_directory=tmp_path / "another machine")
     first = there.client.post("/v1/logits", json=ROWS)
     before = metrics.REPEATED_PREDICTIONS._value.get()
     with outage(here, file):

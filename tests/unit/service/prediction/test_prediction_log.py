@@ -95,7 +95,7 @@ def network(server: MortalPostgreSQL) -> Iterator[Network]:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(data_directory=tmp_path, log_patience_seconds=PATIENCE)
+    return Settings(data_directory=tmp_path, log_timeout_seconds=PATIENCE)
 
 
 @pytest.fixture(params=["sqlite locked", "postgresql paused", "postgresql killed", "postgresql out of reach"])

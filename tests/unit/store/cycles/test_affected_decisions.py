@@ -67,7 +67,7 @@ def swap(
     done = replace(
         cycle(model, due_at=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=len(known)), outcome="swap"),
         report=report,
-        horizon=17 + len(known),
+        log_position=17 + len(known),
         head_version=max((one.published_version or 1 for one in known), default=1),
     )
     candidate = replace(NEW_HEAD, bias=NEW_HEAD.bias + len(known), provenance={"window": {"first": begun}})
@@ -244,7 +244,7 @@ def test_in_mode_shadow_the_list_says_what_a_swap_would_have_changed(store: Stor
         cycle(model, outcome="swap"),
         finished_at=datetime.now(UTC) + timedelta(milliseconds=1),
         window_samples=20,
-        horizon=store.predictions.log_position(),
+        log_position=store.predictions.log_position(),
         report={"candidate": NEW_HEAD.to_document()},
     )
     shadowed = store.cycles.finish(done, candidate=NEW_HEAD, expected_sequence=None, mode="shadow")

@@ -138,12 +138,14 @@ def propose(
     model: Model,
     *,
     due_at: datetime = DUE,
-    horizon: int = 17,
+    log_position: int = 17,
     bias: float = 1,
     head_version: int = 1,
 ) -> Cycle:
     return store.cycles.finish(
-        replace(cycle(model, due_at=due_at, outcome="swap", head_version=head_version), horizon=horizon),
+        replace(
+            cycle(model, due_at=due_at, outcome="swap", head_version=head_version), log_position=log_position
+        ),
         candidate=head(bias),
         expected_sequence=0,
         mode="propose",
@@ -343,13 +345,15 @@ def test_the_cycle_that_read_furthest_is_found_whatever_the_clocks_said(store: S
     model, _ = add_serving_model(store)
     assert store.cycles.last(model.id, SITE) is None
     ahead = store.cycles.finish(
-        replace(cycle(model, due_at=DUE + timedelta(days=9)), horizon=20),
+        replace(cycle(model, due_at=DUE + timedelta(days=9)), log_position=20),
         candidate=None,
         expected_sequence=None,
     )
-    furthest = store.cycles.finish(replace(cycle(model), horizon=30), candidate=None, expected_sequence=None)
+    furthest = store.cycles.finish(
+        replace(cycle(model), log_position=30), candidate=None, expected_sequence=None
+    )
     store.cycles.finish(
-        replace(cycle(model), horizon=40, environment="site-b"), candidate=None, expected_sequence=None
+        replace(cycle(model), log_position=40, environment="site-b"), candidate=None, expected_sequence=None
     )
     assert store.cycles.last(model.id, SITE) == furthest
     assert store.cycles.list(model.id, SITE) == [furthest, ahead]
@@ -358,9 +362,9 @@ def test_the_cycle_that_read_furthest_is_found_whatever_the_clocks_said(store: S
 
 def test_proposals_need_not_wait_for_the_date_of_a_clock_that_was_ahead(store: Store):
     model, _ = add_serving_model(store)
-    ahead = propose(store, model, due_at=DUE + timedelta(days=2000), horizon=20)
+    ahead = propose(store, model, due_at=DUE + timedelta(days=2000), log_position=20)
     assert store.cycles.proposals() == [ahead]
-    proposed = propose(store, model, horizon=30)
+    proposed = propose(store, model, log_position=30)
     assert store.cycles.proposals() == store.cycles.proposals(model.id, SITE) == [proposed]
     with pytest.raises(ConflictError, match="newer cycle"):
         store.cycles.approve(ahead.id, actor="ann")

@@ -26,8 +26,8 @@ def log(store: Store, model: Model, environment: str, predictions: int = 1) -> N
     store.predictions.append([entry(model_id=model.id, environment=environment, predictions=predictions)])
 
 
-def judge(store: Store, model: Model, environment: str, horizon: int, due_at: datetime = DUE) -> None:
-    one = replace(cycle(model, due_at=due_at), environment=environment, horizon=horizon)
+def judge(store: Store, model: Model, environment: str, log_position: int, due_at: datetime = DUE) -> None:
+    one = replace(cycle(model, due_at=due_at), environment=environment, log_position=log_position)
     store.cycles.finish(one, candidate=None, expected_sequence=None)
 
 
@@ -38,9 +38,9 @@ def test_news_count_each_prediction_once_by_population(store: Store, model: Mode
     log(store, model, "site-b")
     first = store.watching.news(start)
     assert first.counts == {(model.id, "site-a"): 3, (model.id, "site-b"): 1}
-    assert store.watching.news(first.horizon).counts == {}
+    assert store.watching.news(first.log_position).counts == {}
     log(store, model, "site-b", 2)
-    assert store.watching.news(first.horizon).counts == {(model.id, "site-b"): 2}
+    assert store.watching.news(first.log_position).counts == {(model.id, "site-b"): 2}
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
@@ -64,29 +64,29 @@ def test_unjudged_predictions_are_those_since_the_newest_cycle_of_their_populati
         judge(store, model, environment, store.predictions.log_position())
     oldest = store.predictions.log_position()
     log(store, model, "site-a", 3)
-    horizon = store.predictions.log_position()
-    assert store.watching.count_unjudged(oldest, horizon) == {(model.id, "site-a"): 3}
-    assert store.watching.count_unjudged(horizon, horizon) == {}
-    assert store.watching.count_unjudged(0, horizon) == {(model.id, "site-a"): 3}
+    log_position = store.predictions.log_position()
+    assert store.watching.count_unjudged(oldest, log_position) == {(model.id, "site-a"): 3}
+    assert store.watching.count_unjudged(log_position, log_position) == {}
+    assert store.watching.count_unjudged(0, log_position) == {(model.id, "site-a"): 3}
 
 
 def test_the_newest_cycle_is_the_one_that_read_furthest(store: Store, model: Model):
     other = add_model(store, "other")
     assert store.watching.newest_cycles() == {}
-    for place, due_at, horizon in (
+    for place, due_at, log_position in (
         ((model, "site-a"), DUE, 5),
         ((model, "site-a"), DUE + timedelta(hours=2), 7),
         ((model, "site-a"), DUE + timedelta(hours=1), 7),
         ((model, "site-b"), DUE, 9),
         ((other, "site-a"), DUE, 1),
     ):
-        judge(store, *place, horizon, due_at)
+        judge(store, *place, log_position, due_at)
     found = store.watching.newest_cycles()
     assert found.keys() == {(model.id, "site-a"), (model.id, "site-b"), (other.id, "site-a")}
     for place, newest in found.items():
         last = store.cycles.last(*place)
         assert last is not None
-        assert (newest.id, newest.horizon) == (last.id, last.horizon)
+        assert (newest.id, newest.log_position) == (last.id, last.log_position)
 
 
 def test_summarised_populations_are_those_whose_summaries_are_not_behind(store: Store, model: Model):

@@ -129,7 +129,7 @@ def test_rolling_back_the_first_head_of_an_environment_returns_it_to_the_default
     assert rollback(store) == 1
     assert serving(store, model) == 1
     last = store.heads.activations("dermatology", environment=SITE)[-1]
-    assert (last.head_version, last.inherits) == (1, True)
+    assert (last.head_version, last.uses_default_head) == (1, True)
     # It follows the default head again, and there is nothing further back.
     publish(store, 5, None)
     assert serving(store, model) == 3

@@ -15,11 +15,11 @@ def test_pages_hold_every_prediction_once_in_order_with_its_label(store: Store):
     store.predictions.append([LogEntry((row,)) for row in reversed(logged)])
     store.predictions.append([LogEntry((prediction(second, "site-b"),))])
     store.labels.record([NewLabel(logged[3].id, 2)])
-    horizon = store.exports.log_position()
+    log_position = store.exports.log_position()
     store.predictions.append([LogEntry((prediction(first, "site-a"),))])
     assert store.exports.models("site-a") == [first]
     assert store.exports.models("nowhere") == []
-    pages = list(store.exports.pages(first, "site-a", horizon=horizon, size=7))
+    pages = list(store.exports.pages(first, "site-a", log_position=log_position, size=7))
     assert [len(page.ids) for page in pages] == [7, 7, 7, 4]
     assert [one for page in pages for one in page.ids] == [row.id for row in logged]
     assert [bytes(one) for page in pages for one in page.logits] == [row.logits.tobytes() for row in logged]
@@ -37,7 +37,9 @@ def test_pages_keep_to_a_span_of_time(store: Store):
     moments = [start + timedelta(hours=13 * index) for index in range(5)]
     rows = [prediction(model, prediction_id=identifiers.first_id_at(moment)) for moment in moments]
     store.predictions.append([LogEntry((row,)) for row in rows])
-    horizon = store.exports.log_position()
+    log_position = store.exports.log_position()
     for since, until, expected in ((None, None, 5), (moments[1], None, 4), (moments[1], moments[3], 2)):
-        pages = store.exports.pages(model, "default", horizon=horizon, since=since, until=until, size=2)
+        pages = store.exports.pages(
+            model, "default", log_position=log_position, since=since, until=until, size=2
+        )
         assert sum(len(page.ids) for page in pages) == expected

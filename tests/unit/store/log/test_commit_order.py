@@ -52,15 +52,15 @@ def test_a_commit_that_comes_late_with_smaller_ids_is_not_skipped(store: Store):
     assert max(ids_of(slow)) < min(ids_of(fast))
     with open_append(store, slow):
         store.predictions.append(fast)
-        horizon = store.predictions.log_position()
+        log_position = store.predictions.log_position()
         seen, position = store.predictions.read_since(None, limit=10)
-        # The fast rows are behind the horizon: something older may still appear before them.
+        # The fast rows are behind the log position: something older may still appear before them.
         assert seen == []
         naive_seen = read_by_id(store, after=None)
         assert naive_seen == ids_of(fast)
     assert set(read_all(store, position=position)) == set(ids_of([*slow, *fast]))
     assert read_by_id(store, after=naive_seen[-1]) == []
-    assert store.predictions.count_between(1, "default", 0, horizon) == 0
+    assert store.predictions.count_between(1, "default", 0, log_position) == 0
 
 
 @only_postgresql
@@ -70,7 +70,7 @@ def test_a_window_leaves_out_what_could_change_and_stays_the_same(store: Store):
         store.predictions.append([entry()])
         during = store.predictions.window(1, "default", limit=10, since=LONG_AGO)
     assert len(during.ids) == 3
-    again = store.predictions.window(1, "default", limit=10, since=LONG_AGO, horizon=during.horizon)
+    again = store.predictions.window(1, "default", limit=10, since=LONG_AGO, log_position=during.log_position)
     assert again == during
     assert len(store.predictions.window(1, "default", limit=10, since=LONG_AGO).ids) == 5
 
@@ -130,7 +130,7 @@ def test_a_reader_among_delayed_writers_sees_every_row_once(store: Store):
     assert set(written) - set(by_id) >= set(ids_of(latecomer))
 
 
-def test_each_transaction_has_a_commit_order_of_its_own_below_the_next_horizon(store: Store):
+def test_each_transaction_has_a_commit_order_of_its_own_below_the_next_log_position(store: Store):
     for _ in range(3):
         before = store.predictions.log_position()
         batch = [entry() for _ in range(3)]

@@ -205,33 +205,33 @@ def test_samples_without_a_group_stand_for_themselves_in_a_window_with_groups(st
     assert len(set(groups.tolist())) == 4
 
 
-def test_a_window_read_again_up_to_its_horizon_is_the_same(store: Store):
+def test_a_window_read_again_up_to_its_log_position_is_the_same(store: Store):
     store.predictions.append([entry() for _ in range(5)])
     window = store.predictions.window(1, "default", limit=3, since=LONG_AGO)
     late = prediction(prediction_id=UUID(int=window.ids[0].int + 1))
     store.predictions.append([LogEntry((late,)), entry()])
-    again = store.predictions.window(1, "default", limit=3, since=LONG_AGO, horizon=window.horizon)
+    again = store.predictions.window(1, "default", limit=3, since=LONG_AGO, log_position=window.log_position)
     assert again == window
     assert late.id in window_ids(store)
     assert store.predictions.window(1, "default", limit=3, since=LONG_AGO) != window
 
 
-def test_counts_between_horizons_add_up(store: Store):
-    horizons = [store.predictions.log_position()]
+def test_counts_between_log_positions_add_up(store: Store):
+    log_positions = [store.predictions.log_position()]
     for size in (3, 0, 5):
         store.predictions.append([entry() for _ in range(size)])
         store.predictions.append([entry(environment="site-a"), entry(model_id=2)])
-        horizons.append(store.predictions.log_position())
+        log_positions.append(store.predictions.log_position())
 
     def count(start: int, end: int) -> int:
-        return store.predictions.count_between(1, "default", horizons[start], horizons[end])
+        return store.predictions.count_between(1, "default", log_positions[start], log_positions[end])
 
     assert [count(0, 1), count(1, 2), count(2, 3), count(0, 3), count(3, 3)] == [3, 0, 5, 8, 0]
-    assert store.predictions.count_between(1, "default", 0, horizons[-1]) == 8
+    assert store.predictions.count_between(1, "default", 0, log_positions[-1]) == 8
 
 
-def test_reading_from_horizon_to_horizon_gives_each_row_once_late_ones_included(store: Store):
-    horizons = [store.predictions.log_position()]
+def test_reading_from_log_position_to_log_position_gives_each_row_once_late_ones_included(store: Store):
+    log_positions = [store.predictions.log_position()]
     late: UUID | None = None
     written: list[list[UUID]] = []
     for size in (3, 0, 4):
@@ -242,18 +242,18 @@ def test_reading_from_horizon_to_horizon_gives_each_row_once_late_ones_included(
         store.predictions.append(entries)
         store.predictions.append([entry(environment="site-a"), entry(model_id=2)])
         written.append(sorted(ids_of(entries)))
-        horizons.append(store.predictions.log_position())
+        log_positions.append(store.predictions.log_position())
     read = [
         store.predictions.between(1, "default", start, end, limit=100)
-        for start, end in itertools.pairwise(horizons)
+        for start, end in itertools.pairwise(log_positions)
     ]
     assert [sorted(window.ids) for window in read] == written
     assert [len(ids) for ids in written] == [3, 1, 5]
-    assert [window.horizon for window in read] == horizons[1:]
-    whole = store.predictions.between(1, "default", 0, horizons[-1], limit=100)
+    assert [window.log_position for window in read] == log_positions[1:]
+    whole = store.predictions.between(1, "default", 0, log_positions[-1], limit=100)
     assert sorted(whole.ids) == sorted(itertools.chain(*written))
     assert np.array_equal(whole.logits[:3], read[0].logits)
-    assert store.predictions.between(1, "default", horizons[1], horizons[1], limit=100).ids == ()
+    assert store.predictions.between(1, "default", log_positions[1], log_positions[1], limit=100).ids == ()
 
 
 def test_of_more_than_the_limit_those_that_appeared_last_are_read_in_order(store: Store):

@@ -26,11 +26,11 @@ def test_predictions_are_counted_by_the_token_that_sent_them(store: Store):
     store.predictions.append(entries[:2])
     store.predictions.deliver(entries[1:])
     store.predictions.append([LogEntry((prediction(model.id, "elsewhere"),), token_id=9)])
-    horizon = store.predictions.log_position()
-    counts = store.traffic.senders(model.id, "default", first=FIRST, horizon=horizon)
+    log_position = store.predictions.log_position()
+    counts = store.traffic.senders(model.id, "default", first=FIRST, log_position=log_position)
     assert counts == {3: 3, None: 1, 7: 4}
     middle = entries[2].predictions[0].id
-    assert store.traffic.senders(model.id, "default", first=middle, horizon=horizon) == {7: 4, 3: 1}
+    assert store.traffic.senders(model.id, "default", first=middle, log_position=log_position) == {7: 4, 3: 1}
     assert store.traffic.senders_before(model.id, "default", first=middle, limit=9) == {3: 2, None: 1}
     assert store.traffic.senders_before(model.id, "default", first=middle, limit=2) == {3: 1, None: 1}
     assert store.traffic.hours(model.id, "default", "digest", since=datetime.now().astimezone()) == {}

@@ -516,11 +516,11 @@ def test_a_window_of_the_past_can_be_made_again(store: Store, model: Model):
         fitted(),
         since=past.buckets[0],
         until=past.buckets[-1] + HOUR,
-        horizon=past.horizon,
+        log_position=past.log_position,
         is_grouped=past.is_grouped,
     )
     assert again.buckets == past.buckets == (NOON + HOUR, NOON + 3 * HOUR)
-    assert again.horizon == past.horizon
+    assert again.log_position == past.log_position
     assert np.array_equal(again.summary.counts, past.summary.counts)
     assert again.summary.groups == past.summary.groups
     assert np.allclose(again.summary.moments, past.summary.moments, rtol=1e-9)

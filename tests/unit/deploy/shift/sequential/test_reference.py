@@ -132,25 +132,25 @@ def test_recentring_takes_mean_and_doubt_from_unlabelled_samples(population, ref
     three, rng = population(3), np.random.default_rng(4)
     rows = three.window(PREVALENCE, 20_000, rng)
     scores = elsewhere().apply(rows).probabilities
-    recentred = reference.recentred(bucket_scores(elsewhere(), rows))
+    recentred = reference.recentre(bucket_scores(elsewhere(), rows))
     np.testing.assert_allclose(recentred.expectation, scores.mean(axis=0))
     np.testing.assert_allclose(recentred.error, np.cov(scores.T) / 20_000, atol=1e-12)
     assert recentred.tolls(np.eye(3), 0.0).max() < 0.2 * reference.tolls(np.eye(3), 0.0).max()
     pairs = bucket_scores(elsewhere(), np.repeat(rows, 2, axis=0), groups=np.repeat(np.arange(20_000), 2))
-    np.testing.assert_allclose(reference.recentred(pairs).error, recentred.error)
+    np.testing.assert_allclose(reference.recentre(pairs).error, recentred.error)
 
 
 def test_recentring_refuses_samples_of_another_prevalence(population, reference):
     rows = population(3).window([0.3, 0.3, 0.4], 20_000, np.random.default_rng(4))
     with pytest.raises(InvalidInputError, match="another prevalence"):
-        reference.recentred(bucket_scores(elsewhere(), rows))
+        reference.recentre(bucket_scores(elsewhere(), rows))
 
 
 @pytest.mark.parametrize("groups", [None, ["x"] * 5])
 def test_recentring_needs_more_than_one_group(reference, groups):
     rows = np.zeros((5 if groups else 1, 3))
     with pytest.raises(InvalidInputError):
-        reference.recentred(bucket_scores(elsewhere(), rows, groups=groups))
+        reference.recentre(bucket_scores(elsewhere(), rows, groups=groups))
 
 
 def test_the_error_contains_one_sample_more_of_each_class(population):

@@ -56,7 +56,7 @@ def swap(service: Service, first: str, mode: str = "auto") -> Cycle:
             "samples": 60,
         },
         window_samples=60,
-        horizon=17,
+        log_position=17,
         head_version=1,
         published_version=None,
     )

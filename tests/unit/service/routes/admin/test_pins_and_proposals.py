@@ -35,7 +35,7 @@ def propose(service: Service, environment: str = "site-a", due_at: datetime = NO
             "samples": 300,
         },
         window_samples=500,
-        horizon=17,
+        log_position=17,
         head_version=1,
         published_version=None,
     )
