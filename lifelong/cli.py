@@ -6,7 +6,7 @@ import traceback
 import click
 
 from lifelong import __version__
-from lifelong.commands.cycles import adapt, cycles
+from lifelong.commands.cycles import adapt, cycles, plan
 from lifelong.commands.interview import recommend
 from lifelong.commands.models import calibrate, calibration_sets, heads, models, tasks
 from lifelong.commands.operation import (
@@ -30,7 +30,7 @@ from lifelong_core.redaction import redact
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Start": (demo.demo, initialise.init, processes.serve, processes.monitor),
     "Models": (tasks.tasks, models.models, calibrate.calibrate, calibration_sets.calibration_sets),
-    "Heads and cycles": (heads.heads, cycles.cycles, adapt.adapt),
+    "Heads and cycles": (heads.heads, cycles.cycles, adapt.adapt, plan.plan),
     "Metrics": (recommend.recommend, validate.validate),
     "Operation": (
         doctor.doctor,

@@ -1,4 +1,4 @@
-"""`lifelong adapt`: one cycle offline, and how many samples it needs; neither service nor database."""
+"""`lifelong adapt`: one cycle offline; neither service nor database."""
 
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,14 @@ from lifelong.commands.cycles.inputs import (
     read_policy,
     read_window,
 )
-from lifelong.commands.cycles.plan import print_plan
 from lifelong.commands.cycles.report_text import print_outcome, print_report
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command(short_help="One cycle offline, from files; --plan: how many samples it needs.")
-@click.argument("calibration", type=existing_file, required=False)
-@click.argument("window", type=existing_file, required=False)
+@click.command(short_help="One cycle offline, from files.")
+@click.argument("calibration", type=existing_file)
+@click.argument("window", type=existing_file)
 @click.option(
     "--head",
     type=existing_file,
@@ -35,23 +34,8 @@ existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--policy", help="JSON object (or its file) of the settings to change, e.g. '{\"level\": 0.001}'."
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Write the new head here, if there is one.")
-@click.option("--plan", is_flag=True, help="Print how many samples are needed instead of judging a window.")
-@click.option("--prevalence", help="With --plan: expected prevalence of each class, e.g. 0.9,0.1.")
-@click.option(
-    "--half-width", type=float, help="With --plan: how near to the truth the estimate shall be, e.g. 0.03."
-)
-@click.option(
-    "--accuracy", type=float, help="With --plan, without CALIBRATION: balanced accuracy of the model."
-)
-@click.option(
-    "--cases",
-    type=int,
-    default=500,
-    show_default=True,
-    help="With --accuracy: calibration cases of each class.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def adapt(calibration: Path | None, window: Path | None, **options: Any) -> None:
+def adapt(calibration: Path, window: Path, **options: Any) -> None:
     """Judge one window of unlabelled logits: has the prevalence shifted, and would a new head pay?
 
     CALIBRATION is an npz file with logits (N, C), labels (N,) and perhaps groups (N,); WINDOW an npy file with
@@ -61,33 +45,8 @@ def adapt(calibration: Path | None, window: Path | None, **options: Any) -> None
     Examples:
       lifelong adapt calibration.npz window.npy
       lifelong adapt calibration.npz window.npy --head head.json --out new_head.json
-      lifelong adapt --plan calibration.npz --prevalence 0.9,0.1 --half-width 0.03
-      lifelong adapt --plan --classes 2 --accuracy 0.9 --half-width 0.03
     """
-    _check_arguments(calibration, window, options)
-    if options["plan"]:
-        print_plan(calibration, options)
-    elif calibration is not None and window is not None:
-        _judge(calibration, window, options)
-
-
-def _check_arguments(calibration: Path | None, window: Path | None, options: dict[str, Any]) -> None:
-    if options["plan"]:
-        if window is not None:
-            raise click.UsageError("--plan looks at no window: give the calibration set alone.")
-        if calibration is None and (options["accuracy"] is None or options["classes"] is None):
-            raise click.UsageError("--plan needs a calibration set, or --classes and --accuracy.")
-        if calibration is not None and options["accuracy"] is not None:
-            raise click.UsageError("--accuracy is for plans without a calibration set.")
-        for name in ("head", "costs", "policy", "out"):
-            if options[name] is not None:
-                raise click.UsageError(f"--{name} has no meaning with --plan.")
-        return
-    if calibration is None or window is None:
-        raise click.UsageError("give the files CALIBRATION and WINDOW, or --plan.")
-    for name in ("prevalence", "half_width", "accuracy"):
-        if options[name] is not None:
-            raise click.UsageError(f"--{name.replace('_', '-')} belongs to --plan.")
+    _judge(calibration, window, options)
 
 
 def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""`lifelong adapt --plan`: how many samples an estimate needs, as a table and in words."""
+"""`lifelong plan`: how many samples an estimate needs, as a table and in words."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +27,40 @@ UNKNOWN = 1.0
 """An interval of a share that would reach this far to both sides says nothing."""
 
 
-def print_plan(calibration: Path | None, options: dict[str, Any]) -> None:
-    """`lifelong adapt --plan`, with the options of that command."""
+@click.command(short_help="How many samples an estimate needs.")
+@click.argument("calibration", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=False)
+@click.option("--classes", help="Class names, separated by commas; or only how many classes there are.")
+@click.option("--method", help="The quantifier. Default: the one that the monitor uses.")
+@click.option("--prevalence", help="Expected prevalence of each class, e.g. 0.9,0.1.")
+@click.option("--half-width", type=float, help="Half-width of the intervals to reach, e.g. 0.03.")
+@click.option("--accuracy", type=float, help="Without CALIBRATION: balanced accuracy of the model.")
+@click.option(
+    "--cases",
+    type=int,
+    default=500,
+    show_default=True,
+    help="With --accuracy: calibration cases of each class.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def plan(calibration: Path | None, **options: Any) -> None:
+    """Plan the size of a window: how wide are the intervals of the estimated prevalence?
+
+    CALIBRATION is an npz file with logits (N, C), labels (N,) and perhaps groups (N,). Without it, --classes and
+    --accuracy give a rule of thumb.
+
+    \b
+    Examples:
+      lifelong plan calibration.npz --prevalence 0.9,0.1 --half-width 0.03
+      lifelong plan --classes 2 --accuracy 0.9 --half-width 0.03
+    """
+    if calibration is None and (options["accuracy"] is None or options["classes"] is None):
+        raise click.UsageError("give the file CALIBRATION, or --classes and --accuracy.")
+    if calibration is not None and options["accuracy"] is not None:
+        raise click.UsageError("--accuracy is for plans without a calibration set.")
+    _print_plan(calibration, options)
+
+
+def _print_plan(calibration: Path | None, options: dict[str, Any]) -> None:
     import json
 
     from lifelong_core.deploy import quantifier
@@ -41,22 +73,22 @@ def print_plan(calibration: Path | None, options: dict[str, Any]) -> None:
     prevalence = parse_numbers(options["prevalence"], field="--prevalence")
     cautions: tuple[str, ...] = ()
     if calibration is None:
-        plan = SamplePlan.assumed(
+        sample_plan = SamplePlan.assumed(
             len(names or ()), options["accuracy"], options["cases"], prevalence=prevalence
         )
     else:
         data = read_calibration(calibration)
         with name_file_in_errors(calibration, UnidentifiableError):
             fitted = quantifier(options["method"] or DEFAULT_QUANTIFIER).fit(data)
-        plan = plan_samples(fitted, prevalence=prevalence)
+        sample_plan = plan_samples(fitted, prevalence=prevalence)
         cautions = fitted.warnings
-    names = fitting_names(names, plan.prevalence.size)
+    names = fitting_names(names, sample_plan.prevalence.size)
     for caution in cautions:
         click.secho(f"Caution: {name_classes(caution, names)}", fg="yellow", err=True)
     if options["as_json"]:
-        click.echo(json.dumps({"class_names": names, **_findings(plan, options["half_width"])}))
+        click.echo(json.dumps({"class_names": names, **_findings(sample_plan, options["half_width"])}))
         return
-    _print_table(plan, names, options["half_width"])
+    _print_table(sample_plan, names, options["half_width"])
 
 
 def _findings(plan: "SamplePlan", half_width: float | None) -> dict[str, Any]:

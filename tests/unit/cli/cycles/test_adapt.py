@@ -17,7 +17,8 @@ def run(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str, exit_code: int = 0) -> str:
-        result = CliRunner().invoke(cli, ("adapt", *arguments), catch_exceptions=False)
+        command = arguments if arguments[0] == "plan" else ("adapt", *arguments)
+        result = CliRunner().invoke(cli, command, catch_exceptions=False)
         assert result.exit_code == exit_code, result.output
         return result.output
 
@@ -103,17 +104,17 @@ def test_groups_of_a_window_are_counted(run, tmp_path):
 
 
 def test_a_plan_says_which_window_is_enough(run):
-    found = json.loads(run("--plan", "calibration.npz", "--prevalence", "0.9,0.1", "--json"))
+    found = json.loads(run("plan", "calibration.npz", "--prevalence", "0.9,0.1", "--json"))
     assert found["plan"]["prevalence"] == [0.9, 0.1]
     widths = [found["half_widths"][str(size)][0] for size in (100, 1000, 100_000)]
     assert widths == sorted(widths, reverse=True)
     assert max(found["floor"]) < found["half_width"] == 0.05
-    text = run("--plan", "calibration.npz", "--prevalence", "0.9,0.1")
+    text = run("plan", "calibration.npz", "--prevalence", "0.9,0.1")
     assert f"a window of {found['size_needed']:,} samples is enough" in text
 
 
 def test_a_plan_says_which_calibration_cases_are_missing(run):
-    text = run("--plan", "calibration.npz", "--classes", "ok,ill", "--half-width", "0.01")
+    text = run("plan", "calibration.npz", "--classes", "ok,ill", "--half-width", "0.01")
     assert "No window is large enough for ±0.01" in text
     assert " of ok" in text
     assert " of ill" in text
@@ -126,15 +127,15 @@ def test_a_plan_on_ideal_data_does_not_blame_the_method(run, tmp_path, distance,
     labels = rng.permutation(np.repeat([0, 1, 2], 300))
     logits = distance * (distance * np.eye(3)[labels] + rng.normal(size=(900, 3)))
     (tmp_path / "ideal.npz").write_bytes(LabeledLogits(logits, labels).to_bytes())
-    text = run("--plan", "ideal.npz", "--half-width", half_width)
+    text = run("plan", "ideal.npz", "--half-width", half_width)
     assert "samples is enough" in text
     assert "method" not in text
 
 
 def test_a_plan_warns_of_a_tiny_calibration_set(run, tmp_path):
     (tmp_path / "tiny.npz").write_bytes(draw([40, 12], 0).to_bytes())
-    assert "Fewer than 30 calibration samples are of class 1:" in run("--plan", "tiny.npz")
-    assert "Caution" not in run("--plan", "calibration.npz")
+    assert "Fewer than 30 calibration samples are of class 1:" in run("plan", "tiny.npz")
+    assert "Caution" not in run("plan", "calibration.npz")
 
 
 def test_a_plan_on_separable_data_does_not_claim_certainty(run, tmp_path):
@@ -142,7 +143,7 @@ def test_a_plan_on_separable_data_does_not_claim_certainty(run, tmp_path):
     labels = np.repeat([0, 1], 150)
     logits = 40 * np.eye(2)[labels] + rng.normal(size=(300, 2))
     (tmp_path / "separable.npz").write_bytes(LabeledLogits(logits, labels).to_bytes())
-    text = run("--plan", "separable.npz", "--classes", "benign,malignant")
+    text = run("plan", "separable.npz", "--classes", "benign,malignant")
     assert ["endless", "±0.000", "±0.000"] in [line.split() for line in text.splitlines()]
     said = "No calibration case of classes benign and malignant was mistaken in 150, so up to 2 % may be"
     assert said in " ".join(text.split())
@@ -156,38 +157,38 @@ def labels_that_say_nothing(tmp_path):
 
 def test_a_plan_calls_unknown_what_no_interval_of_a_share_can_say(run, tmp_path):
     labels_that_say_nothing(tmp_path)
-    text = run("--plan", "shuffled.npz", "--classes", "ok,ill")
+    text = run("plan", "shuffled.npz", "--classes", "ok,ill")
     rows = [line.split() for line in text.splitlines()]
     assert ["endless", "unknown", "unknown"] in rows
     assert "±" not in "".join(word for row in rows[1:] for word in row[1:3])
     assert "cannot be estimated with this calibration set: ok, ill." in text
-    found = json.loads(run("--plan", "shuffled.npz", "--method", "auto", "--json").splitlines()[-1])
+    found = json.loads(run("plan", "shuffled.npz", "--method", "auto", "--json").splitlines()[-1])
     assert found["floor"] == [None, None]
     assert found["half_widths"]["100"] == [None, None]
 
 
 def test_a_plan_from_single_cases_says_how_many_there_are(run, tmp_path):
     (tmp_path / "three.npz").write_bytes(draw([2, 1], 0).to_bytes())
-    assert "with 1 or more calibration cases of each class" in run("--plan", "three.npz")
+    assert "with 1 or more calibration cases of each class" in run("plan", "three.npz")
     (tmp_path / "two.npz").write_bytes(draw([1, 1], 0).to_bytes())
-    text = run("--plan", "two.npz")
+    text = run("plan", "two.npz")
     assert "too few independent cases" in text
     assert "±0.0" not in text
-    strict = json.loads(run("--plan", "two.npz", "--json").splitlines()[-1], parse_constant=pytest.fail)
+    strict = json.loads(run("plan", "two.npz", "--json").splitlines()[-1], parse_constant=pytest.fail)
     assert strict["cases_needed"] is None
 
 
 @pytest.mark.parametrize("half_width", ["0.0001", "0.00001", "1e-12"])
 def test_a_plan_names_no_absurd_number_of_cases(run, half_width):
-    text = run("--plan", "calibration.npz", "--half-width", half_width)
+    text = run("plan", "calibration.npz", "--half-width", half_width)
     assert "No calibration set of realistic size reaches" in text
     assert "Add about" not in text
-    found = json.loads(run("--plan", "calibration.npz", "--half-width", half_width, "--json"))
+    found = json.loads(run("plan", "calibration.npz", "--half-width", half_width, "--json"))
     assert (found["cases_needed"], found["size_needed_then"]) == (None, None)
 
 
 def test_class_names_in_brackets_are_no_markup(run):
-    assert "[red]" in run("--plan", "calibration.npz", "--classes", "[red],[/b]")
+    assert "[red]" in run("plan", "calibration.npz", "--classes", "[red],[/b]")
     assert "[/b]" in run("calibration.npz", "shifted.npy", "--classes", "[red],[/b]")
 
 
@@ -236,9 +237,7 @@ def test_a_window_cut_short_is_an_error_of_its_file(run, tmp_path):
         run("calibration.npz", "cut.npz")
 
 
-@pytest.mark.parametrize(
-    "arguments", [("bare.npz", "same.npy"), ("--plan", "bare.npz"), ("--plan", "one.npz")]
-)
+@pytest.mark.parametrize("arguments", [("bare.npz", "same.npy"), ("plan", "bare.npz"), ("plan", "one.npz")])
 def test_errors_in_the_calibration_set_name_its_file(run, tmp_path, arguments):
     np.savez(tmp_path / "bare.npz", logits=np.zeros((5, 2)))
     np.savez(tmp_path / "one.npz", logits=np.zeros((5, 2)), labels=np.zeros(5, int))
@@ -247,7 +246,7 @@ def test_errors_in_the_calibration_set_name_its_file(run, tmp_path, arguments):
 
 
 def test_a_plan_without_any_data_is_a_rule_of_thumb(run):
-    text = run("--plan", "--classes", "2", "--accuracy", "0.9", "--cases", "500", "--half-width", "0.03")
+    text = run("plan", "--classes", "2", "--accuracy", "0.9", "--cases", "500", "--half-width", "0.03")
     assert "rule of thumb" in text
     assert "4,181 samples" in text
 
@@ -256,12 +255,12 @@ def test_a_plan_for_a_model_that_never_errs_says_what_is_expected(run):
     with pytest.raises(
         LifelongError, match=r"above 1/2, which guessing gives, and below 1; got 1\."
     ) as caught:
-        run("--plan", "--classes", "2", "--accuracy", "1.0")
+        run("plan", "--classes", "2", "--accuracy", "1.0")
     assert "0.99" in str(caught.value.hint)
 
 
 def test_many_classes_fit_into_a_terminal(run):
-    text = run("--plan", "--classes", "100", "--accuracy", "0.7")
+    text = run("plan", "--classes", "100", "--accuracy", "0.7")
     assert "widest class" in text
     assert max(len(line) for line in text.splitlines()) < 120
 
@@ -270,10 +269,10 @@ def test_many_classes_fit_into_a_terminal(run):
     ("arguments", "part"),
     [
         (("calibration.npz",), "WINDOW"),
-        (("--plan",), "--accuracy"),
-        (("--plan", "calibration.npz", "same.npy"), "no window"),
-        (("--plan", "calibration.npz", "--accuracy", "0.9"), "--accuracy"),
-        (("--plan", "calibration.npz", "--costs", "[[0,1],[1,0]]"), "--costs"),
+        (("plan",), "--accuracy"),
+        (("plan", "calibration.npz", "same.npy"), "same.npy"),
+        (("plan", "calibration.npz", "--accuracy", "0.9"), "--accuracy"),
+        (("plan", "calibration.npz", "--costs", "[[0,1],[1,0]]"), "--costs"),
         (("calibration.npz", "same.npy", "--half-width", "0.1"), "--half-width"),
         (("calibration.npz", "nowhere.npy"), "nowhere.npy"),
     ],
@@ -297,12 +296,12 @@ def test_arguments_that_do_not_belong_together_are_refused(run, arguments, part)
         (("calibration.npz", "same.npy", "--head", "text.txt"), "head"),
         (("calibration.npz", "same.npy", "--policy", '{"minimum_samples": true}'), "minimum_samples"),
         (("calibration.npz", "same.npy", "--classes", "a,a"), "--classes"),
-        (("--plan", "calibration.npz", "--classes", "a,a"), "--classes"),
-        (("--plan", "--classes", "a,", "--accuracy", "0.9"), "--classes"),
-        (("--plan", "calibration.npz", "--prevalence", "a,b"), "--prevalence"),
-        (("--plan", "calibration.npz", "--prevalence", "0.5,0.6"), "prevalence"),
-        (("--plan", "calibration.npz", "--half-width", "0"), "half_width"),
-        (("--plan", "--classes", "2", "--accuracy", "0.4"), "accuracy"),
+        (("plan", "calibration.npz", "--classes", "a,a"), "--classes"),
+        (("plan", "--classes", "a,", "--accuracy", "0.9"), "--classes"),
+        (("plan", "calibration.npz", "--prevalence", "a,b"), "--prevalence"),
+        (("plan", "calibration.npz", "--prevalence", "0.5,0.6"), "prevalence"),
+        (("plan", "calibration.npz", "--half-width", "0"), "half_width"),
+        (("plan", "--classes", "2", "--accuracy", "0.4"), "accuracy"),
     ],
 )
 def test_a_mistake_names_the_field(run, tmp_path, arguments, field):
