@@ -66,7 +66,7 @@ def withdraw(request: Request, identifier: UUID, form: Form) -> Response:
 @access(Scope.OPERATE, media_types=FORM)
 def resolve(request: Request, identifier: UUID, form: Form) -> Response:
     """End a contradiction in one of the ways that were offered."""
-    name, index = str(form.get("contradiction", "")), str(form.get("hint", ""))
+    name, index = str(form.get("contradiction", "")), str(form.get("resolution", ""))
 
     def resolved(interview: "Interview") -> "Interview":
         for contradiction in interview.contradictions:

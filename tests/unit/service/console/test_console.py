@@ -139,15 +139,15 @@ def test_an_open_choice_is_explained_made_and_taken_back(console: Console) -> No
     assert console.send(path, "choices", guide="DG9", option="TPR").status_code == 404
 
 
-def test_a_contradiction_is_explained_and_mended_by_a_button(console: Console) -> None:
+def test_a_contradiction_is_explained_and_resolved_by_a_button(console: Console) -> None:
     path = console.begin(decision_rule="target_value")
     page = console.get(path).text
     assert "With three or more classes there is no such cut-off." in page
     assert "Choose another decision rule." in page
-    contradiction = {"contradiction": "target_value_with_many_classes", "hint": "0"}
-    assert console.send(path, "hint", **contradiction).status_code == 303
+    contradiction = {"contradiction": "target_value_with_many_classes", "resolution": "0"}
+    assert console.send(path, "resolve", **contradiction).status_code == 303
     assert console.record(path).interview.contradictions == ()
-    assert console.send(path, "hint", **contradiction).status_code == 404
+    assert console.send(path, "resolve", **contradiction).status_code == 404
 
 
 def test_answers_are_changed_and_taken_back(console: Console) -> None:

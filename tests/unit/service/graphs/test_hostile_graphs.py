@@ -143,7 +143,7 @@ def test_files_that_hold_no_weights_are_not_read(tmp_path: Path, location: str) 
 def test_a_child_sees_no_secret_and_reaches_no_network() -> None:
     program = """
 import os, socket, subprocess
-from lifelong_service import confinement
+from lifelong_service.process import confinement
 confinement.end_with_parent()
 assert confinement.refuse_calls() is None
 for refused in (socket.socket, lambda: subprocess.run(["true"]), lambda: os.kill(os.getppid(), 0)):

@@ -101,9 +101,9 @@ def test_a_start_that_is_broken_off_leaves_no_process_and_no_words(
 
 def test_a_signal_that_is_not_heeded_comes_again(tmp_path: Path) -> None:
     heedless = (
-        "import signal, sys, time; from lifelong_service import stopping; heard = [];"
+        "import signal, sys, time; from lifelong_service.process import signals; heard = [];"
         "signal.signal(signal.SIGTERM, lambda number, _: heard.append(number) or len(heard) < 3 or sys.exit(7));"
-        "stopping.insist(); print('ready', flush=True); [time.sleep(1) for _ in iter(int, 1)]"
+        "signals.insist(); print('ready', flush=True); [time.sleep(1) for _ in iter(int, 1)]"
     )
     process = subprocess.Popen([sys.executable, "-c", heedless], stdout=subprocess.PIPE)
     try:
