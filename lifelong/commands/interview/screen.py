@@ -212,9 +212,9 @@ class InterviewScreen:
         print_recommendation(self._console, interview.recommendation(), interview.class_names)
 
     def contradiction(self, interview: "Interview", contradiction: "Contradiction") -> None:
-        """Answers that cannot all be meant, and what can be done."""
+        """Print answers that contradict each other, and the resolutions."""
         self._console.print()
-        self._console.rule("These answers do not go together", align="left", style="yellow")
+        self._console.rule("These answers contradict each other", align="left", style="yellow")
         self.say(contradiction.explanation, "bold")
         self.answers(interview, contradiction.answers)
         self.say("Which of them shall change?")

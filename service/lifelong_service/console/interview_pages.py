@@ -40,7 +40,7 @@ def interview_page(
             "contradiction",
             status=status,
             notice=notice,
-            heading="Two answers do not go together",
+            heading="These answers contradict each other",
             contradictions=[_contradiction(record, found) for found in interview.contradictions],
         )
     if interview.question is not None:

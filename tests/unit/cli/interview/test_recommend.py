@@ -171,7 +171,7 @@ def test_a_narrow_terminal_loses_no_word(monkeypatch):
 
 def test_a_contradiction_is_explained_at_once_and_mended():
     said = ask("5", "y", "1", "9", "2", "b", "s").stdout
-    assert "These answers do not go together" in said
+    assert "These answers contradict each other" in said
     assert "one cut-off on one score" in said
     assert "number from 1 to 2" in said
     assert kept().fingerprint.number_of_classes is None
@@ -180,7 +180,7 @@ def test_a_contradiction_is_explained_at_once_and_mended():
 def test_costs_of_other_classes_are_explained_and_lose_nothing():
     typed = [*TYPED[:8], "y", "0 1 1; 1 0 1; 1 1 0", "s"]
     said = ask(*typed).stdout
-    assert "These answers do not go together" in said
+    assert "These answers contradict each other" in said
     assert len(kept().fingerprint.costs) == 3
 
 

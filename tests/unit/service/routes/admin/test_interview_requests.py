@@ -111,9 +111,12 @@ FORMS = st.one_of(
     st.tuples(st.just("answers"), ANSWER),
     st.tuples(st.just("withdraw"), st.fixed_dictionaries({"field": FIELDS})),
     st.tuples(
-        st.just("hint"),
+        st.just("resolve"),
         st.fixed_dictionaries(
-            {"contradiction": st.just("target_value_with_many_classes") | FORM_VALUES, "hint": FORM_VALUES}
+            {
+                "contradiction": st.just("target_value_with_many_classes") | FORM_VALUES,
+                "resolution": FORM_VALUES,
+            }
         ),
     ),
     st.tuples(
