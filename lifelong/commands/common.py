@@ -45,9 +45,7 @@ def open_store() -> Iterator["Store"]:
     from lifelong_core.store import Store
 
     settings = Settings.load()
-    with Store.open(
-        settings.resolved_database_url, settings.resolved_artifacts_url, durability=settings.log_durability
-    ) as store:
+    with Store.from_settings(settings) as store:
         yield store
 
 

@@ -54,14 +54,6 @@ class Installation:
             "LIFELONG_WINDOW_SAMPLES": str(settings.window_samples),
         }
 
-    def open_store(self) -> Store:
-        """The demo's own database."""
-        return Store.open(
-            self.settings.resolved_database_url,
-            self.settings.resolved_artifacts_url,
-            durability=self.settings.log_durability,
-        )
-
 
 def install(directory: Path) -> Installation:
     """Initialise a data directory of the demo's own, as `lifelong init` does."""
@@ -79,9 +71,7 @@ def install(directory: Path) -> Installation:
     )
     make_data_folder(settings.data_directory)
     Store.migrate(settings.resolved_database_url)
-    with Store.open(
-        settings.resolved_database_url, settings.resolved_artifacts_url, durability=settings.log_durability
-    ) as store:
+    with Store.from_settings(settings) as store:
         store.group_keys.create(settings.resolved_group_key_file, actor=ACTOR)
         _, token = store.tokens.create("demo", {Scope.ADMIN}, actor=ACTOR)
     return Installation(directory, settings, token)
@@ -90,7 +80,7 @@ def install(directory: Path) -> Installation:
 def register(installation: Installation, onnx: bytes) -> None:
     """Register task and model; preprocessing travels with the model."""
     preprocessing = Preprocessing(colour="grey", mean=(MEAN,), standard_deviation=(STANDARD_DEVIATION,))
-    with installation.open_store() as store:
+    with Store.from_settings(installation.settings) as store:
         store.tasks.add(TASK, CLASS_NAMES, COSTS, actor=ACTOR)
         store.models.add(TASK, MODEL, kind="onnx", onnx=onnx, preprocessing=preprocessing, actor=ACTOR)
 

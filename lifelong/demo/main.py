@@ -16,6 +16,7 @@ from lifelong.demo.processes import Processes
 from lifelong.demo.progress import Steps
 from lifelong.demo.report import print_report
 from lifelong.demo.run import tell
+from lifelong_core.store import Store
 
 
 def run_demo(seed: int, *, as_json: bool, plot: Path | None, keep_running: bool) -> None:
@@ -25,7 +26,7 @@ def run_demo(seed: int, *, as_json: bool, plot: Path | None, keep_running: bool)
     with Processes(directory, installation.environment_variables) as processes, interruptible():
         with Steps() as steps:
             story = tell(installation, processes, seed, steps)
-            with installation.open_store() as store:
+            with Store.from_settings(installation.settings) as store:
                 figures = compute_figures(story, store)
         plot_file = (plot or directory / "demo.png").resolve()
         save_plot(story, figures, plot_file)

@@ -44,11 +44,7 @@ def examine(*, quick: bool) -> Iterator[Result]:
         return
     yield Result("settings", (ok("they can be read."),))
     try:
-        store = Store.open(
-            settings.resolved_database_url,
-            settings.resolved_artifacts_url,
-            durability=settings.log_durability,
-        )
+        store = Store.from_settings(settings)
     except LifelongError as error:
         yield Result("database", (_failed(error),))
         return

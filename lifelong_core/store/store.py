@@ -45,6 +45,7 @@ from lifelong_core.store.schema.version import check_schema
 from lifelong_core.store.summaries.summaries import Summaries
 
 if TYPE_CHECKING:
+    from lifelong_core.settings import Settings
     from lifelong_core.store.schema.migration import Migration
 
 
@@ -119,6 +120,18 @@ class Store:
             database.close()
             raise
         return cls(database, artifacts)
+
+    @classmethod
+    def from_settings(
+        cls, settings: "Settings", *, patience_seconds: float = WRITER_PATIENCE_SECONDS
+    ) -> Self:
+        """Open the store of an installation; `open` names the parameters and the errors."""
+        return cls.open(
+            settings.resolved_database_url,
+            settings.resolved_artifacts_url,
+            durability=settings.log_durability,
+            patience_seconds=patience_seconds,
+        )
 
     def remove_model(self, reference: str, *, actor: str) -> Model:
         """Remove a model that nothing uses, with its calibration sets, heads and artifacts.

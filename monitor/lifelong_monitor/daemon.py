@@ -135,11 +135,7 @@ class Daemon:
     def _open(self) -> Ticker | None:
         """The ticker on the opened store; None when the daemon has to stop, because retrying cannot help."""
         try:
-            store = Store.open(
-                self._settings.resolved_database_url,
-                self._settings.resolved_artifacts_url,
-                durability=self._settings.log_durability,
-            )
+            store = Store.from_settings(self._settings)
         except ConfigurationError as error:
             self._failure = error
             self._stopping.set()

@@ -39,7 +39,7 @@ def refused_flood(target: Target, scale: Scale) -> Outcome:
         for thread in threads:
             thread.join()
     target.service.terminate()
-    with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
+    with Store.from_settings(settings) as store:
         entries = store.audit.list(100_000, kind="refusals")
         faults = store.audit.verify().faults
     counted = sum(entry.details["count"] for entry in entries)

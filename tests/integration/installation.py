@@ -25,14 +25,14 @@ class Installation:
     token: str
 
     def store(self) -> Store:
-        return Store.open(self.settings.resolved_database_url, self.settings.resolved_artifacts_url)
+        return Store.from_settings(self.settings)
 
 
 def install(folder: Path, database_url: str = "") -> Installation:
     """A migrated database with the models linear (ONNX, promoted) and remote (external)."""
     settings = Settings(data_directory=folder / "data", database_url=database_url)
     Store.migrate(settings.resolved_database_url)
-    with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
+    with Store.from_settings(settings) as store:
         store.group_keys.create(settings.resolved_group_key_file, actor="test")
         _, secret = store.tokens.create("admin", [Scope.ADMIN], actor="test")
         store.tasks.add("skin", CLASS_NAMES, COSTS, actor="test")

@@ -49,9 +49,7 @@ def init(source: str | None, *, mode: str | None) -> None:
     make_data_folder(settings.data_directory)
     if Store.migrate(settings.resolved_database_url).before is None:
         _forget_former_anchor(AnchorFile(settings.audit_anchor_file))
-    with Store.open(
-        settings.resolved_database_url, settings.resolved_artifacts_url, durability=settings.log_durability
-    ) as store:
+    with Store.from_settings(settings) as store:
         problems = [
             problem
             for problem in (_prepare_group_key(store, settings, source), _missing_artifacts(store, settings))
@@ -106,7 +104,7 @@ def upgrade() -> None:
     if settings.resolved_group_key_file.exists():
         # The group key of this host becomes that of an installation whose database knows none yet.
         file = KeyFile.load(settings.resolved_group_key_file)
-        with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
+        with Store.from_settings(settings) as store:
             store.group_keys.confirm(file, actor=actor())
     _restrict_files(settings)
 

@@ -31,11 +31,7 @@ def outcome_of(identifier: UUID, find_work: Callable[[str], Work]) -> Outcome:
     """What comes of the work: a result, or an error of ours. What nobody expected goes on as an exception."""
     try:
         settings = Settings.load()
-        with Store.open(
-            settings.resolved_database_url,
-            settings.resolved_artifacts_url,
-            durability=settings.log_durability,
-        ) as store:
+        with Store.from_settings(settings) as store:
             job = store.jobs.get(identifier)
             return Outcome(result=find_work(job.kind)(store, job.payload))
     except LifelongError as error:

@@ -177,12 +177,7 @@ def check_database(settings: Settings) -> None:
         choose_providers(settings.execution_providers)
 
     try:
-        with Store.open(
-            settings.resolved_database_url,
-            settings.resolved_artifacts_url,
-            durability=settings.log_durability,
-            patience_seconds=LOCKED_SECONDS,
-        ) as store:
+        with Store.from_settings(settings, patience_seconds=LOCKED_SECONDS) as store:
             store.check_writable()
     except UnavailableError as error:
         if not _has_registry(settings):

@@ -344,11 +344,7 @@ class Worker:
             if self._store is None:
                 settings = self.settings
                 try:
-                    self._store = Store.open(
-                        settings.resolved_database_url,
-                        settings.resolved_artifacts_url,
-                        durability=settings.log_durability,
-                    )
+                    self._store = Store.from_settings(settings)
                 except LifelongError as error:
                     self._problem = str(error)
                     raise

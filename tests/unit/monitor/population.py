@@ -41,7 +41,7 @@ def settings_for(folder: Path, **changes: object) -> Settings:
 def open_store(settings: Settings) -> Store:
     """A new, empty store for these settings."""
     Store.migrate(settings.resolved_database_url)
-    return Store.open(settings.resolved_database_url, settings.resolved_artifacts_url)
+    return Store.from_settings(settings)
 
 
 def add_model(store: Store, name: str = "lesions", *, calibrated: bool = True) -> Model:

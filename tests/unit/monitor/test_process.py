@@ -73,7 +73,7 @@ def folder(tmp_path: Path) -> Path:
 
 def settings_store(folder: Path) -> Store:
     settings = settings_for(folder)
-    return Store.open(settings.resolved_database_url, settings.resolved_artifacts_url)
+    return Store.from_settings(settings)
 
 
 @pytest.mark.parametrize("stopping", [signal.SIGTERM, signal.SIGINT])
@@ -159,7 +159,7 @@ from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.schedule.tick import Ticker
 
 settings = Settings.load()
-store = Store.open(settings.resolved_database_url, settings.resolved_artifacts_url)
+store = Store.from_settings(settings)
 exporter = Exporter(cycle_interval_seconds=60)
 Ticker(store, settings, exporter).tick(datetime.now(UTC), datetime.now(UTC))
 print([cycle.outcome for cycle in store.cycles.list()], sorted({name.split(".")[0] for name in sys.modules}))

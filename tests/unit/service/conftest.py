@@ -72,7 +72,7 @@ def installations(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
         folder = found[is_registered] = tmp_path_factory.mktemp("installation")
         settings = Settings(data_directory=folder)
         Store.migrate(settings.resolved_database_url)
-        with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as store:
+        with Store.from_settings(settings) as store:
             store.group_keys.create(settings.resolved_group_key_file, actor="test")
             if is_registered:
                 register(store)
@@ -85,7 +85,7 @@ def store(
 ) -> Iterator[Store]:
     source = installations["registered" in request.fixturenames]
     shutil.copytree(source, settings.data_directory, dirs_exist_ok=True)
-    with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as opened:
+    with Store.from_settings(settings) as opened:
         yield opened
 
 

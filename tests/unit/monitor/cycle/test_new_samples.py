@@ -137,7 +137,7 @@ def test_a_restart_changes_nothing(store: Store, settings: Settings, model: Mode
     new(store, model, 600, seed=2)
     first = tick()
     new(store, model, 300, seed=3)
-    with Store.open(settings.resolved_database_url, settings.resolved_artifacts_url) as reopened:
+    with Store.from_settings(settings) as reopened:
         cycle = run_cycle(reopened, settings, model, "clinic", DUE + 5 * MINUTE).last
     assert cycle is not None
     assert evidence(cycle).samples == evidence(first).samples + 300

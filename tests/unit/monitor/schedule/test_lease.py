@@ -67,7 +67,7 @@ from lifelong_core.store import Store
 from lifelong_monitor.cycle.cycle import run_cycle
 
 settings = Settings(data_directory=Path(sys.argv[1]), window_samples=600, lease_seconds=2)
-store = Store.open(settings.resolved_database_url, settings.resolved_artifacts_url)
+store = Store.from_settings(settings)
 
 def about_to_write():
     print("about to write", flush=True)

@@ -150,7 +150,7 @@ def test_a_database_that_is_away_is_only_a_warning_where_the_registry_was_kept(
     cache = RegistryCache(settings.registry_cache_file, database_url=nobody)
     other = Settings(data_directory=tmp_path)
     Store.migrate(other.resolved_database_url)
-    with Store.open(other.resolved_database_url, other.resolved_artifacts_url) as store:
+    with Store.from_settings(other) as store:
         registry = store.registry()
     assert registry is not None
     cache.save(registry)
