@@ -1,4 +1,7 @@
-"""Argument checks shared by every layer: each returns the checked array or says what is wrong with it."""
+"""Array types, argument checks and row operations that every layer shares.
+
+Each check `as_...` returns the checked array, or raises an error that names the field.
+"""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias, TypeVar, cast
@@ -199,6 +202,19 @@ def as_confusion(values: ArrayLike, *, field: str = "confusion") -> Floats:
     return array
 
 
+def as_bandwidth(value: float, *, smallest: float) -> float:
+    """Bandwidth of a kernel, between `smallest` and LARGEST_NUMBER.
+
+    Raises:
+        InvalidInputError: not a number, too small or too large.
+    """
+    if not smallest <= value <= LARGEST_NUMBER:
+        raise InvalidInputError(
+            f"expected a number in {smallest:g}..{LARGEST_NUMBER:g}, got {value}.", field="bandwidth"
+        )
+    return float(value)
+
+
 def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") -> NDArray[np.generic] | None:
     """Group keys of shape (N,), or None when every sample stands for itself.
 
@@ -238,6 +254,19 @@ def centre_rows(logits: Logits) -> Floats:
     """Logits as float64 with zero mean per row: everything we compute ignores a row's constant."""
     rows = logits.astype(np.float64)
     return rows - rows.mean(axis=1, keepdims=True)
+
+
+def softmax(scores: Floats) -> Floats:
+    """Return exp(scores) normalised per row, shape (N, C), for scores of any size.
+
+    A row's result does not depend on the other rows, to the last bit.
+
+    Examples:
+        >>> softmax(np.array([[0.0, 0.0], [1000.0, 0.0]])).tolist()
+        [[0.5, 0.5], [1.0, 0.0]]
+    """
+    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return exponentials / exponentials.sum(axis=1, keepdims=True)
 
 
 def read_only(array: AnyArray) -> AnyArray:

@@ -11,13 +11,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_costs, as_logits, as_prevalence, read_only
+from lifelong_core.arrays import Floats, Integers, as_costs, as_logits, as_prevalence, read_only, softmax
 from lifelong_core.deploy.calibration.affine import class_weights, fit_weighted
 from lifelong_core.deploy.checks import as_class_names, as_parameter, as_temperature
 from lifelong_core.deploy.decision import DecisionRule, expected_costs
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.softmax import affine_scores, softmax
+from lifelong_core.deploy.numerics.scores import affine_scores
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 

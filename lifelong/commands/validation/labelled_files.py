@@ -25,7 +25,7 @@ class LabelledOutputs:
     @property
     def scores(self) -> Any:
         """The probabilities, from logits where only these are there; None where neither is."""
-        from lifelong_core.design.validation.outputs import softmax
+        from lifelong_core.arrays import softmax
 
         return self.probabilities if self.logits is None else softmax(self.logits.astype(float))
 

@@ -11,9 +11,9 @@ from lifelong_core.deploy.calibration.held_out import crossfitted_output, held_o
 from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
-from lifelong_core.deploy.numerics.scientific import t_quantile
 from lifelong_core.deploy.quantification.base import Analysis
 from lifelong_core.deploy.quantification.uncertainty import Influence
+from lifelong_core.scientific import t_quantile
 
 LOWEST_PROBABILITY = 1e-4
 """A smaller probability of the true class counts as this one: no loss exceeds 9.2 nats, so that a single calibration

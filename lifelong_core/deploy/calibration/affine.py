@@ -5,12 +5,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, Logits, as_logits, as_prevalence, centre_rows, read_only
+from lifelong_core.arrays import (
+    Floats,
+    Integers,
+    Logits,
+    as_logits,
+    as_prevalence,
+    centre_rows,
+    read_only,
+    softmax,
+)
 from lifelong_core.deploy.calibration.cross_entropy import AffineProblem, typical_size
 from lifelong_core.deploy.checks import as_parameter, as_temperature
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.newton import minimize_convex
-from lifelong_core.deploy.numerics.softmax import affine_scores, softmax
+from lifelong_core.deploy.numerics.scores import affine_scores
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Logits, centre_rows
-from lifelong_core.deploy.numerics.softmax import softmax
+from lifelong_core.arrays import Floats, Integers, Logits, centre_rows, softmax
 
 
 def typical_size(rows: Floats) -> float:

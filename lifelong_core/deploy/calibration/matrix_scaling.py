@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Logits, centre_rows
+from lifelong_core.arrays import Floats, Integers, Logits, centre_rows, softmax
 from lifelong_core.deploy.numerics.newton import minimize_convex
-from lifelong_core.deploy.numerics.softmax import one_hot, softmax
+from lifelong_core.deploy.numerics.scores import one_hot
 
 LARGEST_SQUARE = 4.0
 """A logit counts as at most twice the typical size where it is squared: an outlier would decide alone."""

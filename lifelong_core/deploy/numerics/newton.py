@@ -5,7 +5,7 @@ from typing import Protocol
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.numerics.scientific import bounded_least_squares, cholesky, solve
+from lifelong_core.scientific import bounded_least_squares, cholesky, solve
 
 MAXIMUM_STEPS = 500
 _SUFFICIENT = 1e-4

@@ -5,7 +5,7 @@ from typing import Protocol
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.numerics.scientific import cholesky, non_negative_least_squares, solve
+from lifelong_core.scientific import cholesky, non_negative_least_squares, solve
 
 PSEUDO_SAMPLES = 1.0
 """Samples of each class, in total weight, that join a window when its variance is computed. A window that happens to

@@ -4,11 +4,11 @@ from functools import cached_property
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Logits
+from lifelong_core.arrays import Floats, Logits, softmax
 from lifelong_core.deploy.calibration.choice import choose_calibration
 from lifelong_core.deploy.calibration.matrix_scaling import chunks
+from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth
-from lifelong_core.deploy.numerics.softmax import one_hot, softmax
 from lifelong_core.deploy.quantification.em import ExpectationMaximization
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount

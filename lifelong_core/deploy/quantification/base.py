@@ -11,15 +11,15 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Logits, as_groups, as_logits, centre_rows
+from lifelong_core.arrays import Floats, Logits, as_groups, as_logits, centre_rows, softmax
 from lifelong_core.deploy.calibration.affine import AffineCalibration, fit_weighted
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import canonical
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
 from lifelong_core.deploy.numerics.grouping import member_sums
+from lifelong_core.deploy.numerics.scores import affine_scores
 from lifelong_core.deploy.numerics.simplex import smooth
-from lifelong_core.deploy.numerics.softmax import affine_scores, softmax
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
 from lifelong_core.deploy.quantification.separation import MINIMUM_SEPARATION, Separation
 from lifelong_core.deploy.quantification.summaries.codebook import Codebook

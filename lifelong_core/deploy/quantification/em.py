@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Logits, centre_rows
+from lifelong_core.arrays import Floats, Logits, centre_rows, softmax
 from lifelong_core.deploy.calibration.affine import (
     MAXIMUM_SCALED_INVERSE,
     MINIMUM_SCALED_INVERSE,
@@ -14,8 +14,8 @@ from lifelong_core.deploy.calibration.affine import (
 from lifelong_core.deploy.calibration.cross_entropy import affine_problem
 from lifelong_core.deploy.numerics.folds import stratified_folds
 from lifelong_core.deploy.numerics.newton import minimize_convex
+from lifelong_core.deploy.numerics.scores import affine_scores
 from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth
-from lifelong_core.deploy.numerics.softmax import affine_scores, softmax
 from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount

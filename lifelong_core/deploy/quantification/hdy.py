@@ -5,11 +5,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Logits
+from lifelong_core.arrays import Floats, Logits, softmax
 from lifelong_core.deploy.checks import as_whole_number
 from lifelong_core.deploy.labeled import class_means
+from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.deploy.numerics.simplex import simplex_least_squares, simplex_minimum
-from lifelong_core.deploy.numerics.softmax import one_hot, softmax
 from lifelong_core.deploy.quantification.adjusted import matching_directions, matching_influence
 from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.uncertainty import Influence

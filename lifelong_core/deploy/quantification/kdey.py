@@ -5,13 +5,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Logits
+from lifelong_core.arrays import Floats, Logits, as_bandwidth, softmax
 from lifelong_core.deploy.labeled import class_means
 from lifelong_core.deploy.numerics.folds import stratified_folds
 from lifelong_core.deploy.numerics.simplex import mixture_weights, simplex_least_squares, smooth
-from lifelong_core.deploy.numerics.softmax import softmax
 from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
-from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, as_bandwidth
+from lifelong_core.deploy.quantification.kernels import MINIMUM_BANDWIDTH, ClassKernels, Points
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
 
@@ -34,7 +33,7 @@ class KernelDensityQuantifier(FittedQuantifier):
     """
 
     def _fit(self) -> None:
-        self._bandwidth = as_bandwidth(self.settings["bandwidth"])
+        self._bandwidth = as_bandwidth(self.settings["bandwidth"], smallest=MINIMUM_BANDWIDTH)
         self._own = softmax(self.calibration.logits.astype(np.float64))
         self._check_separated(self._own)
         self._kernels = ClassKernels.at(self._own, self.calibration, self._bandwidth)

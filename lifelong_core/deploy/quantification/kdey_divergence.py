@@ -5,18 +5,17 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Logits
+from lifelong_core.arrays import Floats, Logits, as_bandwidth, softmax
 from lifelong_core.deploy.checks import as_whole_number
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.numerics.simplex import (
     non_negative_minimum,
     simplex_minimum,
 )
-from lifelong_core.deploy.numerics.softmax import softmax
 from lifelong_core.deploy.quantification.adjusted import matching_directions, matching_influence
 from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.kdey import KernelDensityQuantifier
-from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, as_bandwidth, kernel_chunks
+from lifelong_core.deploy.quantification.kernels import MINIMUM_BANDWIDTH, ClassKernels, Points, kernel_chunks
 from lifelong_core.deploy.quantification.uncertainty import Influence
 
 MOST_TRIALS = 1_000_000
@@ -119,7 +118,7 @@ class KernelDensityCauchySchwarz(FittedQuantifier):
     defaults = MappingProxyType({"bandwidth": 0.1})
 
     def _fit(self) -> None:
-        self._bandwidth = as_bandwidth(self.settings["bandwidth"])
+        self._bandwidth = as_bandwidth(self.settings["bandwidth"], smallest=MINIMUM_BANDWIDTH)
         own = softmax(self.calibration.logits.astype(np.float64))
         # The inner product of two Gaussians is a Gaussian of twice the variance.
         self._kernels = ClassKernels.at(own, self.calibration, np.sqrt(2) * self._bandwidth)

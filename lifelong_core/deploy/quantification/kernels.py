@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.errors import InvalidInputError
 
 CELLS_PER_BANDWIDTH = 50
 """Points that share a cell of this grid are evaluated once, at their mean: it moves densities by some 1e-4
@@ -23,17 +22,6 @@ SINGLE_PRECISION_BANDWIDTH = 0.05
 
 _CHUNK = 1 << 20
 """Kernel values held in memory at once."""
-
-
-def as_bandwidth(value: float) -> float:
-    """A legal standard deviation of the kernel.
-
-    Raises:
-        InvalidInputError: below MINIMUM_BANDWIDTH or not finite.
-    """
-    if not MINIMUM_BANDWIDTH <= value < np.inf:
-        raise InvalidInputError(f"expected a number of at least {MINIMUM_BANDWIDTH}.", field="bandwidth")
-    return float(value)
 
 
 @dataclass(frozen=True)

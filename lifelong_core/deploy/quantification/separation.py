@@ -7,9 +7,9 @@ import numpy as np
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
-from lifelong_core.deploy.numerics.scientific import chi_square_quantile
+from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.deploy.numerics.simplex import tangent_basis
-from lifelong_core.deploy.numerics.softmax import one_hot
+from lifelong_core.scientific import chi_square_quantile
 
 MINIMUM_SEPARATION = 1e-4
 """The classes' mean features span a simplex; this is how thin it may be: its smallest singular value, on directions

@@ -17,7 +17,6 @@ import numpy as np
 
 from lifelong_core.arrays import LARGEST_NUMBER, Floats
 from lifelong_core.deploy.documents import take_fields
-from lifelong_core.deploy.numerics.scientific import normal_quantile
 from lifelong_core.deploy.shift.efficient_scores import EfficientScores
 from lifelong_core.deploy.shift.fluctuation import Fluctuation, scatter_since
 from lifelong_core.deploy.shift.location import LOCATION_DROP, ChangeSearch, Mixture, Split
@@ -25,6 +24,7 @@ from lifelong_core.deploy.shift.ordered_window import OrderedWindow
 from lifelong_core.deploy.shift.rhythm import Pattern
 from lifelong_core.deploy.shift.segmentation import SHORTEST_SEGMENT
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.scientific import normal_quantile
 
 CONFIDENCE = 0.95
 _END_OF_INTERVAL = 0.125
@@ -153,7 +153,7 @@ def _change_point(window: OrderedWindow, split: Split, effect: float) -> ChangeP
     direction = np.sign(difference)
     size = float(np.abs(difference).sum())
     error = np.sqrt(effect * (before.variance(direction) + after.variance(direction)))
-    reach = normal_quantile((1 - CONFIDENCE) / 2) * float(error)
+    reach = -float(normal_quantile((1 - CONFIDENCE) / 2)) * float(error)
     ago = window.ends[-1] - window.ends
     # A change within a piece shows at its begin or its end.
     earliest = split.low - (window.sizes[split.low - 1] > 1)

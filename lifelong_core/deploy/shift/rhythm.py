@@ -6,7 +6,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.numerics.scientific import f_tail
+from lifelong_core.deploy.numerics.scores import one_hot
+from lifelong_core.scientific import f_tail
 
 Pattern: TypeAlias = Literal["time of day", "day of week", "jitter"]
 
@@ -120,7 +121,7 @@ def _time_of_day(times: Floats) -> Floats:
 
 def _day_of_week(times: Floats) -> Floats:
     day = np.floor(times / _DAY).astype(np.int64) % 7
-    return (day[:, np.newaxis] == np.arange(6)).astype(np.float64)
+    return one_hot(day, 6)
 
 
 def _explained(sums: Floats, sizes: Floats, times: Floats, inputs: Floats, period: float) -> float:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.deploy.numerics.scientific import log_gamma
+from lifelong_core.scientific import log_gamma
 
 SHORTEST_SEGMENT = 60.0
 """Effective samples: with fewer, a mean of posteriors is not about normal."""
@@ -27,7 +27,7 @@ def change_threshold(dimensions: float, *, level: float, shortest_share: float) 
         8.7
     """
     spread = 2 * math.log((1 - shortest_share) / shortest_share)
-    constant = -dimensions / 2 * math.log(2) - log_gamma(dimensions / 2)
+    constant = -dimensions / 2 * math.log(2) - float(log_gamma(dimensions / 2))
 
     def log_tail(value: float) -> float:
         rate = max(spread * (1 - dimensions / value), 0.0) + 2 / value

@@ -19,7 +19,7 @@ from lifelong_core.design.documents import Frozen
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.computation.inputs import MOST_CLASSES_GUESSED
-from lifelong_core.metrics.scientific import normal_probability
+from lifelong_core.scientific import normal_probability
 
 IMBALANCE = 2.0
 """Classes are called imbalanced where one is at least this many times as frequent as another. No source has a limit."""

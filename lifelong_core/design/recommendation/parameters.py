@@ -4,20 +4,22 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
+from lifelong_core.arrays import Floats
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
+from lifelong_core.metrics import zero_one_costs
 
 Matrix: TypeAlias = tuple[tuple[float, ...], ...]
 ParameterValue: TypeAlias = int | float | tuple[float, ...] | tuple[str, float] | Matrix
 
 
-def zero_one_costs(classes: int) -> Matrix:
-    """Every error costs 1.
+def as_matrix(costs: Floats) -> Matrix:
+    """Costs as rows of numbers, one row per true class.
 
     Examples:
-        >>> zero_one_costs(2)
+        >>> as_matrix(zero_one_costs(2))
         ((0.0, 1.0), (1.0, 0.0))
     """
-    return importance_costs((1.0,) * classes)
+    return tuple(tuple(row) for row in costs.tolist())
 
 
 def importance_costs(weights: tuple[float, ...]) -> Matrix:
@@ -38,7 +40,7 @@ def target(metric: str, value: float) -> tuple[str, float]:
 
 DERIVED: Mapping[str, tuple[tuple[str, ...], Callable[..., ParameterValue]]] = MappingProxyType(
     {
-        "zero_one_costs": (("number_of_classes",), zero_one_costs),
+        "zero_one_costs": (("number_of_classes",), lambda classes: as_matrix(zero_one_costs(classes))),
         "importance_costs": (("class_weights",), importance_costs),
         "target": (("target_metric", "target_value"), target),
     }

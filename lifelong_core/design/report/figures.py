@@ -13,7 +13,7 @@ from lifelong_core.design.validation.displays import (
     RocPoints,
 )
 from lifelong_core.design.validation.result import ValidationResult
-from lifelong_core.metrics.scientific import normal_quantile
+from lifelong_core.scientific import normal_quantile
 
 MOST_CURVES = 12
 """panels of a kind; more classes than that cannot be looked at, and the page says which were left out"""

@@ -15,6 +15,7 @@ from lifelong_core.arrays import (
     as_labels,
     as_logits,
     as_probabilities,
+    softmax,
 )
 from lifelong_core.errors import InvalidInputError
 
@@ -174,17 +175,6 @@ def _probabilities(outputs: ModelOutputs, is_valid: Mask, classes: int) -> Float
     else:
         scores[is_valid] = as_probabilities(valid, classes=classes)
     return scores
-
-
-def softmax(logits: Floats) -> Floats:
-    """Of each row, shape (N, C).
-
-    Examples:
-        >>> softmax(np.array([[0.0, 0.0], [1000.0, 0.0]])).tolist()
-        [[0.5, 0.5], [1.0, 0.0]]
-    """
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
 
 
 def _likeliest(probabilities: Floats | None) -> Integers:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Integers, as_labels
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
-from lifelong_core.design.recommendation.parameters import zero_one_costs
+from lifelong_core.design.recommendation.parameters import as_matrix
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold, apply_thresholds, check_thresholds
 from lifelong_core.design.validation.curves import (
     confusion_table,
@@ -29,7 +29,7 @@ from lifelong_core.design.validation.values.metric_values import evaluate_metric
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.design.validation.warnings import validation_warnings
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics import Bootstrap
+from lifelong_core.metrics import Bootstrap, zero_one_costs
 
 FEWEST_REPLICATES = 10
 MOST_REPLICATES = 100_000
@@ -274,8 +274,8 @@ def _adjusted_cost(setting: ValidationSettings, samples: Samples) -> AdjustedCos
     prevalence = fingerprint.target_prevalences
     if prevalence is None:
         return None
-    abstaining = (1.0,) if samples.can_abstain else ()
-    costs = fingerprint.costs or tuple((*row, *abstaining) for row in zero_one_costs(samples.classes))
+    decisions = samples.classes + samples.can_abstain
+    costs = fingerprint.costs or as_matrix(zero_one_costs(samples.classes, decisions))
 
     def value(parameters: dict[str, Any]) -> MetricValue:
         metric = RecommendedMetric(metric="EC", per_class=False, parameters=parameters)

@@ -7,12 +7,12 @@ from typing import Literal, Self, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import LARGEST_NUMBER, Floats, Integers, as_probabilities
+from lifelong_core.arrays import LARGEST_NUMBER, Floats, Integers, as_bandwidth, as_probabilities
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.calibration.binned import as_norm
-from lifelong_core.metrics.scientific import distances, distances_of_pairs, log_gamma
 from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
 from lifelong_core.metrics.scores.scoring_rules import mean_squared_distance, truth_gaps
+from lifelong_core.scientific import distances, distances_of_pairs, log_gamma
 
 Estimator: TypeAlias = Literal["unbiased", "biased", "root"]
 
@@ -117,9 +117,10 @@ def kernel_calibration_error(
     generator = np.random.default_rng(rng)
     samples = reference.size
     chosen = draw_subsample(samples, as_subsample(subsample, PAIRED_SAMPLES), generator)
-    width = as_bandwidth(bandwidth, smallest=1 / LARGEST_NUMBER)
-    if width is None:
+    if bandwidth is None:
         width = median_pairwise_distance(predicted[chosen], rng=generator)
+    else:
+        width = as_bandwidth(bandwidth, smallest=1 / LARGEST_NUMBER)
     if not width > 0 or chosen.size < (2 if estimator == "unbiased" else 1):
         return Estimate(float("nan"), float("nan"), chosen.size)
     of_pairs = _pair_sums(predicted[chosen], truth_gaps(reference[chosen], predicted[chosen]), width)
@@ -198,7 +199,9 @@ def ece_kde(
         nan
     """
     reference, predicted = as_labelled_probabilities(labels, probabilities)
-    width = as_bandwidth(bandwidth, smallest=SMALLEST_DIRICHLET_BANDWIDTH) or DIRICHLET_BANDWIDTH
+    width = DIRICHLET_BANDWIDTH
+    if bandwidth is not None:
+        width = as_bandwidth(bandwidth, smallest=SMALLEST_DIRICHLET_BANDWIDTH)
     power = as_norm(norm)
     samples = reference.size
     default = max(FEWEST_EVALUATED, KERNEL_EVALUATIONS // max(samples, 1))
@@ -224,19 +227,6 @@ def as_subsample(subsample: int | None, default: int) -> int:
             f"expected a whole number of {FEWEST_SAMPLES} or more, got {subsample}.", field="subsample"
         )
     return int(subsample)
-
-
-def as_bandwidth(bandwidth: float | None, *, smallest: float) -> float | None:
-    """The bandwidth of a kernel, if one is given.
-
-    Raises:
-        InvalidInputError: not a number, too small or too large.
-    """
-    if bandwidth is not None and not smallest <= bandwidth <= LARGEST_NUMBER:
-        raise InvalidInputError(
-            f"expected a number in {smallest:g}..{LARGEST_NUMBER:g}, got {bandwidth}.", field="bandwidth"
-        )
-    return bandwidth
 
 
 def draw_subsample(samples: int, count: int, generator: np.random.Generator) -> Integers:

@@ -19,9 +19,9 @@ from lifelong_core.metrics.calibration.kernel import (
 )
 from lifelong_core.metrics.catalogue.parameters import Parameters
 from lifelong_core.metrics.counting.confusion import ratio
-from lifelong_core.metrics.scientific import distances
 from lifelong_core.metrics.scores.scoring_rules import truth_gaps
 from lifelong_core.metrics.scores.weighted_scores import Counts, Weighted
+from lifelong_core.scientific import distances
 
 
 def weighted_kernel_error(

@@ -15,8 +15,8 @@ from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.confusion import as_confusions, confusion_matrix, ratio
 from lifelong_core.metrics.counting.multiclass import accuracy, cohen_kappa
 from lifelong_core.metrics.counting.one_versus_rest import f_beta, jaccard
-from lifelong_core.metrics.scientific import kendall_tau_b, mean_ranks
 from lifelong_core.metrics.scores.values import as_values
+from lifelong_core.scientific import kendall_tau_b, mean_ranks
 
 
 class Agreement(NamedTuple):

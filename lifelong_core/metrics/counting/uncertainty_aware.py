@@ -17,8 +17,8 @@ from lifelong_core.arrays import LARGEST_NUMBER, Floats
 from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.counting.multiclass import accuracy
 from lifelong_core.metrics.counting.one_versus_rest import f_beta, fall_out, precision, sensitivity
-from lifelong_core.metrics.scientific import error_function, weighted_counts
 from lifelong_core.metrics.scores.values import as_values
+from lifelong_core.scientific import error_function, weighted_counts
 
 
 def uncertainty_aware_confusion(

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from lifelong_core.arrays import Floats, Integers, as_groups, as_labels
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.confusion import ratio
-from lifelong_core.metrics.scientific import weighted_counts
 from lifelong_core.metrics.scores.values import as_values
+from lifelong_core.scientific import weighted_counts
 
 SMALL_SUBGROUP = 30
 """Of fewer independent cases, a share of 1/2 is known to no better than +-0.18 (95 %)."""

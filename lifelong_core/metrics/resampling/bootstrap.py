@@ -15,7 +15,7 @@ from lifelong_core.arrays import Floats, Integers, as_groups
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.confusion import confusion_cells
 from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
-from lifelong_core.metrics.scientific import weighted_counts
+from lifelong_core.scientific import weighted_counts
 
 DELETIONS = 200
 """For the acceleration of BCa intervals, parts of the data are left out in turn: each unit or, of more than so many

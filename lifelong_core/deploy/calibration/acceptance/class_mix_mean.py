@@ -7,7 +7,7 @@ import numpy as np
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.scientific import t_quantile
+from lifelong_core.scientific import t_quantile
 
 CONFIDENCE = 0.95
 

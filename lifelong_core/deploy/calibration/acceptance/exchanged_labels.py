@@ -7,7 +7,7 @@ import numpy as np
 from lifelong_core.arrays import Floats, Integers, centre_rows
 from lifelong_core.deploy.calibration.acceptance.class_mix_mean import ClassMixMean
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.scientific import best_assignment, t_tail
+from lifelong_core.scientific import best_assignment, t_probability
 
 LEVEL = 0.001
 """Probability, over all classes together, that chance alone makes labels look exchanged."""
@@ -77,7 +77,7 @@ def _exchange(
     class_mix = np.isin(np.arange(data.classes), members) / members.size
     gain = ClassMixMean.of(gains, cases, class_mix)
     error = float(np.sqrt(gain.variance))
-    if gain.value <= 0 or (error > 0 and t_tail(gain.freedom, gain.value / error) > level):
+    if gain.value <= 0 or (error > 0 and t_probability(gain.freedom, -gain.value / error) > level):
         return None
     largest = members[logits[np.ix_(rows, members)].argmax(axis=1)]
     accuracy = float((largest == labels).mean())

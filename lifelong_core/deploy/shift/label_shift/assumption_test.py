@@ -26,7 +26,6 @@ from numpy.typing import ArrayLike
 from lifelong_core.arrays import Floats, as_logits
 from lifelong_core.deploy.checks import as_class_names, as_level, as_parameter
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
-from lifelong_core.deploy.numerics.scientific import f_tail, normal_quantile, t_tail
 from lifelong_core.deploy.numerics.simplex import simplex_least_squares, smooth, tangent_basis
 from lifelong_core.deploy.shift.label_shift.class_spread import ClassSpread
 from lifelong_core.deploy.shift.label_shift.disagreement import (
@@ -38,6 +37,7 @@ from lifelong_core.deploy.shift.label_shift.drift import DriftDetectors, remove_
 from lifelong_core.deploy.shift.label_shift.features import FeatureMap
 from lifelong_core.deploy.shift.label_shift.result import AssumptionTest, ComponentTest
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.scientific import f_tail, normal_quantile, t_probability
 
 RELIABLE_FROM = 500
 """Calibration samples below which the test's level is not promised."""
@@ -182,7 +182,7 @@ def assumption_test(
         *step_disagreements(reference.feature_map, reference.steps, steps, prevalence, covariance, names),
     ]
     return AssumptionTest(
-        statistic=max(0.0, normal_quantile(max(p_value, np.finfo(np.float64).tiny))),
+        statistic=max(0.0, -float(normal_quantile(max(p_value, np.finfo(np.float64).tiny)))),
         p_value=p_value,
         level=checked_level,
         rejected=p_value < checked_level,
@@ -280,7 +280,8 @@ def _drift_test(
     statistic = float(np.abs(sizes).max())
     scale = np.where(errors > 0, errors, 1.0)
     freedom = spread.degrees_of_freedom(smooth(prevalence, samples), samples, scale)
-    return sizes, ComponentTest("drifts", statistic, min(1.0, 2 * count * t_tail(freedom, statistic)))
+    tail = float(t_probability(freedom, -statistic))
+    return sizes, ComponentTest("drifts", statistic, min(1.0, 2 * count * tail))
 
 
 def _checked_samples(n: int, effective_n: float | None) -> float:

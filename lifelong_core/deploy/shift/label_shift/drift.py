@@ -9,6 +9,7 @@ import numpy as np
 from lifelong_core.arrays import Floats, Integers, Logits, Mask, centre_rows
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.folds import stratified_folds
+from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.deploy.shift.label_shift.features import FOLDS, FeatureMap, column_order
 
 DriftKind: TypeAlias = Literal["moved_logit", "scaled_logits", "noisy_logits", "mixed_samples"]
@@ -167,7 +168,7 @@ def remove_directions(directions: Floats, whiten: Floats, vectors: Floats) -> Fl
 
 def _class_means(rows: Floats, labels: Integers, classes: int) -> Floats:
     """Mean row of each class, shape (C, M); 0 for a class without a row."""
-    onehot = labels[:, np.newaxis] == np.arange(classes)
+    onehot = one_hot(labels, classes)
     return (onehot / np.maximum(onehot.sum(axis=0), 1)).T @ rows
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from lifelong_core.arrays import Floats
 from lifelong_core.design.validation.values.metric_value import ValueInterval
 from lifelong_core.metrics.resampling.intervals import Bootstrap
-from lifelong_core.metrics.scientific import normal_quantile
+from lifelong_core.scientific import normal_quantile
 
 LARGEST_BIAS = 1.0
 """In standard errors: how much larger or smaller a metric may be on resampled data for its interval to be corrected"""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Floats, Integers, Mask
 from lifelong_core.metrics.resampling.bootstrap import DELETIONS
 from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
-from lifelong_core.metrics.scientific import weighted_counts
+from lifelong_core.scientific import weighted_counts
 
 BLOCK = 1 << 19
 """Weights in memory at a time: 4 MB"""

@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lifelong_core.arrays import softmax
 from lifelong_core.deploy import LabeledLogits, quantifier
-from lifelong_core.deploy.numerics.softmax import one_hot, softmax
+from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.deploy.quantification.separation import Separation
 
 
