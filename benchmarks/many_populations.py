@@ -16,8 +16,8 @@ from benchmarks.store_writers import SEED
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.settings import Settings
 from lifelong_core.store import LogEntry, Model, Prediction, Store, new_prediction_id, register_calibration
+from lifelong_core.store.cycles.rows import cycle_row
 from lifelong_core.store.engine.statements import batched
-from lifelong_core.store.rows import cycle_row
 from lifelong_core.store.schema import tables
 from lifelong_monitor.cycle.cycle import run_cycle
 from lifelong_monitor.exporter.exporter import Exporter

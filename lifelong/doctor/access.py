@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from lifelong.doctor.findings import Finding, Installation, ok, warning
 from lifelong_core.store import Scope, Token
+from lifelong_core.store.access.records import BOUND_SCOPES
 from lifelong_core.store.log.identifiers import EPOCH
-from lifelong_core.store.records import BOUND_SCOPES
 
 EXPIRY_NOTICE = timedelta(days=14)
 """A token that expires within this time, or has expired within it, is named."""

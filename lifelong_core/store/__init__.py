@@ -3,16 +3,17 @@
 Nothing outside this package speaks SQL or knows the name of a table.
 """
 
+from lifelong_core.store.access.records import AuditEntry, ConsoleSession, Scope, Token
+from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.store.design.records import (
     AttachedRecommendation,
     InterviewRecord,
-    Job,
-    JobState,
     KeptHead,
     PublishedHead,
     Refit,
 )
 from lifelong_core.store.heads.calibration_sets import HeadCalibration
+from lifelong_core.store.heads.records import Activation, CalibrationSet, HeadPin, HeadRecord
 from lifelong_core.store.heads.refitting import attach_and_refit
 from lifelong_core.store.heads.registration import (
     CalibrationCandidate,
@@ -25,39 +26,23 @@ from lifelong_core.store.heads.registration import (
     publish_candidate,
     register_calibration,
 )
+from lifelong_core.store.jobs.records import Job, JobState
 from lifelong_core.store.lifecycle.privacy import group_hash, load_group_key
 from lifelong_core.store.log.identifiers import logged_at, logged_on, new_prediction_id
-from lifelong_core.store.records import (
-    DEFAULT_ENVIRONMENT,
-    NAME_PATTERN,
-    Activation,
-    AuditEntry,
-    CalibrationSet,
-    ConsoleSession,
-    Cycle,
-    HeadPin,
-    HeadRecord,
+from lifelong_core.store.log.records import (
     LabelledPredictions,
     LabelOutcome,
     LogEntry,
     LogPosition,
-    Model,
-    ModelKind,
-    ModelLoad,
     NewLabel,
-    Outcome,
     Prediction,
-    Registry,
     RequestKey,
-    Scope,
-    ServingWorker,
     StoredRequest,
-    Task,
-    Token,
     Window,
-    check_name,
 )
+from lifelong_core.store.names import DEFAULT_ENVIRONMENT, NAME_PATTERN, check_name
 from lifelong_core.store.registry.monitors import Heartbeat, MonitorProcess, Tick, Visit
+from lifelong_core.store.registry.records import Model, ModelKind, ModelLoad, Registry, ServingWorker, Task
 from lifelong_core.store.registry.serving import (
     ServingState,
     describe_default_head,

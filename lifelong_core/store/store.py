@@ -32,12 +32,12 @@ from lifelong_core.store.log.labels import Labels
 from lifelong_core.store.log.partitions import ensure_partitions
 from lifelong_core.store.log.predictions import Predictions
 from lifelong_core.store.log.traffic import TrafficCounts
-from lifelong_core.store.records import Model, Registry
 from lifelong_core.store.registry.changes import Changes, NotifiedChanges
 from lifelong_core.store.registry.environments import Environments
 from lifelong_core.store.registry.model_removal import remove_model
 from lifelong_core.store.registry.models import Models
 from lifelong_core.store.registry.monitors import Monitors
+from lifelong_core.store.registry.records import Model, Registry
 from lifelong_core.store.registry.registry import load_registry, read_revision
 from lifelong_core.store.registry.tasks import Tasks
 from lifelong_core.store.registry.workers import Workers

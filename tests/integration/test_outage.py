@@ -11,7 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
-from lifelong_core.store.records import LogEntry
+from lifelong_core.store.log.records import LogEntry
 from lifelong_core.store.spool.spool import Spool
 from tests.databases import locked
 from tests.integration.installation import Installation, install

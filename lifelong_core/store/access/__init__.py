@@ -1,6 +1,7 @@
-"""Who may do what, and who did what.
+"""Access and its record.
 
-- `tokens`, `token_rows`: bearer tokens
+- `tokens`, `token_lookup`: bearer tokens
 - `console_sessions`: logins to the console
 - `audit_log`, `audit_chain`, `audit_anchor`: the audit log, its hash chain, and its anchor outside the database
+- `records`, `rows`: their value types, and those from rows
 """

@@ -16,7 +16,7 @@ from datetime import UTC
 from typing import Literal, Self
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store.records import AuditEntry
+from lifelong_core.store.access.records import AuditEntry
 
 GENESIS = "0" * 64
 """The digest before the first entry."""

@@ -22,9 +22,10 @@ from lifelong_core.store.access.audit_chain import (
     compare_anchor,
     find_faults,
 )
+from lifelong_core.store.access.records import AuditEntry
+from lifelong_core.store.access.rows import audit_entry_of
+from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.records import AuditEntry
-from lifelong_core.store.rows import audit_entry_of, now
 from lifelong_core.store.schema import tables
 
 _LOCK = 0x6C6C_0003

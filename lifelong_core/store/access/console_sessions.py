@@ -13,12 +13,12 @@ import sqlalchemy as sa
 
 from lifelong_core.errors import UnauthenticatedError
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.access.token_rows import hash_secret, named_token, valid_token
+from lifelong_core.store.access.records import ConsoleSession, Token
+from lifelong_core.store.access.rows import token_of
+from lifelong_core.store.access.token_lookup import hash_secret, named_token, valid_token
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Moment
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.records import ConsoleSession, Token
-from lifelong_core.store.rows import token_of
 from lifelong_core.store.schema import tables
 
 MOST_SESSIONS = 20

@@ -13,6 +13,7 @@ from lifelong_core.arrays import Mask
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, find_affected
 from lifelong_core.store.cycles.affected_periods import AffectedPeriod, period_of
 from lifelong_core.store.cycles.affected_ranking import Place, RankedPrediction, Ranking
+from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.swaps import AffectedFigures, Swaps
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.statements import MOST_VALUES
@@ -20,7 +21,6 @@ from lifelong_core.store.lifecycle.exports import Exports, LoggedPage
 from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.log.identifiers import first_id_at, logged_on
 from lifelong_core.store.log.quarantine import usable_rows
-from lifelong_core.store.records import Cycle
 from lifelong_core.store.schema import tables
 
 BLOCK_ROWS = 10_000

@@ -14,17 +14,20 @@ from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.deploy.adaptation.policy import Mode
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.cycles.records import Cycle, Outcome, Rejection
+from lifelong_core.store.cycles.rows import REJECTION_COLUMNS, cycle_of, cycle_row
 from lifelong_core.store.cycles.swaps import add_swap
+from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.leases import Lease, hold_lease
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.heads import activations
 from lifelong_core.store.heads.heads import publish_head, subject_of
 from lifelong_core.store.heads.pins import refuse_pinned
-from lifelong_core.store.records import Cycle, Model, Outcome, Rejection, check_reason
+from lifelong_core.store.names import check_reason
 from lifelong_core.store.registry.models import model_with_id
+from lifelong_core.store.registry.records import Model
 from lifelong_core.store.registry.registry import bump_revision, change_registry
-from lifelong_core.store.rows import REJECTION_COLUMNS, cycle_of, cycle_row, now
 from lifelong_core.store.schema import tables
 
 _cycles = tables.cycles

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from lifelong_core.store.access.records import AuditEntry
 from lifelong_core.store.cycles.affected_documents import figures_document
+from lifelong_core.store.cycles.records import Cycle, Rejection
 from lifelong_core.store.cycles.swaps import AffectedFigures
-from lifelong_core.store.records import AuditEntry, Cycle, Model, Rejection
+from lifelong_core.store.registry.records import Model
 
 
 def cycle_document(

@@ -9,10 +9,10 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts
+from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.heads.activations import activated_at
-from lifelong_core.store.records import Cycle
 from lifelong_core.store.schema import tables
 
 _swaps = tables.swaps

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.log.commit_order import read_log_position
-from lifelong_core.store.rows import Row
 from lifelong_core.store.schema import tables
 from lifelong_core.store.schema.tables import DEFAULT_HEAD
 

@@ -12,11 +12,12 @@ import sqlalchemy as sa
 from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.design.records import InterviewRecord
+from lifelong_core.store.engine.clock import now
+from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import document_text
 from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.registry.tasks import task_named
-from lifelong_core.store.rows import Row, now
 from lifelong_core.store.schema import tables
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ from lifelong_core.arrays import Floats, as_costs
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.design.records import AttachedRecommendation
+from lifelong_core.store.engine.clock import now
+from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import as_bytes, document_text, text_digest
-from lifelong_core.store.records import Task
+from lifelong_core.store.registry.records import Task
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import replace_costs, task_named
-from lifelong_core.store.rows import Row, now
 from lifelong_core.store.schema import tables
 
 if TYPE_CHECKING:

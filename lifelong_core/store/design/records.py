@@ -1,26 +1,24 @@
-"""What the store gives of the design loop: interviews, attached recommendations and jobs.
+"""Interviews, attached recommendations, and the heads that an attachment publishes or keeps.
 
-Documents are kept as text and read when somebody asks: reading them loads the design loop and all metrics, which takes
-longer than a serving process may.
+Documents stay text until they are read: parsing them imports the design loop and all metrics, which takes too long for
+the start of a serving process.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from uuid import UUID
 
-from lifelong_core.deploy.documents import parse_document
 from lifelong_core.store.engine.documents import damage_error, read_kept, text_digest
-from lifelong_core.store.records import HeadRecord, Model
+from lifelong_core.store.heads.records import HeadRecord
+from lifelong_core.store.registry.records import Model
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation
     from lifelong_core.design.interview.interview import Interview
     from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 
-JobState: TypeAlias = Literal["queued", "running", "succeeded", "failed"]
 KeptCause: TypeAlias = Literal["fits", "pinned", "damaged"]
 """Why a head was not fitted anew: there was no need, a person holds it, or nobody can tell for which class mix."""
 
@@ -133,75 +131,6 @@ class Refit:
         """Of the default head that is in force now."""
         versions = {head.environment: head.version for head in self.kept}
         return (versions | {head.environment: head.record.version for head in self.published})[None]
-
-
-@dataclass(frozen=True)
-class Job:
-    """Work that somebody asked for. `token` is that of its newest claim: who comes with an older one has lost it."""
-
-    id: UUID
-    kind: str
-    payload_document: str = field(repr=False)
-    """`payload` as JSON, to the letter"""
-    state: JobState
-    attempts: int
-    """how often it was begun, but for those who gave it back"""
-    created_at: datetime
-    created_by: str
-    started_at: datetime | None
-    """of the newest attempt"""
-    finished_at: datetime | None
-    result_document: str | None = field(repr=False)
-    """`result` as JSON, to the letter"""
-    error_document: str | None
-    """`error` as JSON, to the letter"""
-    holder: str | None
-    """who claimed it last"""
-    token: int
-
-    @cached_property
-    def payload(self) -> dict[str, Any]:
-        """What is to be done, for whoever does it.
-
-        Raises:
-            UnavailableError: the document is no JSON object.
-        """
-        return self._values(self.payload_document)
-
-    @cached_property
-    def result(self) -> dict[str, Any] | None:
-        """What came of it; None: it has not succeeded.
-
-        Raises:
-            UnavailableError: the document is no JSON object.
-        """
-        return None if self.result_document is None else self._values(self.result_document)
-
-    @cached_property
-    def error(self) -> dict[str, str | None] | None:
-        """What went wrong: message, field and hint; None: it has not failed.
-
-        Raises:
-            UnavailableError: the document is no JSON object.
-        """
-        return None if self.error_document is None else self._values(self.error_document)
-
-    def _values(self, text: str) -> dict[str, Any]:
-        return read_kept(partial(parse_document, field="document"), text, name=f"the job {self.id}")
-
-
-@dataclass(frozen=True)
-class JobsState:
-    """How it stands with all jobs at one time."""
-
-    waiting: int
-    """that nobody has: they were not begun, or whoever began them died"""
-    waiting_since: datetime | None
-    """when the first of these was asked for, or left alone; None: none waits"""
-    running: int
-    """that somebody has"""
-    last_failures: Mapping[str, datetime]
-    """by kind, when the last one failed of those that are still kept"""
 
 
 def _thresholds_in(text: str) -> "tuple[AcceptanceThreshold, ...]":

@@ -1,10 +1,13 @@
 """The one clock that all processes on a database share, and the calendar."""
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import sqlalchemy as sa
 
-from lifelong_core.store.rows import now
+
+def now() -> datetime:
+    """The present time in UTC."""
+    return datetime.now(UTC)
 
 
 def database_time(connection: sa.Connection) -> datetime:

@@ -1,7 +1,7 @@
 """Column types that mean the same on both databases."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -9,10 +9,13 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import TypeDecorator
 
-from lifelong_core.arrays import Logits
+from lifelong_core.arrays import Floats, Logits, read_only
 from lifelong_core.errors import InvalidInputError
 
 _FLOAT32 = np.dtype("<f4")
+
+Row: TypeAlias = Any
+"""A row of a result: its attributes are the columns of the query."""
 
 
 class Moment(TypeDecorator[datetime]):
@@ -82,3 +85,8 @@ def unpack_logit_rows(blobs: list[bytes], *, classes: int) -> Logits:
         .reshape(len(blobs), classes)
         .astype(np.float32, copy=False)
     )
+
+
+def unpack_floats(values: Any) -> Floats:
+    """Nested lists of a JSON column as a read-only array."""
+    return read_only(np.asarray(values, dtype=np.float64))

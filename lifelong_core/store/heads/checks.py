@@ -4,7 +4,7 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store.records import Model, Task
+from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.store.schema import tables
 
 

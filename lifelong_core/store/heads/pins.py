@@ -3,9 +3,11 @@
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError
+from lifelong_core.store.engine.clock import now
 from lifelong_core.store.heads import activations
-from lifelong_core.store.records import HeadPin, Model
-from lifelong_core.store.rows import environment_key, now, pin_of
+from lifelong_core.store.heads.records import HeadPin
+from lifelong_core.store.heads.rows import environment_key, pin_of
+from lifelong_core.store.registry.records import Model
 from lifelong_core.store.schema import tables
 
 _pins = tables.head_pins

@@ -12,11 +12,12 @@ from lifelong_core.deploy import PostProcessingHead, fit_head
 from lifelong_core.errors import ConflictError
 from lifelong_core.store.design.recommendations import attach_recommendation, recommended_costs
 from lifelong_core.store.design.records import KeptHead, PublishedHead, Refit
+from lifelong_core.store.heads.damaged_heads import read_heads, split_damaged
 from lifelong_core.store.heads.heads import publish_head, put_in_force
 from lifelong_core.store.heads.pins import all_pins
-from lifelong_core.store.heads.rows import read_heads, split_damaged
-from lifelong_core.store.records import HeadPin, HeadRecord, Model, Task
+from lifelong_core.store.heads.records import HeadPin, HeadRecord
 from lifelong_core.store.registry.models import model_with_id
+from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.store.registry.registry import active_versions, change_registry
 from lifelong_core.store.registry.tasks import task_named
 from lifelong_core.store.schema import tables

@@ -17,14 +17,16 @@ from lifelong_core.deploy.calibration.acceptance.report import (
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnidentifiableError
 from lifelong_core.store.heads.calibration_sets import check_classes, insert_calibration_set
 from lifelong_core.store.heads.heads import publish_head
+from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.lifecycle.privacy import without_group_keys
-from lifelong_core.store.records import HeadRecord, Model, Task, check_reason
+from lifelong_core.store.names import check_reason
 from lifelong_core.store.registry.models import (
     check_graph_is_stored,
     model_referenced,
     model_with_id,
     promote_model,
 )
+from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.store import Store

@@ -1,84 +1,77 @@
-"""Reads heads so that a damaged one never takes the others with it."""
+"""Heads, calibration sets, activations and pins from rows of their tables."""
 
-from collections.abc import Mapping
-from dataclasses import replace
-from types import MappingProxyType
+from functools import lru_cache
 
-import sqlalchemy as sa
-
+from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import InvalidInputError, UnavailableError
-from lifelong_core.store.engine.documents import as_bytes
-from lifelong_core.store.heads.checks import check_fit
-from lifelong_core.store.records import HeadRecord, Registry, Task
-from lifelong_core.store.rows import Row, head_of
-from lifelong_core.store.schema import tables
-
-_heads = tables.heads
+from lifelong_core.store.engine.columns import Row, unpack_floats
+from lifelong_core.store.heads.records import Activation, CalibrationSet, HeadPin, HeadRecord
+from lifelong_core.store.names import check_name
+from lifelong_core.store.schema.tables import DEFAULT_HEAD
 
 
-class DamagedHeadError(UnavailableError):
-    """What the database holds of a head is not what was published."""
+def environment_key(environment: str | None) -> str:
+    """How the tables of heads name an environment; None is the model's default head.
 
-
-def read_heads(
-    connection: sa.Connection, condition: sa.ColumnElement[bool]
-) -> dict[tuple[int, int], HeadRecord | str]:
-    """The heads for which the condition holds, by model id and version, oldest first; for a damaged one, its damage."""
-    columns = [column for column in _heads.c if column is not _heads.c.document]
-    query = sa.select(*columns, as_bytes(connection, _heads.c.document)).where(condition)
-    rows = connection.execute(query.order_by(_heads.c.model_id, _heads.c.version))
-    return {(row.model_id, row.version): _read(row) for row in rows}
-
-
-def split_damaged(
-    versions: Mapping[tuple[int, str | None], int],
-    found: Mapping[tuple[int, int], HeadRecord | str],
-    task_of_model: Mapping[int, Task],
-) -> tuple[dict[tuple[int, str | None], HeadRecord], dict[tuple[int, str | None], str]]:
-    """The heads that can be served in the places where they are in force, and why the others cannot.
-
-    Args:
-        versions: of the head in force, by model id and environment.
-        found: what `read_heads` gave.
-        task_of_model: the task of each model, by its id.
+    Raises:
+        InvalidInputError: the name is not legal; the empty one would be taken for the default head.
     """
-    served: dict[tuple[int, str | None], HeadRecord] = {}
-    damaged: dict[tuple[int, str | None], str] = {}
-    for place, version in versions.items():
-        record = found.get((place[0], version), f"head {version} is missing")
-        fitting = record if isinstance(record, str) else _fitting(task_of_model[place[0]], record)
-        if isinstance(fitting, str):
-            damaged[place] = fitting
-        else:
-            served[place] = fitting
-    return served, damaged
+    return DEFAULT_HEAD if environment is None else check_name(environment, field="environment")
 
 
-def keep_last_good(registry: Registry, previous: Registry) -> Registry:
-    """The registry with the head that served before in each place whose present one is damaged.
+def calibration_set_of(row: Row) -> CalibrationSet:
+    """A row of `calibration_sets`."""
+    return CalibrationSet(
+        row.id, row.model_id, row.digest, row.samples, unpack_floats(row.prevalence), row.created_at
+    )
 
-    A model of the same id that is another one (of a database that was restored, or made anew) has no head before.
+
+def head_of(row: Row) -> HeadRecord:
+    """A row of `heads`.
+
+    Raises:
+        UnavailableError: its document is not that of a head, or not of the one that was published.
     """
-    kept = {
-        place: record
-        for place in registry.damaged.keys() - registry.heads.keys()
-        if (record := previous.heads.get(place)) is not None
-        and registry.models[place[0]].created_at == previous.models[place[0]].created_at
-    }
-    return replace(registry, heads=MappingProxyType({**kept, **registry.heads})) if kept else registry
-
-
-def _fitting(task: Task, record: HeadRecord) -> HeadRecord | str:
-    """A head that is sound in itself, or why it cannot serve the task."""
     try:
-        check_fit(task, record.head)
+        head, digest = _head_in(row.document)
     except InvalidInputError as error:
-        return f"head {record.version} does not fit: {error.message.rstrip('.')}"
-    return record
+        raise _damaged(row, f"its document is no head ({error})") from error
+    if digest != row.digest:
+        raise _damaged(row, "its document has another digest than was published")
+    return HeadRecord(row.model_id, row.version, head, row.created_at, row.created_by)
 
 
-def _read(row: Row) -> HeadRecord | str:
+# Heads never change, and with every change of the registry all that are in force are read again.
+@lru_cache(maxsize=1024)
+def _head_in(document: str | bytes) -> tuple[PostProcessingHead, str]:
+    """The head in a document, and its digest."""
     try:
-        return head_of(row)
-    except UnavailableError as error:
-        return error.message.rstrip(".")
+        text = document if isinstance(document, str) else document.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError("expected text in UTF-8.", field="head") from error
+    head = PostProcessingHead.from_json(text)
+    return head, head.digest
+
+
+def _damaged(row: Row, reason: str) -> UnavailableError:
+    return UnavailableError(f"head {row.version} is damaged: {reason}.", field="version")
+
+
+def activation_of(row: Row) -> Activation:
+    """A row of `head_activations`."""
+    return Activation(
+        model_id=row.model_id,
+        environment=None if row.environment == DEFAULT_HEAD else row.environment,
+        sequence=row.sequence,
+        head_version=row.head_version,
+        activated_at=row.activated_at,
+        activated_by=row.activated_by,
+        reason=row.reason,
+        uses_default_head=row.uses_default_head,
+    )
+
+
+def pin_of(row: Row) -> HeadPin:
+    """A row of `head_pins`."""
+    environment = None if row.environment == DEFAULT_HEAD else row.environment
+    return HeadPin(row.model_id, environment, row.reason, row.pinned_at, row.pinned_by)

@@ -1,5 +1,6 @@
 """Jobs: long work that a monitor does.
 
 - `jobs`: submit, claim, finish
+- `records`: their value types
 - `rows`: statements and values of their table
 """

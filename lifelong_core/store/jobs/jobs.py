@@ -27,12 +27,12 @@ from lifelong_core.errors import (
 )
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts, digest_of
-from lifelong_core.store.design.records import Job, JobsState, JobState
 from lifelong_core.store.engine.clock import database_time, days_before
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.deletion import delete_rows
 from lifelong_core.store.engine.documents import values_text
 from lifelong_core.store.engine.leases import this_process
+from lifelong_core.store.jobs.records import Job, JobsState, JobState
 from lifelong_core.store.jobs.rows import (
     artifacts_of,
     claim_of,
@@ -46,7 +46,7 @@ from lifelong_core.store.jobs.rows import (
 )
 from lifelong_core.store.lifecycle.retention import ACTOR
 from lifelong_core.store.log.identifiers import new_prediction_id
-from lifelong_core.store.records import check_name
+from lifelong_core.store.names import check_name
 from lifelong_core.store.schema import tables
 
 MOST_ATTEMPTS = 3

@@ -9,8 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from lifelong_core.errors import LifelongError
-from lifelong_core.store.design.records import Job, JobsState
-from lifelong_core.store.rows import Row
+from lifelong_core.store.engine.columns import Row
+from lifelong_core.store.jobs.records import Job, JobsState
 from lifelong_core.store.schema import tables
 
 LONGEST_TEXTS = {"message": 2000, "field": 200, "hint": 1000}

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from lifelong_core.store.engine.statements import batched, limit_lock_wait
 from lifelong_core.store.log.identifiers import logged_at
+from lifelong_core.store.log.records import LogEntry, Prediction
 from lifelong_core.store.log.writing import Repetition, insert_missing_entries
-from lifelong_core.store.records import LogEntry, Prediction
 from lifelong_core.store.registry.environments import ensure_environment
 from lifelong_core.store.schema import tables
 

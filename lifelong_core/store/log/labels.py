@@ -8,12 +8,13 @@ import numpy as np
 import sqlalchemy as sa
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store.engine.columns import unpack_logit_rows
+from lifelong_core.store.engine.clock import now
+from lifelong_core.store.engine.columns import Row, unpack_logit_rows
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.statements import batched, upsert_into
 from lifelong_core.store.log.identifiers import is_prediction_id, logged_on
-from lifelong_core.store.records import LabelledPredictions, LabelOutcome, NewLabel
-from lifelong_core.store.rows import Row, group_keys, now
+from lifelong_core.store.log.records import LabelledPredictions, LabelOutcome, NewLabel
+from lifelong_core.store.log.rows import group_keys
 from lifelong_core.store.schema import tables
 
 _log = tables.predictions

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.store.engine.columns import unpack_logit_rows
+from lifelong_core.store.engine.columns import Row, unpack_logit_rows
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.log.commit_order import read_log_position, rows_behind, rows_of
@@ -14,9 +14,16 @@ from lifelong_core.store.log.delivery import DeliveryOutcome, deliver_entries
 from lifelong_core.store.log.identifiers import first_id_at, is_prediction_id, logged_on
 from lifelong_core.store.log.partitions import ensure_partitions
 from lifelong_core.store.log.quarantine import usable_rows
+from lifelong_core.store.log.records import (
+    LogEntry,
+    LogPosition,
+    Prediction,
+    RequestKey,
+    StoredRequest,
+    Window,
+)
+from lifelong_core.store.log.rows import group_keys, prediction_of, split_ids
 from lifelong_core.store.log.writing import insert_entries
-from lifelong_core.store.records import LogEntry, LogPosition, Prediction, RequestKey, StoredRequest, Window
-from lifelong_core.store.rows import Row, group_keys, prediction_of, split_ids
 from lifelong_core.store.schema import tables
 
 _log = tables.predictions

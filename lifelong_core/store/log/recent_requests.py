@@ -15,7 +15,7 @@ from typing import TypeVar
 from lifelong_core.errors import LifelongError
 from lifelong_core.store.engine.database import database_origin
 from lifelong_core.store.files import make_folder, make_private_file
-from lifelong_core.store.records import LogEntry, RequestKey, StoredRequest
+from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
 from lifelong_core.store.spool.encoding import decode_entries, encode_entries
 
 Result = TypeVar("Result")

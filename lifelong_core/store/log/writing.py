@@ -15,8 +15,8 @@ from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.engine.columns import pack_logits
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.log.identifiers import logged_on
-from lifelong_core.store.records import LogEntry, Prediction, RequestKey
-from lifelong_core.store.rows import join_ids, split_ids
+from lifelong_core.store.log.records import LogEntry, Prediction, RequestKey
+from lifelong_core.store.log.rows import join_ids, split_ids
 from lifelong_core.store.schema import tables
 
 MAXIMUM_REQUEST_ID = 200

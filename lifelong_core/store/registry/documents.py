@@ -11,7 +11,9 @@ from lifelong_core.arrays import read_only
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.store.records import HeadPin, HeadRecord, Model, Registry, Scope, Task, Token
+from lifelong_core.store.access.records import Scope, Token
+from lifelong_core.store.heads.records import HeadPin, HeadRecord
+from lifelong_core.store.registry.records import Model, Registry, Task
 
 Place = tuple[int, str | None]
 Value = TypeVar("Value")

@@ -11,12 +11,12 @@ import sqlalchemy as sa
 from lifelong_core.errors import ConflictError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
+from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.jobs.rows import is_needed
-from lifelong_core.store.records import Model
 from lifelong_core.store.registry.models import model_referenced
+from lifelong_core.store.registry.records import Model
 from lifelong_core.store.registry.registry import active_versions, change_registry
-from lifelong_core.store.rows import now
 from lifelong_core.store.schema import tables
 
 _OF_MODEL = (

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from lifelong_core.deploy.adaptation.policy import Mode
 from lifelong_core.monitor_settings import describe_differences
 from lifelong_core.store.engine.clock import database_time
+from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.statements import upsert_into
-from lifelong_core.store.rows import Row
 from lifelong_core.store.schema import tables
 
 LOST_AFTER = timedelta(minutes=1)

@@ -6,11 +6,15 @@ from types import MappingProxyType
 
 import sqlalchemy as sa
 
+from lifelong_core.store.access.records import Token
+from lifelong_core.store.access.rows import tokens_by_secret
 from lifelong_core.store.engine.database import Database
+from lifelong_core.store.heads.damaged_heads import read_heads, split_damaged
 from lifelong_core.store.heads.pins import all_pins
-from lifelong_core.store.heads.rows import read_heads, split_damaged
-from lifelong_core.store.records import HeadRecord, Registry, Token
-from lifelong_core.store.rows import activation_of, model_of, task_of, tokens_by_secret
+from lifelong_core.store.heads.records import HeadRecord
+from lifelong_core.store.heads.rows import activation_of
+from lifelong_core.store.registry.records import Registry
+from lifelong_core.store.registry.rows import model_of, task_of
 from lifelong_core.store.schema import tables
 
 CHANNEL = "lifelong_registry"

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from lifelong_core.store.records import Model, ServingWorker, Task
+from lifelong_core.store.registry.records import Model, ServingWorker, Task
 from lifelong_core.store.store import Store
 
 WORKERS_PATIENCE_SECONDS = 30.0

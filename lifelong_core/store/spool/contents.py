@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from lifelong_core.store.records import LogEntry, RequestKey, StoredRequest
+from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
 from lifelong_core.store.spool.encoding import decode_entries
 from lifelong_core.store.spool.framing import Record, read_record
 from lifelong_core.store.spool.keys import KeyIndex

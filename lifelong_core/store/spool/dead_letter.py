@@ -3,7 +3,7 @@
 import struct
 from dataclasses import dataclass
 
-from lifelong_core.store.records import LogEntry
+from lifelong_core.store.log.records import LogEntry
 from lifelong_core.store.spool.dead_letter_file import DeadLetterFile
 from lifelong_core.store.spool.encoding import decode_entries, encode_entries
 from lifelong_core.store.spool.framing import ENTRIES, REFUSED, Record

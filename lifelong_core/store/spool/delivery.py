@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store.log.identifiers import logged_at
-from lifelong_core.store.records import LogEntry
+from lifelong_core.store.log.records import LogEntry
 from lifelong_core.store.spool.dead_letter import dead_letter_of, keep_dead_letter
 from lifelong_core.store.spool.dead_letter_file import DeadLetterFile
 from lifelong_core.store.spool.encoding import decode_entries

@@ -14,8 +14,8 @@ from typing import Literal
 from lifelong_core.errors import UnavailableError
 from lifelong_core.file_modes import PRIVATE_FILE
 from lifelong_core.store.files import sync_to_disk
+from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
 from lifelong_core.store.log.writing import check_entries
-from lifelong_core.store.records import LogEntry, RequestKey, StoredRequest
 from lifelong_core.store.spool.contents import Contents
 from lifelong_core.store.spool.dead_letter import DeadLetter, read_dead_letter
 from lifelong_core.store.spool.dead_letter_file import DeadLetterFile

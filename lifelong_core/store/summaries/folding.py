@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.log.commit_order import read_log_position
-from lifelong_core.store.rows import Row
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.rows import (
     Cursor,

@@ -13,10 +13,11 @@ from lifelong_core.arrays import Floats, Logits
 from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.log.commit_order import rows_behind, rows_of
 from lifelong_core.store.log.identifiers import EPOCH, first_id_of, logged_on
 from lifelong_core.store.log.quarantine import usable_rows
-from lifelong_core.store.rows import Row, group_keys
+from lifelong_core.store.log.rows import group_keys
 from lifelong_core.store.schema import tables
 
 _log = tables.predictions

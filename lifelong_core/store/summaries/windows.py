@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.statements import batched
-from lifelong_core.store.rows import Row
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.rows import (
     ROWS_AT_ONCE,

@@ -7,8 +7,10 @@ from datetime import datetime
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy import AdaptationContext, AdaptationReport, PrevalenceEstimate
 from lifelong_core.store import Store
-from lifelong_core.store.heads.rows import DamagedHeadError
-from lifelong_core.store.records import Activation, Cycle, Model
+from lifelong_core.store.cycles.records import Cycle
+from lifelong_core.store.heads.damaged_heads import DamagedHeadError
+from lifelong_core.store.heads.records import Activation
+from lifelong_core.store.registry.records import Model
 from lifelong_monitor.cycle.reports import readable_report_of
 
 

@@ -18,8 +18,9 @@ from lifelong_core.deploy import (
 from lifelong_core.errors import ConflictError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store, new_prediction_id
+from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.store.engine.leases import Lease
-from lifelong_core.store.records import Cycle, Model, Outcome, Registry
+from lifelong_core.store.registry.records import Model, Registry
 from lifelong_monitor.cycle.context import context_of
 from lifelong_monitor.cycle.new_samples import collect_new_samples
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers

@@ -3,7 +3,7 @@
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits, quantifier
 from lifelong_core.errors import ConfigurationError, InvalidInputError, UnidentifiableError
 from lifelong_core.store import Store
-from lifelong_core.store.records import Model
+from lifelong_core.store.registry.records import Model
 
 
 def check_method(name: str) -> None:

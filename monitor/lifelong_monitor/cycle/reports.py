@@ -7,7 +7,7 @@ from uuid import UUID
 
 from lifelong_core.deploy import AdaptationReport
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store.records import Cycle
+from lifelong_core.store.cycles.records import Cycle
 
 _INPUTS = "inputs"
 """Key of the inputs within the stored report."""

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from lifelong_core.errors import ConflictError, UnavailableError
 from lifelong_core.store import Store
-from lifelong_core.store.records import HeadRecord, Model, Registry
+from lifelong_core.store.heads.records import HeadRecord
+from lifelong_core.store.registry.records import Model, Registry
 from lifelong_monitor.cycle.context import HeadService, head_services
 
 

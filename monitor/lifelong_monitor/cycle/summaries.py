@@ -7,7 +7,7 @@ from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.errors import ConflictError, LifelongError
 from lifelong_core.store import Store
 from lifelong_core.store.engine.leases import Lease
-from lifelong_core.store.records import Model
+from lifelong_core.store.registry.records import Model
 
 log = logging.getLogger(__name__)
 

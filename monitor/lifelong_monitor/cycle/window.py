@@ -14,8 +14,9 @@ from lifelong_core.deploy.adaptation.reasons import Reason
 from lifelong_core.errors import NotFoundError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
+from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.log.identifiers import EPOCH, logged_at
-from lifelong_core.store.records import Cycle, Window
+from lifelong_core.store.log.records import Window
 from lifelong_core.store.summaries.rows import sums_agree
 from lifelong_core.store.summaries.summaries import SummarisedWindow
 from lifelong_monitor.cycle.reports import Hours, Inputs

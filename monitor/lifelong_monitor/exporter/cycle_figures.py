@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from lifelong_core.deploy import AdaptationReport, ExpectedGain, ExpectedProbabilityGain
-from lifelong_core.store.records import Cycle
+from lifelong_core.store.cycles.records import Cycle
 from lifelong_monitor.cycle.reports import inputs_of, readable_report_of
 from lifelong_monitor.exporter.status import AssumptionFigures, CycleFigures, EvidenceFigures, GainFigures
 

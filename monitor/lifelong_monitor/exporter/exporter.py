@@ -18,7 +18,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from lifelong_core.errors import ConfigurationError
-from lifelong_core.store.records import Outcome
+from lifelong_core.store.cycles.records import Outcome
 from lifelong_monitor.exporter.gauges import GAUGES
 from lifelong_monitor.exporter.job_metrics import JobMetrics
 from lifelong_monitor.exporter.server import Check, MetricsServer, allow_everybody

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias, get_args
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy.adaptation.policy import MODES
-from lifelong_core.store.records import Outcome
+from lifelong_core.store.cycles.records import Outcome
 from lifelong_monitor.exporter.status import PopulationStatus, RealisedMetric
 
 Values: TypeAlias = Mapping[tuple[str, ...], float]

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from lifelong_core.store.design.records import JobsState
+from lifelong_core.store.jobs.records import JobsState
 from lifelong_monitor.jobs.kinds import KINDS
 
 JobOutcome: TypeAlias = Literal["succeeded", "failed", "again"]

@@ -12,10 +12,11 @@ from datetime import datetime
 
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
+from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_core.store.cycles.watching import Population
-from lifelong_core.store.records import Cycle, Model, Registry
 from lifelong_core.store.registry.monitors import MonitorProcess, strictest_mode
+from lifelong_core.store.registry.records import Model, Registry
 from lifelong_monitor.exporter.cycle_figures import figures_of
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.status import CycleFigures, PopulationStatus, RealisedPerformance, ServingHead

@@ -9,7 +9,7 @@ from lifelong_core.deadline import DeadlineThread
 from lifelong_core.errors import UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store, Token
-from lifelong_core.store.access.token_rows import hash_secret
+from lifelong_core.store.access.token_lookup import hash_secret
 from lifelong_core.store.registry.cache import RegistryCache
 
 PATIENCE_SECONDS = 2.0

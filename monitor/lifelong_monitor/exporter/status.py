@@ -5,8 +5,8 @@ from datetime import datetime
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy.adaptation.policy import Mode
+from lifelong_core.store.cycles.records import Outcome
 from lifelong_core.store.cycles.swaps import AffectedFigures
-from lifelong_core.store.records import Outcome
 
 
 @dataclass(frozen=True)

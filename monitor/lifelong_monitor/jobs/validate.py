@@ -17,7 +17,7 @@ from lifelong_core.design.validation.validate import validate
 from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.store import Store
 from lifelong_core.store.heads.calibration_sets import check_classes
-from lifelong_core.store.records import Model, Task
+from lifelong_core.store.registry.records import Model, Task
 
 _SEEN = (
     "This is the calibration set on which the head of the model was fitted: the numbers are too good to hold for other"

@@ -10,7 +10,7 @@ from lifelong_core.errors import LifelongError, RetryableError
 from lifelong_core.store import Cycle, Store
 from lifelong_core.store.cycles.affected_periods import LATE
 from lifelong_core.store.cycles.swaps import AffectedFigures, UncountedSwap
-from lifelong_core.store.heads.rows import DamagedHeadError
+from lifelong_core.store.heads.damaged_heads import DamagedHeadError
 
 log = logging.getLogger(__name__)
 

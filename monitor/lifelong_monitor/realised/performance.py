@@ -7,7 +7,7 @@ from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import LifelongError
 from lifelong_core.metrics import accuracy, confusion_matrix, expected_cost
 from lifelong_core.store import AttachedRecommendation, LabelledPredictions, Store
-from lifelong_core.store.records import Model, Task
+from lifelong_core.store.registry.records import Model, Task
 from lifelong_monitor.exporter.status import (
     LeftOutMetric,
     LeftOutPredictions,

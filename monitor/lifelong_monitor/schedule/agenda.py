@@ -5,8 +5,8 @@ from datetime import datetime
 
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
+from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import NewestCycle, Population
-from lifelong_core.store.records import Cycle
 from lifelong_monitor.cycle.cycle import CycleResult
 from lifelong_monitor.schedule.new_predictions import UnjudgedPredictions
 from lifelong_monitor.schedule.trigger import Occasion

@@ -4,8 +4,8 @@ from collections.abc import Collection
 from uuid import UUID
 
 from lifelong_core.store import Store
+from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import NewestCycle, Population
-from lifelong_core.store.records import Cycle
 
 
 class UnjudgedPredictions:

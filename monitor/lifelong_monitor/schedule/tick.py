@@ -16,11 +16,12 @@ from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store, Visit
 from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import Population
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.log.identifiers import EPOCH
-from lifelong_core.store.records import Cycle, Model, Registry
 from lifelong_core.store.registry.monitors import MonitorProcess, describe_disagreements
+from lifelong_core.store.registry.records import Model, Registry
 from lifelong_monitor.cycle.cycle import NO_NEWS, CycleResult, run_cycle
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.text import format_affected, format_cycle

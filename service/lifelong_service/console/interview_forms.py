@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.store.records import Scope
+from lifelong_core.store.access.records import Scope
 from lifelong_service.console.inputs import answer_of
 from lifelong_service.console.interview_pages import interview_page, item_page
 from lifelong_service.console.pages import see_other

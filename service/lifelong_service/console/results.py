@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError
 from lifelong_core.store import Store, attach_and_refit
-from lifelong_core.store.records import Scope, Task
+from lifelong_core.store.access.records import Scope
+from lifelong_core.store.registry.records import Task
 from lifelong_service.console.interview_pages import interview_page
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.result_views import result_view

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from lifelong_core.bearer import check_scope
 from lifelong_core.errors import ForbiddenError, LifelongError, NotFoundError, UnauthenticatedError
-from lifelong_core.store.records import Token
+from lifelong_core.store.access.records import Token
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.http.errors import error_response, internal_error_response, on_http_error
 from lifelong_service.http.guard import GuardedRoute

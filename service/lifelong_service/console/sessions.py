@@ -18,7 +18,7 @@ from lifelong_core.errors import (
     UnavailableError,
 )
 from lifelong_core.store.access.audit_log import REFUSED_LOGIN
-from lifelong_core.store.records import Scope
+from lifelong_core.store.access.records import Scope
 from lifelong_service.console.pages import as_sentence, page, see_other, stylesheet
 from lifelong_service.console.route import COOKIE, FORM, ConsoleRoute, Form, error_page
 from lifelong_service.http.client_addresses import client_address

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from lifelong_core.design import Question, Recommendation, RecommendedMetric
     from lifelong_core.design.interview.interview import Interview
     from lifelong_core.design.recommendation.document import Step
-    from lifelong_core.store.design.records import AttachedRecommendation, InterviewRecord, Job, Refit
+    from lifelong_core.store.design.records import AttachedRecommendation, InterviewRecord, Refit
+    from lifelong_core.store.jobs.records import Job
 
 NOTHING_REFITTED: RefitAnswer = {"model": None, "head_version": None, "published": [], "kept": []}
 """As `refit_document`, where nobody asked for new heads."""

@@ -3,18 +3,10 @@
 from typing import cast
 
 from lifelong_core.store import Store
-from lifelong_core.store.records import (
-    CalibrationSet,
-    Environment,
-    HeadPin,
-    HeadRecord,
-    Model,
-    Registry,
-    ServingWorker,
-    Task,
-    Token,
-)
+from lifelong_core.store.access.records import Token
+from lifelong_core.store.heads.records import CalibrationSet, HeadPin, HeadRecord
 from lifelong_core.store.registry.monitors import MonitorProcess
+from lifelong_core.store.registry.records import Environment, Model, Registry, ServingWorker, Task
 from lifelong_service.schemas.history import EnvironmentAnswer, MonitorAnswer, TokenAnswer, WorkerAnswer
 from lifelong_service.schemas.registry import (
     CalibrationSetAnswer,

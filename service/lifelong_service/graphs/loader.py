@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import TypeAlias
 
-from lifelong_core.store.records import Model, Task
+from lifelong_core.store.registry.records import Model, Task
 from lifelong_service.graphs.classifier import Classifier
 
 Load: TypeAlias = Callable[[Model, Task], Classifier]

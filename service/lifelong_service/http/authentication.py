@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from lifelong_core.bearer import bearer_secret, check_scope, invalid_token
 from lifelong_core.errors import ForbiddenError
-from lifelong_core.store.access.token_rows import hash_secret
-from lifelong_core.store.records import Scope, Token
+from lifelong_core.store.access.records import Scope, Token
+from lifelong_core.store.access.token_lookup import hash_secret
 from lifelong_service.prediction.lookups import Lookups
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from lifelong_core.errors import UnauthenticatedError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
-from lifelong_core.store.records import Token
+from lifelong_core.store.access.records import Token
 from lifelong_service.prediction.lookups import Lookups
 
 _FIELD = "Cookie"

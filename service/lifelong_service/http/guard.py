@@ -27,8 +27,8 @@ from lifelong_core.errors import (
 )
 from lifelong_core.settings import Settings
 from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_UPLOAD, audit_source
-from lifelong_core.store.records import Scope as TokenScope
-from lifelong_core.store.records import Token
+from lifelong_core.store.access.records import Scope as TokenScope
+from lifelong_core.store.access.records import Token
 from lifelong_service.http.bodies import (
     NUL,
     TIDIER,

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
-from lifelong_core.store.records import HeadRecord, Model, Prediction, Task
+from lifelong_core.store.heads.records import HeadRecord
+from lifelong_core.store.log.records import Prediction
+from lifelong_core.store.registry.records import Model, Task
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from lifelong_core.arrays import Logits
 from lifelong_core.deploy.head import HeadOutput
-from lifelong_core.store.records import HeadRecord, LogEntry, Model, Prediction, RequestKey, Task
+from lifelong_core.store.heads.records import HeadRecord
+from lifelong_core.store.log.records import LogEntry, Prediction, RequestKey
+from lifelong_core.store.registry.records import Model, Task
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.prediction.requests import ImageRequest, LogitsRequest
 

@@ -15,16 +15,11 @@ from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError, UnavailableError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
+from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.lifecycle.privacy import group_hash
 from lifelong_core.store.log.identifiers import new_prediction_id
-from lifelong_core.store.records import (
-    HeadRecord,
-    LogEntry,
-    Model,
-    Prediction,
-    RequestKey,
-    StoredRequest,
-)
+from lifelong_core.store.log.records import LogEntry, Prediction, RequestKey, StoredRequest
+from lifelong_core.store.registry.records import Model
 from lifelong_service import metrics
 from lifelong_service.prediction.answers import DecidedRequest, decision_names, image_answer, logits_answer
 from lifelong_service.prediction.batch_item import BatchItem, Job, group_by

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from lifelong_core.arrays import Logits
 from lifelong_core.errors import LifelongError
-from lifelong_core.store.records import Token
+from lifelong_core.store.access.records import Token
 
 ANONYMOUS = "anonymous"
 """The actor of requests without a token."""

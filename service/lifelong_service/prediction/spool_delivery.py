@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from lifelong_core.errors import ConfigurationError, UnavailableError
 from lifelong_core.store import Store
-from lifelong_core.store.records import LogEntry
+from lifelong_core.store.log.records import LogEntry
 from lifelong_core.store.spool.spool import Spool
 from lifelong_service import metrics
 from lifelong_service.prediction.circuit_breaker import CircuitBreaker

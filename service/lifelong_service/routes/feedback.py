@@ -16,16 +16,10 @@ from lifelong_core.errors import (
     UnavailableError,
 )
 from lifelong_core.store import Store
-from lifelong_core.store.records import (
-    Name,
-    NewLabel,
-    Prediction,
-    Registry,
-    RequestKey,
-    Scope,
-    StoredRequest,
-    Token,
-)
+from lifelong_core.store.access.records import Scope, Token
+from lifelong_core.store.log.records import NewLabel, Prediction, RequestKey, StoredRequest
+from lifelong_core.store.names import Name
+from lifelong_core.store.registry.records import Registry
 from lifelong_service.http.authentication import check_binding
 from lifelong_service.http.bodies import parse_document, parse_in_turn, read_values
 from lifelong_service.http.guard import GuardedRoute, access, worker_of

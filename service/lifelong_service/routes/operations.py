@@ -11,7 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.store.records import Scope
+from lifelong_core.store.access.records import Scope
 from lifelong_service import metrics
 from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.prediction.prediction_log import PredictionLog

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lifelong_core.store.design.records import JobState, KeptCause
+from lifelong_core.store.design.records import KeptCause
+from lifelong_core.store.jobs.records import JobState
 from lifelong_service.schemas.references import schema_of
 
 _DESIGN = "lifelong_core.design"

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
-from lifelong_core.store.records import Outcome, Scope
+from lifelong_core.store.access.records import Scope
+from lifelong_core.store.cycles.records import Outcome
 from lifelong_service.schemas.affected import AffectedFiguresAnswer
 from lifelong_service.schemas.registry import HeadParameters
 

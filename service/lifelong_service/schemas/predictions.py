@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lifelong_core.store.records import LabelOutcome
+from lifelong_core.store.log.records import LabelOutcome
 
 PredictionId = Annotated[
     str, Field(description="UUID of the logged prediction.", json_schema_extra={"format": "uuid"})

@@ -6,7 +6,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.store.records import ModelKind
+from lifelong_core.store.registry.records import ModelKind
 from lifelong_service.schemas.references import schema_of
 
 PreprocessingDocument: TypeAlias = Annotated[

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from lifelong_core.store import Store
-from lifelong_core.store.records import ModelLoad, Registry
+from lifelong_core.store.registry.records import ModelLoad, Registry
 
 
 class Heartbeat:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from lifelong_core.errors import LifelongError, UnavailableError
-from lifelong_core.store.records import Registry
 from lifelong_core.store.registry.cache import RegistryCache
+from lifelong_core.store.registry.records import Registry
 
 Value = TypeVar("Value")
 

@@ -10,9 +10,9 @@ from concurrent.futures import Future
 
 from lifelong_core.deadline import DeadlineThread
 from lifelong_core.errors import ConflictError, LifelongError, UnavailableError
-from lifelong_core.store.heads.rows import keep_last_good
-from lifelong_core.store.records import Registry
+from lifelong_core.store.heads.damaged_heads import keep_last_good
 from lifelong_core.store.registry.changes import Changes
+from lifelong_core.store.registry.records import Registry
 from lifelong_service import metrics
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.graphs.loader import GraphLoader, Load

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Self
 
 from lifelong_core.errors import InvalidInputError, UnavailableError
-from lifelong_core.store.records import Model, ModelLoad, Registry, Task, without_head
+from lifelong_core.store.registry.records import Model, ModelLoad, Registry, Task, without_head
 from lifelong_service.graphs.classifier import Classifier
 
 RETRY_SECONDS = 10

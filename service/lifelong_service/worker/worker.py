@@ -11,10 +11,11 @@ from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.access.records import Token
 from lifelong_core.store.artifacts import Artifacts
-from lifelong_core.store.records import Model, ModelLoad, Registry, Task, Token
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_core.store.registry.changes import Changes
+from lifelong_core.store.registry.records import Model, ModelLoad, Registry, Task
 from lifelong_service import metrics
 from lifelong_service.decoding.decoder import ImageDecoder
 from lifelong_service.decoding.turns import Turns, usual_number

@@ -22,7 +22,7 @@ from lifelong_core.store import (
     examine_candidate,
     publish_candidate,
 )
-from lifelong_core.store.records import Scope
+from lifelong_core.store.access.records import Scope
 from lifelong_service.documents.registry import calibration_set_document
 from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of

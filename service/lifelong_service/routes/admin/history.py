@@ -9,8 +9,10 @@ from starlette.requests import Request
 
 from lifelong_core.store import Store
 from lifelong_core.store.access.audit_log import AuditKind
+from lifelong_core.store.access.records import Scope
 from lifelong_core.store.cycles.history_documents import audit_document, cycle_document
-from lifelong_core.store.records import Cycle, Name, Outcome, Scope
+from lifelong_core.store.cycles.records import Cycle, Outcome
+from lifelong_core.store.names import Name
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.history import AuditAnswer, AuditList, CycleAnswer, CycleList
 from lifelong_service.schemas.requests import RequestDocument

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from lifelong_core.arrays import LARGEST_NUMBER
 from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.store import Store, attach_and_refit
-from lifelong_core.store.records import Scope
+from lifelong_core.store.access.records import Scope
 from lifelong_service.documents.design import (
     NOTHING_REFITTED,
     attached_document,

@@ -38,7 +38,7 @@ from lifelong_core.store import (
 from lifelong_core.store.access.audit_anchor import AnchorFile
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.log import identifiers
-from lifelong_core.store.records import ModelLoad
+from lifelong_core.store.registry.records import ModelLoad
 from lifelong_core.store.schema import migration, tables
 from lifelong_core.store.spool.spool import Spool
 from tests.unit.store.design_samples import recommendation

@@ -11,7 +11,7 @@ import pytest
 
 from lifelong_core.errors import ForbiddenError, UnauthenticatedError, UnavailableError
 from lifelong_core.store import Scope, Token
-from lifelong_core.store.access.token_rows import hash_secret
+from lifelong_core.store.access.token_lookup import hash_secret
 from lifelong_service.http.authentication import Authenticator
 from lifelong_service.prediction import lookups
 

@@ -17,8 +17,9 @@ import pytest
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.settings import Settings
-from lifelong_core.store.records import HeadRecord, Model, Registry, Task
+from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.registry.changes import Changes
+from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_service import metrics
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.process import launch

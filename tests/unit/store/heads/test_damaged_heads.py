@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from lifelong_core.errors import UnavailableError
 from lifelong_core.store import Registry, Store
-from lifelong_core.store.heads.rows import keep_last_good
+from lifelong_core.store.heads.damaged_heads import keep_last_good
 from lifelong_core.store.schema import tables
 from tests.unit.store.samples import add_model, add_serving_model, head
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import Model, Store, register_calibration
-from lifelong_core.store.heads.rows import DamagedHeadError
+from lifelong_core.store.heads.damaged_heads import DamagedHeadError
 from lifelong_core.store.schema import tables
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, head
 

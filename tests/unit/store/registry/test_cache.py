@@ -12,7 +12,7 @@ import pytest
 from lifelong_core.errors import UnavailableError
 from lifelong_core.preprocessing import Preprocessing, Resize
 from lifelong_core.store import Registry, Scope, Store
-from lifelong_core.store.access.token_rows import hash_secret
+from lifelong_core.store.access.token_lookup import hash_secret
 from lifelong_core.store.lifecycle.group_keys import KeyFile
 from lifelong_core.store.registry.cache import RegistryCache
 from tests.unit.store.samples import add_model, add_serving_model, head

@@ -14,7 +14,7 @@ from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.preprocessing import Preprocessing, Resize
 from lifelong_core.store import Model, Scope, Store, register_calibration
-from lifelong_core.store.access.token_rows import hash_secret
+from lifelong_core.store.access.token_lookup import hash_secret
 from tests.unit.store.design_samples import interview, recommendation
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, entry, head
 

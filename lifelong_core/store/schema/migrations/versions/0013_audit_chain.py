@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from lifelong_core.store.access.audit_chain import GENESIS, chain_entries
-from lifelong_core.store.records import AuditEntry
+from lifelong_core.store.access.records import AuditEntry
 
 revision = "0013"
 down_revision = "0012"

@@ -2,45 +2,12 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.store import HeadRecord, Model, Registry, Scope, Task, Token, check_name
+from lifelong_core.store import HeadRecord, Model, Registry, Task
 from tests.unit.store.samples import CLASSES, COSTS, head
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@pytest.mark.parametrize("name", ["a", "0", "site-a.b_c", "a" * 64])
-def test_legal_names(name: str):
-    assert check_name(name, field="environment") == name
-
-
-@pytest.mark.parametrize(
-    "name", ["", "a" * 65, "A", "-a", ".a", "a b", "a/b", "ä", "a\n", "'; DROP TABLE tasks; --"]
-)
-def test_illegal_names(name: str):
-    with pytest.raises(InvalidInputError, match=r"^environment: ") as refused:
-        check_name(name, field="environment")
-    assert refused.value.field == "environment"
-
-
-GRANTS = {
-    Scope.PREDICT: {Scope.PREDICT},
-    Scope.FEEDBACK: {Scope.FEEDBACK},
-    Scope.READ: {Scope.READ},
-    Scope.METRICS: {Scope.METRICS},
-    Scope.OPERATE: {Scope.OPERATE, Scope.READ},
-    Scope.ADMIN: set(Scope),
-}
-
-
-@given(st.frozensets(st.sampled_from(Scope)))
-def test_a_token_allows_what_its_scopes_include(scopes: frozenset[Scope]):
-    token = Token(1, "ci", scopes, NOW)
-    allowed = {scope for scope in Scope if token.allows(scope)}
-    assert allowed == set().union(*(GRANTS[scope] for scope in scopes))
 
 
 def model(model_id: int, name: str, version: int, task_id: int = 1) -> Model:

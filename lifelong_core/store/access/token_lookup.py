@@ -6,8 +6,10 @@ import hmac
 import sqlalchemy as sa
 
 from lifelong_core.errors import NotFoundError
-from lifelong_core.store.records import Token
-from lifelong_core.store.rows import Row, now, tokens_by_secret
+from lifelong_core.store.access.records import Token
+from lifelong_core.store.access.rows import tokens_by_secret
+from lifelong_core.store.engine.clock import now
+from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.schema import tables
 
 _tokens = tables.tokens

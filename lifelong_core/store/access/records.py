@@ -1,0 +1,102 @@
+"""Tokens, console sessions and audit entries."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from lifelong_core.store.names import DEFAULT_ENVIRONMENT
+
+
+class Scope(StrEnum):
+    """What a token may do. `operate` includes `read`; `admin` includes all."""
+
+    PREDICT = "predict"
+    FEEDBACK = "feedback"
+    METRICS = "metrics"
+    READ = "read"
+    OPERATE = "operate"
+    ADMIN = "admin"
+
+
+BOUND_SCOPES = frozenset({Scope.PREDICT, Scope.FEEDBACK})
+"""What environments limit; the other scopes reach all environments."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A bearer token, without its secret: only a hash of that is stored."""
+
+    id: int
+    name: str
+    scopes: frozenset[Scope]
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    environments: frozenset[str] | None = None
+    """the only environments in which it may predict and label; None: all"""
+    rotated_at: datetime | None = None
+    """when it got its present secret; None: with its creation"""
+    previous_expires_at: datetime | None = None
+    """until when the secret before that is valid; None: there is none"""
+    last_used_at: datetime | None = field(default=None, compare=False)
+    """to a minute; None: not known to have been used"""
+
+    @property
+    def default_environment(self) -> str:
+        """Where it predicts when a request names no environment: the one that it is bound to, else `default`."""
+        if self.environments is not None and len(self.environments) == 1:
+            return next(iter(self.environments))
+        return DEFAULT_ENVIRONMENT
+
+    def has_ended(self, moment: datetime) -> bool:
+        """Whether it was revoked, or has expired by then."""
+        return self.revoked_at is not None or (self.expires_at is not None and self.expires_at <= moment)
+
+    def may_use(self, environment: str) -> bool:
+        """Whether it may predict and label in an environment."""
+        return self.environments is None or environment in self.environments
+
+    @property
+    def binding(self) -> str:
+        """The environments that it is bound to, in words."""
+        return "all" if self.environments is None else ", ".join(sorted(self.environments))
+
+    def allows(self, scope: Scope) -> bool:
+        """Whether the token may do what needs `scope`: `operate` includes `read`, `admin` includes all."""
+        includes = {Scope.READ: {Scope.OPERATE, Scope.ADMIN}}.get(scope, {Scope.ADMIN})
+        return scope in self.scopes or not includes.isdisjoint(self.scopes)
+
+
+@dataclass(frozen=True)
+class ConsoleSession:
+    """A browser that is logged in to the console."""
+
+    token: str
+    """name of the token with which somebody logged in"""
+    address: str
+    """IP address from which; empty: not known"""
+    created_at: datetime
+    used_at: datetime
+    """when the last request came, to some ten seconds"""
+    valid_until: datetime
+    """when it ends without a further request"""
+    ends_at: datetime
+    """when it ends in any case"""
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """Who changed what, when and from where."""
+
+    id: int
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    details: dict[str, Any] = field(default_factory=dict[str, Any])
+    source: str | None = None
+    """address from which it was asked for; `local`: command line or monitor; None: an older version wrote it"""
+    previous_digest: str = ""
+    digest: str = ""
+    """of all the above, see `audit_chain`"""

@@ -1,0 +1,26 @@
+"""Cycles from and to rows of their table."""
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.store.cycles.records import Cycle, Rejection
+
+REJECTION_COLUMNS = "rejection_reason", "rejected_at", "rejected_by"
+
+
+def cycle_of(row: sa.RowMapping) -> Cycle:
+    """A row of `cycles`, whose columns carry the names of the fields, but for those of the rejection."""
+    values: dict[str, Any] = dict(row)
+    reason, at, by = (values.pop(name) for name in REJECTION_COLUMNS)
+    if values["proposal"] is not None:
+        values["proposal"] = PostProcessingHead.from_json(values["proposal"])
+    return Cycle(**values, rejection=None if reason is None else Rejection(reason, at, by))
+
+
+def cycle_row(cycle: Cycle) -> dict[str, Any]:
+    """What `cycle_of` reads, of a cycle whose proposal nobody has rejected."""
+    values = {**vars(cycle), "proposal": None if cycle.proposal is None else cycle.proposal.to_json()}
+    del values["rejection"]
+    return values

@@ -1,0 +1,39 @@
+"""Predictions from rows of the log; ids of predictions as bytes."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.store.engine.columns import Row, unpack_logits
+from lifelong_core.store.log.records import Prediction
+
+
+def prediction_of(row: Row) -> Prediction:
+    """A row of `predictions`."""
+    return Prediction(
+        id=row.id,
+        model_id=row.model_id,
+        environment=row.environment,
+        head_version=row.head_version,
+        decision=row.decision,
+        logits=unpack_logits(row.logits),
+        group_hash=row.group_hash,
+    )
+
+
+def join_ids(ids: list[UUID]) -> bytes:
+    """Prediction ids, 16 bytes each."""
+    return b"".join(prediction_id.bytes for prediction_id in ids)
+
+
+def split_ids(blob: bytes) -> list[UUID]:
+    """The ids of `join_ids`."""
+    return [UUID(bytes=blob[start : start + 16]) for start in range(0, len(blob), 16)]
+
+
+def group_keys(ids: Sequence[UUID], groups: Sequence[bytes | None]) -> NDArray[np.generic]:
+    """A key for each prediction in hexadecimal, shape (N,): that of its group, else its own id."""
+    pairs = zip(ids, groups, strict=True)
+    return np.array([one.hex if group is None else bytes(group).hex() for one, group in pairs], dtype=np.str_)

@@ -1,0 +1,244 @@
+"""Tasks, models, environments and workers, and the registry of what workers serve."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.values import ArrayValue
+from lifelong_core.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    NotFoundError,
+    UnavailableError,
+)
+from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.store.access.records import Token
+from lifelong_core.store.heads.records import HeadPin, HeadRecord
+
+ModelKind: TypeAlias = Literal["onnx", "external"]
+
+
+@dataclass(frozen=True, eq=False)
+class Task(ArrayValue):
+    """A classification problem: class names and confusion costs (rows true class, columns decision)."""
+
+    id: int
+    name: str
+    class_names: tuple[str, ...]
+    costs: Floats
+    promoted_model_id: int | None
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Model:
+    """One version of a model. `artifact` is the digest of the ONNX file; None when `kind` is external."""
+
+    id: int
+    task_id: int
+    name: str
+    version: int
+    kind: ModelKind
+    artifact: str | None
+    preprocessing: Preprocessing | None
+    calibration_set_id: int | None
+    created_at: datetime
+
+    @property
+    def reference(self) -> str:
+        """`name@version`, by which every call can name exactly this model."""
+        return f"{self.name}@{self.version}"
+
+    @property
+    def calibration_command(self) -> str:
+        """The command that calibrates it; the service computes no logits of an external model."""
+        source = "calibration.npz" if self.kind == "external" else "held_out/"
+        return f"lifelong calibrate {self.reference} {source}"
+
+
+def without_head(model: Model) -> ConflictError:
+    """The refusal to decide with a model that was never calibrated; trying again does not help."""
+    return ConflictError(
+        f"the model {model.reference} has no calibration set, so it has no head and cannot decide.",
+        field="model",
+        hint=f"Calibrate it: `{model.calibration_command}`.",
+    )
+
+
+def unlisted_environment(environment: str) -> NotFoundError:
+    """The refusal of a prediction in an environment that is not there and that it must not create."""
+    return NotFoundError(
+        f"there is no environment {environment!r}, and predictions do not create one here"
+        " (LIFELONG_ENVIRONMENT_CREATION=listed).",
+        field="environment",
+        hint=f"Correct the name, or add it: `lifelong environments add {environment}`.",
+    )
+
+
+@dataclass(frozen=True)
+class Registry:
+    """All that a serving worker needs to know, consistent as of one `revision`."""
+
+    revision: int
+    tasks: MappingProxyType[int, Task]
+    models: MappingProxyType[int, Model]
+    heads: MappingProxyType[tuple[int, str | None], HeadRecord]
+    environments: frozenset[str]
+    """all of them, the disabled ones included"""
+    pins: MappingProxyType[tuple[int, str | None], HeadPin] = field(
+        default_factory=lambda: MappingProxyType[tuple[int, str | None], HeadPin]({})
+    )
+    tokens: MappingProxyType[bytes, "Token"] = field(
+        default_factory=lambda: MappingProxyType[bytes, Token]({})
+    )
+    """the tokens that are not revoked, by the hash of their secret; whether one has expired, the clock says"""
+    damaged: MappingProxyType[tuple[int, str | None], str] = field(
+        default_factory=lambda: MappingProxyType[tuple[int, str | None], str]({})
+    )
+    """why the head that is in force there cannot be served; if `heads` has one all the same, it is the last good one"""
+    group_keys: tuple[str, ...] = ()
+    """digests of the keys of the group hash, the current one first; empty: none is known"""
+    disabled_environments: frozenset[str] = frozenset()
+    """where no prediction is made"""
+
+    def check_environment(self, name: str, *, may_be_new: bool) -> None:
+        """Make sure that predictions may be made in an environment.
+
+        Args:
+            name: of the environment.
+            may_be_new: whether the first prediction creates an environment.
+
+        Raises:
+            ForbiddenError: the environment is disabled.
+            NotFoundError: there is no such environment, and the prediction must not create it.
+        """
+        if name in self.disabled_environments:
+            raise ForbiddenError(
+                f"the environment {name!r} is disabled.",
+                field="environment",
+                hint=f"Predict elsewhere, or enable it: `lifelong environments enable {name}`.",
+            )
+        if not may_be_new and name not in self.environments:
+            raise unlisted_environment(name)
+
+    def without_head(self) -> tuple[Model, ...]:
+        """The promoted models without a default head that can be served, so that they answer nothing by default."""
+        promoted = {task.promoted_model_id for task in self.tasks.values()}
+        return tuple(
+            model
+            for model in self.models.values()
+            if model.id in promoted and (model.id, None) not in self.heads
+        )
+
+    def resolve_model(self, reference: str | None, *, field: str = "model") -> Model:
+        """The model that a request means: `name@version`, `name`, or None for the only task's promoted model.
+
+        `name` alone means the promoted version, else the newest.
+
+        Raises:
+            NotFoundError: there is no such model.
+            InvalidInputError: no model was named although several tasks have one.
+        """
+        promoted = [
+            self.models[t.promoted_model_id] for t in self.tasks.values() if t.promoted_model_id is not None
+        ]
+        if reference is None:
+            if len(promoted) == 1:
+                return promoted[0]
+            if promoted:
+                names = ", ".join(sorted(model.name for model in promoted))
+                raise InvalidInputError(
+                    "several tasks are served here.", field=field, hint=f"Name one of: {names}."
+                )
+            raise NotFoundError(
+                "no model is served yet.",
+                field=field,
+                hint="Add one with `lifelong models add` and calibrate it.",
+            )
+        name, _, version = reference.partition("@")
+        versions = {str(model.version): model for model in self.models.values() if model.name == name}
+        if version and version in versions:
+            return versions[version]
+        if not version and versions:
+            chosen = [model for model in promoted if model.name == name]
+            return chosen[0] if chosen else max(versions.values(), key=lambda model: model.version)
+        raise NotFoundError(
+            f"there is no model {reference[:80]!r}.", field=field, hint="List them: `lifelong models list`."
+        )
+
+    def head_for(self, model: Model, environment: str | None) -> HeadRecord:
+        """The environment's own head, else (or for None) the model's default head.
+
+        Raises:
+            ConflictError: the model has no head yet, because it has no calibration set.
+            UnavailableError: the head that is in force there is damaged, and no good one of that place is known.
+        """
+        for place in ((model.id, environment), (model.id, None)):
+            record = self.heads.get(place)
+            if record is not None:
+                return record
+            # Never the default head in the place of a damaged one: it would decide differently, and nobody knew.
+            if place in self.damaged:
+                raise UnavailableError(
+                    f"the head of {model.reference} that is in force cannot be used: {self.damaged[place]}.",
+                    field="model",
+                    hint="Publish it again, or roll it back.",
+                )
+        raise without_head(model)
+
+    def pin_for(self, model: Model, environment: str) -> HeadPin | None:
+        """The pin that keeps cycles from changing what serves the environment; None: there is none.
+
+        It is the environment's own, or that of the default head while the environment uses it.
+        """
+        place = (model.id, environment)
+        own = self.pins.get(place)
+        if own is not None or place in self.heads or place in self.damaged:
+            return own
+        return self.pins.get((model.id, None))
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where predictions come from: a hospital, a scanner, a season."""
+
+    name: str
+    created_at: datetime
+    created_by: str | None = None
+    """name of the token, person or process; None: not known"""
+    disabled_at: datetime | None = None
+    """from when on no prediction is made there; None: it is in use"""
+
+
+@dataclass(frozen=True)
+class ModelLoad:
+    """What became of the graph of one model in one worker: exactly one of the two is None."""
+
+    provider: str | None
+    """the ONNX Runtime execution provider that runs it"""
+    failure: str | None
+    """why it could not be loaded"""
+
+
+@dataclass(frozen=True)
+class ServingWorker:
+    """A serving process, by its own word."""
+
+    id: str
+    host: str
+    process: int
+    started_at: datetime
+    seen_at: datetime
+    revision: int
+    """of the registry that it serves"""
+    heads: MappingProxyType[tuple[int, str | None], int]
+    """version of the head that it serves, by model id and environment (None: the model's default head)"""
+    is_lost: bool
+    """whether it has given no sign of life for so long that it is taken for dead"""
+    models: MappingProxyType[int, ModelLoad] = field(
+        default_factory=lambda: MappingProxyType[int, ModelLoad]({})
+    )
+    """the graphs that it has loaded, or failed to load, by model id; one that is being loaded is in neither state"""
