@@ -360,7 +360,10 @@ def test_rows_of_numbers_are_not_kept_however_they_are_written(said: str, kept: 
 @pytest.mark.parametrize("sign", ["killed", "silent"])
 def test_a_subprocess_ends_with_its_runner(sign: str) -> None:
     """One that was killed ends the pipe; one that hangs says nothing more before its claim is over."""
-    code = "import time; from lifelong_monitor.jobs import lifeline; lifeline.end_with_the_runner(); time.sleep(600)"
+    code = (
+        "import time; from lifelong_monitor.jobs import parent_watchdog; "
+        "parent_watchdog.end_with_runner(); time.sleep(600)"
+    )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as orphan:
         assert orphan.stdin is not None
         os.write(orphan.stdin.fileno(), HOLD.pack(600) + HOLD.pack(600 if sign == "killed" else 0.1))

@@ -161,7 +161,7 @@ def test_a_process_that_is_stopped_within_its_transaction_holds_nobody_up(store:
 _HOLDER = """
 import sys
 from lifelong_core.store import Store
-from lifelong_core.store.engine.leases import hold
+from lifelong_core.store.engine.leases import hold_lease
 from lifelong_core.errors import ConflictError
 store = Store.open(sys.argv[1], sys.argv[2])
 lease = store.leases.acquire("cycle/1/site-a", "stopped", float(sys.argv[3]))
@@ -169,7 +169,7 @@ print("has it", flush=True)
 sys.stdin.readline()
 try:
     with store.database.write() as connection:
-        hold(connection, lease)
+        hold_lease(connection, lease)
 except ConflictError:
     print("lost it", flush=True)
 else:
