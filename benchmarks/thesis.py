@@ -96,7 +96,7 @@ def calibration_quality(scene: Scene, found: dict[str, AffineCalibration]) -> It
     """Step 2: class-wise calibration error and Brier score on the deployment set."""
     labels = scene.deployment.labels
     for name, one in found.items():
-        probabilities = one.transform(scene.deployment.logits)
+        probabilities = one.probabilities(scene.deployment.logits)
         yield (
             name,
             {
@@ -163,11 +163,13 @@ def dear_misses(scene: Scene, found: dict[str, AffineCalibration]) -> Iterator[t
     tuned = Sweep.of(raw, task.development)
     threshold = tuned.best_threshold(-tuned.expected_cost(DEAR_MISS))
     rules = {
-        "argmax": raw.transform(scene.deployment.logits).argmax(axis=1),
-        "tuned threshold": (raw.transform(scene.deployment.logits)[:, 1] >= threshold).astype(int),
+        "argmax": raw.probabilities(scene.deployment.logits).argmax(axis=1),
+        "tuned threshold": (raw.probabilities(scene.deployment.logits)[:, 1] >= threshold).astype(int),
     }
     for name in ("no recalibration", "affine, true weights", "affine, estimated weights (auto)"):
-        rules[f"EC rule, {name}"] = bayes_decisions(found[name].transform(scene.deployment.logits), DEAR_MISS)
+        rules[f"EC rule, {name}"] = bayes_decisions(
+            found[name].probabilities(scene.deployment.logits), DEAR_MISS
+        )
     for name, decisions in rules.items():
         confusion = confusion_matrix(scene.deployment.labels, decisions, classes=2)
         yield name, {"EC": expected_cost(confusion, DEAR_MISS) - float(best)}
@@ -176,7 +178,9 @@ def dear_misses(scene: Scene, found: dict[str, AffineCalibration]) -> Iterator[t
 def costs_of_argmax(scene: Scene, found: dict[str, AffineCalibration]) -> Figures:
     """Step 4: 0-1 expected cost on the deployment set."""
     return {
-        name: float((one.transform(scene.deployment.logits).argmax(axis=1) != scene.deployment.labels).mean())
+        name: float(
+            (one.probabilities(scene.deployment.logits).argmax(axis=1) != scene.deployment.labels).mean()
+        )
         for name, one in found.items()
     }
 
@@ -194,7 +198,7 @@ class Sweep:
     @classmethod
     def of(cls, calibrator: AffineCalibration, data: LabeledLogits) -> "Sweep":
         """Thresholds: each score that occurs, and one above them all."""
-        scores = calibrator.transform(data.logits)[:, 1]
+        scores = calibrator.probabilities(data.logits)[:, 1]
         order = np.argsort(-scores, kind="stable")
         scores, labels = scores[order], data.labels[order]
         last = np.flatnonzero(np.append(np.diff(scores) != 0, True))
@@ -268,7 +272,7 @@ def positive(prevalence: np.ndarray) -> np.ndarray:
 
 def _metrics(calibrator: AffineCalibration, data: LabeledLogits, prevalence: np.ndarray) -> Figures:
     """Under argmax. EC is that of 0-1 costs, configured with the prevalence; F1 the mean over classes if C > 2."""
-    decisions = calibrator.transform(data.logits).argmax(axis=1)
+    decisions = calibrator.probabilities(data.logits).argmax(axis=1)
     confusion = confusion_matrix(data.labels, decisions, classes=data.classes)
     average = "binary" if data.classes == 2 else "macro"
     return {

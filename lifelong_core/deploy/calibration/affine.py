@@ -35,11 +35,14 @@ ABSENT_BIAS = 1e3
 
 @dataclass(frozen=True, eq=False)
 class AffineCalibration(ArrayValue):
-    """softmax(logits / temperature + bias) (thesis Def. 6.8); with bias 0 this is temperature scaling (Def.
-    2.67).
+    """Affine scaling of logits (thesis Def. 6.8); with bias 0 it is temperature scaling (Def. 2.67).
+
+    The probabilities are softmax(scores), and the scores are centred logits / temperature + bias.
 
     Examples:
-        >>> AffineCalibration(2.0, [0.0, 0.0]).transform([[2.0, 0.0]]).round(4).tolist()
+        >>> AffineCalibration(2.0, [0.0, 0.5]).scores([[2.0, 0.0]]).tolist()
+        [[0.5, 0.0]]
+        >>> AffineCalibration(2.0, [0.0, 0.0]).probabilities([[2.0, 0.0]]).round(4).tolist()
         [[0.7311, 0.2689]]
     """
 
@@ -60,14 +63,21 @@ class AffineCalibration(ArrayValue):
         object.__setattr__(self, "temperature", as_temperature(self.temperature, classes=bias.size))
         object.__setattr__(self, "bias", read_only(bias))
 
-    def transform(self, logits: ArrayLike) -> Floats:
+    def probabilities(self, logits: ArrayLike) -> Floats:
         """Calibrated class probabilities, shape (N, C).
 
         Raises:
             InvalidInputError: logits are not finite or have another number of classes.
         """
-        rows = as_logits(logits, classes=self.bias.size)
-        return softmax(affine_scores(rows, self.temperature, self.bias))
+        return softmax(self.scores(logits))
+
+    def scores(self, logits: ArrayLike) -> Floats:
+        """Affine scores, shape (N, C): the logarithms of the probabilities up to a constant per row.
+
+        Raises:
+            InvalidInputError: logits are not finite or have another number of classes.
+        """
+        return affine_scores(as_logits(logits, classes=self.bias.size), self.temperature, self.bias)
 
 
 def fit_affine(

@@ -11,14 +11,13 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Logits, as_groups, as_logits, centre_rows, softmax
+from lifelong_core.arrays import Floats, Logits, as_groups, as_logits, centre_rows
 from lifelong_core.deploy.calibration.affine import AffineCalibration, fit_weighted
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import canonical
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
 from lifelong_core.deploy.numerics.grouping import member_sums
-from lifelong_core.deploy.numerics.scores import affine_scores
 from lifelong_core.deploy.numerics.simplex import smooth
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
 from lifelong_core.deploy.quantification.separation import MINIMUM_SEPARATION, Separation
@@ -259,8 +258,7 @@ class FittedQuantifier(ABC):
         logits = (
             window.points()[0] if isinstance(window, WindowSummary) else as_logits(window, classes=classes)
         )
-        scaling = self._affine
-        return softmax(affine_scores(logits, scaling.temperature, scaling.bias)) / self.calibration.prevalence
+        return self._affine.probabilities(logits) / self.calibration.prevalence
 
     @cached_property
     def _affine(self) -> AffineCalibration:

@@ -14,7 +14,6 @@ from lifelong_core.deploy.calibration.affine import (
 from lifelong_core.deploy.calibration.cross_entropy import affine_problem
 from lifelong_core.deploy.numerics.folds import stratified_folds
 from lifelong_core.deploy.numerics.newton import minimize_convex
-from lifelong_core.deploy.numerics.scores import affine_scores
 from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth
 from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
@@ -95,7 +94,7 @@ class MaximumLikelihoodLabelShift(ExpectationMaximization):
         super()._fit()
 
     def _features(self, rows: Logits) -> Floats:
-        return softmax(affine_scores(rows, self._calibrator.temperature, self._calibrator.bias))
+        return self._calibrator.probabilities(rows)
 
     def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
         linear = self._linearise(features, counts, prevalence)

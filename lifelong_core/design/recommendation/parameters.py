@@ -22,6 +22,11 @@ def as_matrix(costs: Floats) -> Matrix:
     return tuple(tuple(row) for row in costs.tolist())
 
 
+def equal_costs(classes: int) -> Matrix:
+    """Costs of 1 for every wrong decision."""
+    return as_matrix(zero_one_costs(classes))
+
+
 def importance_costs(weights: tuple[float, ...]) -> Matrix:
     """An error on a class costs what the class is worth, whatever it is taken for.
 
@@ -40,7 +45,7 @@ def target(metric: str, value: float) -> tuple[str, float]:
 
 DERIVED: Mapping[str, tuple[tuple[str, ...], Callable[..., ParameterValue]]] = MappingProxyType(
     {
-        "zero_one_costs": (("number_of_classes",), lambda classes: as_matrix(zero_one_costs(classes))),
+        "zero_one_costs": (("number_of_classes",), equal_costs),
         "importance_costs": (("class_weights",), importance_costs),
         "target": (("target_metric", "target_value"), target),
     }

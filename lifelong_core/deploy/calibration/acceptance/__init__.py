@@ -1,4 +1,4 @@
-"""Is a calibration set good enough to publish a head that is fitted on it?
+"""Acceptance of a calibration set: whether the head fitted on it is good enough to publish.
 
 - `report`: the figures and the verdict
 - `findings`: reasons to refuse, and warnings

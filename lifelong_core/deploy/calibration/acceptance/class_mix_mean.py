@@ -23,11 +23,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class ClassMixMean:
-    """sum_k P(k) * (mean over the cases of class k): what a population with the class mix P would give."""
+    """Mean in a population with class mix P: sum_k P(k) * (mean over the cases of class k)."""
 
     value: float
     variance: float
-    """of the value; the number of cases of each class is fixed by design"""
+    """variance of the value, for fixed numbers of cases of each class"""
     freedom: float
     """degrees of freedom of the variance"""
     units: int
@@ -36,7 +36,7 @@ class ClassMixMean:
 
     @classmethod
     def of(cls, values: Floats, data: LabeledLogits, class_mix: Floats) -> Self:
-        """The mean of one number per case.
+        """Compute the mean of one number per case.
 
         Args:
             values: shape (N,).
@@ -81,10 +81,10 @@ class ClassMixMean:
         return float(np.sqrt(self.variance) * t_quantile(self.freedom, (1 + confidence) / 2))
 
     def figure(self, lowest: float, highest: float) -> Figure:
-        """With its interval, within the range of the values.
+        """Mean with its interval, within the range of the values.
 
-        Where all cases of a class give the same value, nothing shows how much they could differ. The interval then
-        is that of an event which was seen in none of the cases (Clopper and Pearson 1934).
+        Where the variance is 0, the interval is that of an event with no occurrence among the cases (Clopper and
+        Pearson 1934).
         """
         if self.variance > 0:
             reach = self.reach()
@@ -95,7 +95,7 @@ class ClassMixMean:
         return Figure(self.value, low, high)
 
     def share_figure(self) -> Figure:
-        """With its interval, for a share of cases (Wilson 1927, with the number of cases that the variance tells)."""
+        """Share of cases with its interval (Wilson 1927, at the effective number of cases)."""
         if not 0 < self.value < 1 or self.variance <= 0:
             return self.figure(0.0, 1.0)
         count = min(self.value * (1 - self.value) / self.variance, float(self.samples))

@@ -1,4 +1,4 @@
-"""Do some labels fit other classes better than their own, as after two folders were exchanged?"""
+"""Detection of labels that fit other classes better than their own, as after two folders were exchanged."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,8 @@ LEVEL = 0.001
 """Probability, over all classes together, that chance alone makes labels look exchanged."""
 
 CLEAR_GAIN = 0.1
-"""By how much the accuracy must rise with the labels exchanged: in a long circle, which was chosen from very many
-permutations, chance alone gains a little."""
+"""Smallest rise of the accuracy by the exchange: a long circle is chosen from very many permutations, so chance alone
+gains a little."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class ExchangedLabels:
     """Classes whose labels look exchanged in a circle."""
 
     classes: tuple[int, ...]
-    """cases labelled with each of them look like the next one, those of the last like the first"""
+    """cases labelled with one class look like the next class; those of the last class look like the first"""
     accuracy: float
-    """share of their cases for which the largest of these classes' logits, each less its mean over the classes, is that
-    of the label"""
+    """share of their cases whose label has the largest logit among these classes; each logit less its mean over the
+    classes"""
     exchanged_accuracy: float
     """the same with the labels exchanged"""
 
@@ -33,10 +33,10 @@ class ExchangedLabels:
 def find_exchanged_labels(data: LabeledLogits) -> tuple[ExchangedLabels, ...]:
     """Circles of classes whose labels look exchanged; none where the labels fit as well as any permutation.
 
-    The permutation with the largest sum of mean centred logits, each class's mean taken of its assigned column. A
-    bias of a class (trained on other prevalences) adds the same to every permutation, so it cannot look like an
-    exchange. A circle counts where its gain exceeds what chance explains (one-sided t test, divided by the number of
-    pairs of classes) and exchanged labels make clearly more of its cases right.
+    Each class is assigned a column of logits: the permutation with the largest sum of the classes' mean centred logits.
+    The bias of a class (trained on other prevalences) adds the same to every permutation, so it is no sign of an
+    exchange. A circle is reported where its gain is significant (one-sided t test, Bonferroni over the pairs of
+    classes) and the exchange makes clearly more of its cases right.
     """
     if not data.counts.all():
         return ()

@@ -1,4 +1,4 @@
-"""What speaks against a calibration set: reasons to refuse it, and warnings."""
+"""Findings against a calibration set: refusals and warnings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from lifelong_core.deploy.calibration.acceptance.class_mix_mean import ClassMixM
 from lifelong_core.deploy.calibration.acceptance.exchanged_labels import ExchangedLabels
 
 MINIMUM_CASES = 5
-"""Fewer cases of a class are refused: of so few, no figure says anything."""
+"""A set with fewer cases of a class is refused: no figure is reliable with so few."""
 ADVISED_CASES = 50
-"""Fewer independent cases of a class are warned of."""
+"""A set with fewer independent cases of a class gets a warning."""
 USEFUL_SKILL = 0.05
-"""A set is refused as uninformative where its skill is not above 0 and surely below this."""
+"""A set is refused as uninformative where the interval of its skill begins at or below 0 and ends below this."""
 MARGIN = 0.05
-"""How much worse than the previous set may be, in accuracy and in the share of the constant decision's cost."""
+"""Tolerated loss against the previous set: in accuracy, and in cost as a share of the constant decision's cost."""
 CERTAINTY = 0.99
-"""Confidence of the intervals that must exclude 0 before a difference to the previous set, or to the constant
-decision, refuses a set."""
+"""A set is refused for a difference from the previous set, or from the constant decision, only if the interval of the
+difference at this confidence excludes 0."""
 
 _MOST_NAMES = 5
 _EXCHANGE = "Check the folders or labels of these classes, and the order of the model's outputs."
@@ -28,7 +28,7 @@ Severity: TypeAlias = Literal["refusal", "warning"]
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that speaks against a calibration set."""
+    """One finding against a calibration set."""
 
     code: str
     severity: Severity
@@ -37,12 +37,12 @@ class Finding:
 
 
 def few_cases(counts: Integers, independent: Integers, names: Sequence[str]) -> list[Finding]:
-    """Classes with too few cases, and with fewer than advised.
+    """Findings for classes with too few cases, and with fewer than advised.
 
     Args:
-        counts: of cases, shape (C,).
-        independent: of cases, shape (C,), where those of one group count once.
-        names: of the classes.
+        counts: cases of each class, shape (C,).
+        independent: independent cases, shape (C,); cases of one group count once.
+        names: class names.
     """
     found: list[Finding] = []
     lacking = [
@@ -76,7 +76,7 @@ def few_cases(counts: Integers, independent: Integers, names: Sequence[str]) -> 
 
 
 def sigmoid_outputs(logits: Logits) -> list[Finding]:
-    """Every value between 0 and 1: what a sigmoid gives, not what goes into it."""
+    """Finding where every value lies between 0 and 1, as outputs of a sigmoid do."""
     if logits.min() < 0 or logits.max() > 1:
         return []
     return [
@@ -91,7 +91,7 @@ def sigmoid_outputs(logits: Logits) -> list[Finding]:
 
 
 def exchanged_classes(exchanges: Sequence[ExchangedLabels], names: Sequence[str]) -> list[Finding]:
-    """Labels that fit other classes better than their own."""
+    """Findings for labels that fit other classes better than their own."""
     return [
         Finding(
             "exchanged_labels", "refusal", _exchange_text(item, [names[k] for k in item.classes]), _EXCHANGE
@@ -101,7 +101,7 @@ def exchanged_classes(exchanges: Sequence[ExchangedLabels], names: Sequence[str]
 
 
 def not_crossfitted(*, grouped: bool) -> Finding:
-    """The head cannot be judged on cases that it has not seen."""
+    """Finding that the head cannot be judged on held-out cases."""
     lacking = "a class has cases of too few groups" if grouped else "a class has one case"
     return Finding(
         "not_crossfitted",
@@ -112,19 +112,21 @@ def not_crossfitted(*, grouped: bool) -> Finding:
 
 
 def uninformative(skill: Figure, accuracy: Figure, majority: float) -> list[Finding]:
-    """Does the head know more than the prevalence?
+    """Finding where the head may be no better than the prevalence alone.
 
-    The log loss tells best that it does not; of few cases of a good model it cannot tell that it does, because a few
-    confident errors outweigh the rest, but the accuracy can.
+    A head without skill is detected by its log loss. A good head with few cases is recognised by its accuracy, because
+    a few confident errors dominate its log loss.
 
     Args:
-        skill: share of the prevalence's log loss that the head saves.
-        accuracy: of the head.
-        majority: accuracy of always naming the most frequent class.
+        skill: 1 - log loss of the head / log loss of the prevalence alone.
+        accuracy: accuracy of the head.
+        majority: accuracy of always predicting the most frequent class.
     """
     if skill.low > 0:
         return []
-    figures = f"accuracy {_percent(accuracy)}; always naming the most frequent class: {100 * majority:.1f} %"
+    figures = (
+        f"accuracy {_percent(accuracy)}; always predicting the most frequent class: {100 * majority:.1f} %"
+    )
     if skill.high < USEFUL_SKILL:
         return [
             Finding(
@@ -147,7 +149,7 @@ def uninformative(skill: Figure, accuracy: Figure, majority: float) -> list[Find
 
 
 def dear_decisions(saving: ClassMixMean, decision: str) -> list[Finding]:
-    """Are the head's decisions cheaper than the cheapest constant one?
+    """Finding where the head's decisions are not cheaper than the cheapest constant decision.
 
     Args:
         saving: cost of the constant decision less that of the head.
@@ -177,11 +179,11 @@ def dear_decisions(saving: ClassMixMean, decision: str) -> list[Finding]:
 def worse_than_previous(
     accuracy: tuple[ClassMixMean, ClassMixMean], cost: tuple[ClassMixMean, ClassMixMean], unit: float
 ) -> list[Finding]:
-    """Is the model far worse on this set than on its previous one, under the same class mix?
+    """Finding where the model is far worse on this set than on its previous one, under the same class mix.
 
     Args:
-        accuracy: on the previous set, and on this one.
-        cost: the same.
+        accuracy: accuracy on the previous set, and on this one.
+        cost: expected cost on the previous set, and on this one.
         unit: the cost of the cheapest constant decision, less the smallest possible one.
     """
     found = _losses(accuracy, cost, (accuracy[0] - accuracy[1], cost[1] - cost[0]), unit)
@@ -205,14 +207,14 @@ def worse_than_promoted(
     unit: float,
     names: tuple[str, str],
 ) -> list[Finding]:
-    """Is a model far worse on its set than the promoted model of its task on the set of that one?
+    """Finding where a model is far worse on its set than the promoted model of its task on its own set.
 
     Args:
-        accuracy: of the promoted model, and of this one.
-        cost: the same.
-        difference: loss of accuracy and rise of the cost, by which the promoted model is better.
+        accuracy: accuracy of the promoted model, and of this one.
+        cost: expected cost of the promoted model, and of this one.
+        difference: loss of accuracy and increase of the cost against the promoted model.
         unit: the cost of the cheapest constant decision, less the smallest possible one.
-        names: of this model, and of the promoted one.
+        names: names of this model and of the promoted one.
     """
     found = _losses(accuracy, cost, difference, unit)
     if not found:
@@ -234,7 +236,7 @@ def _losses(
     difference: tuple[ClassMixMean, ClassMixMean],
     unit: float,
 ) -> list[str]:
-    """What is surely worse by the margin, in words; the first of each pair is the one to compare with."""
+    """Texts for the figures that are significantly worse by the margin; the first of each pair is the reference."""
     found: list[str] = []
     loss, rise = difference
     if loss.value >= MARGIN and loss.value > loss.reach(CERTAINTY):
@@ -245,7 +247,7 @@ def _losses(
 
 
 def format_names(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of the others."""
     more = len(names) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 

@@ -1,4 +1,4 @@
-"""How good is the head that a calibration set gives, and may it be published?"""
+"""Report on a calibration set: the figures of the head fitted on it, and whether it may be published."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -34,31 +34,33 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class HeadFigures:
-    """What a head makes of the cases of a calibration set, or the difference of two heads."""
+    """Figures of a head on the cases of a calibration set, or the differences of two heads."""
 
     accuracy: Figure
     """share of cases whose most probable class is the true one, in [0, 1]"""
     expected_cost: Figure
     """mean cost of the decisions, by the costs of the task"""
     calibration_error: Figure
-    """mean probability of the most probable class less the accuracy, in [-1, 1]: above 0 is over-confident; with its
-    sign, because that of small sets is hidden by the noise of binned errors"""
+    """mean probability of the most probable class less the accuracy, in [-1, 1]; above 0 the head is over-confident.
+    The sign is kept, because the noise of binned errors hides it for small sets."""
     brier_score: Figure
-    """mean squared distance of the probabilities from the truth, in [0, 2]"""
+    """mean squared distance of the probabilities from the one-hot label, in [0, 2]"""
 
 
 @dataclass(frozen=True)
 class CalibrationReport:
-    """A calibration set, the head fitted on it, and what speaks against them; figures are of the set's class mix."""
+    """Figures of a calibration set and of the head fitted on it, under the set's class mix, with findings against
+    them.
+    """
 
     class_names: tuple[str, ...]
     counts: tuple[int, ...]
     """cases of each class"""
     groups: int | None
-    """number of groups; None: every case stands for itself"""
+    """number of groups; None: the cases are independent"""
     crossfitted: bool
-    """each case is judged by a head that was fitted without its fold; False where the groups allow no folds, so that
-    the figures are optimistic"""
+    """True: each case is judged by a head that was fitted without its fold; False: the groups allow no folds, so the
+    figures are optimistic"""
     new: HeadFigures
     """the head that would be published"""
     old: HeadFigures | None
@@ -66,16 +68,16 @@ class CalibrationReport:
     change: HeadFigures | None
     """new less old, case by case"""
     previous: HeadFigures | None
-    """a head fitted on the previous calibration set, on the cases of that set, under the class mix of this one; None:
-    there is none, or it is this set"""
+    """a head fitted on the previous calibration set, on the cases of that set, under the class mix of this set; None:
+    there is no previous set, or it is this set"""
     skill: Figure
-    """share of the log loss of the bare prevalence that the head saves; 0: it knows nothing else"""
+    """1 - log loss of the head / log loss of the prevalence alone; 0: the head is no better than the prevalence"""
     majority_accuracy: float
-    """accuracy of always naming the most frequent class"""
+    """accuracy of always predicting the most frequent class"""
     constant_cost: float
     """expected cost of the cheapest decision by prevalence alone"""
     constant_decision: str
-    """which one that is"""
+    """the cheapest decision by prevalence alone"""
     findings: tuple[Finding, ...]
 
     @property
@@ -85,7 +87,7 @@ class CalibrationReport:
 
     @property
     def refusals(self) -> tuple[Finding, ...]:
-        """The findings for which the head must not be published unless somebody answers for it."""
+        """Findings that forbid publishing the head, unless an administrator overrides them."""
         return tuple(finding for finding in self.findings if finding.severity == "refusal")
 
     def to_document(self) -> dict[str, Any]:
@@ -106,7 +108,7 @@ def examine_calibration(
     old_head: PostProcessingHead | None = None,
     previous: LabeledLogits | None = None,
 ) -> CalibrationReport:
-    """The figures of the head that is fitted on a calibration set, with what speaks against publishing it.
+    """Fit a head on a calibration set, and report its figures and the findings against publishing it.
 
     Args:
         calibration: at least one case of each class.
@@ -133,39 +135,28 @@ def examine_calibration(
     """
     names, matrix = as_class_names(class_names), as_costs(costs, classes=calibration.classes)
     mix = calibration.prevalence
-    folds = crossfitting_folds(calibration)
-    new = _Judged.of(calibration, crossfitted_output(calibration, matrix, mix), matrix, mix)
-    old = None
+    new = _CaseScores.of(calibration, crossfitted_output(calibration, matrix, mix), matrix, mix)
+    old = before = None
     if old_head is not None and old_head.costs.shape == matrix.shape:
-        old = _Judged.of(calibration, held_out_output(calibration, old_head), matrix, mix)
-    before = None
+        old = _CaseScores.of(calibration, held_out_output(calibration, old_head), matrix, mix)
     if previous is not None and previous != calibration and previous.counts.all():
-        before = _Judged.of(previous, crossfitted_output(previous, matrix, mix), matrix, mix)
+        before = _CaseScores.of(previous, crossfitted_output(previous, matrix, mix), matrix, mix)
     constant = constant_costs(matrix, mix)
     cheapest = int(np.argmin(constant))
     decision = (*names, ABSTAIN)[cheapest]
-    skill = _skill(calibration, new)
-    new_figures = new.figures()
+    crossfitted, skill = bool(crossfitting_folds(calibration).any()), _skill(calibration, new)
     findings = [
-        *few_cases(calibration.counts, independent_cases(calibration), names),
-        *sigmoid_outputs(calibration.logits),
-        *exchanged_classes(find_exchanged_labels(calibration), names),
-        *([] if folds.any() else [not_crossfitted(grouped=calibration.groups is not None)]),
-        *uninformative(skill, new_figures.accuracy, float(mix.max())),
+        *_data_findings(calibration, names, crossfitted=crossfitted),
+        *uninformative(skill, new.figures().accuracy, float(mix.max())),
         *dear_decisions(new.mean(matrix[calibration.labels, cheapest] - new.cost), decision),
+        *([] if before is None else _findings_since(before, new)),
     ]
-    if before is not None:
-        pairs = [
-            (before.mean(getattr(before, name)), new.mean(getattr(new, name))) for name in ("hit", "cost")
-        ]
-        unit = float(constant[cheapest] - mix @ matrix.min(axis=1))
-        findings += worse_than_previous(pairs[0], pairs[1], unit)
     return CalibrationReport(
         class_names=names,
         counts=tuple(calibration.counts.tolist()),
         groups=None if calibration.groups is None else int(np.unique(calibration.groups).size),
-        crossfitted=bool(folds.any()),
-        new=new_figures,
+        crossfitted=crossfitted,
+        new=new.figures(),
         old=None if old is None else old.figures(),
         change=None if old is None else new.figures(old),
         previous=None if before is None else before.figures(),
@@ -180,10 +171,10 @@ def examine_calibration(
 def compare_with_promoted(
     calibration: LabeledLogits, promoted: LabeledLogits, costs: Floats, names: tuple[str, str]
 ) -> tuple[Finding, ...]:
-    """What speaks against promoting a model: it is surely worse than the promoted one, each judged on its own set.
+    """Findings against promoting a model: it is significantly worse than the promoted one, each on its own set.
 
-    Cases are compared pair by pair where both sets have the same labels and groups in the same order. This is exact
-    for the same cases, and stays right for others: within a class, which case is paired with which is then chance.
+    Cases are compared pair by pair where both sets have the same labels and groups in the same order. The test is
+    exact for equal cases, and valid for others: within a class, their pairing is then random.
 
     Args:
         calibration: the set of the model.
@@ -197,16 +188,32 @@ def compare_with_promoted(
     matrix, mix = as_costs(costs, classes=calibration.classes), calibration.prevalence
     if not (calibration.counts.all() and promoted.counts.all()):
         return ()
-    new = _Judged.of(calibration, crossfitted_output(calibration, matrix, mix), matrix, mix)
-    old = _Judged.of(promoted, crossfitted_output(promoted, matrix, mix), matrix, mix)
+    new = _CaseScores.of(calibration, crossfitted_output(calibration, matrix, mix), matrix, mix)
+    old = _CaseScores.of(promoted, crossfitted_output(promoted, matrix, mix), matrix, mix)
     accuracy = old.mean(old.hit), new.mean(new.hit)
     cost = old.mean(old.cost), new.mean(new.cost)
     if _are_paired(calibration, promoted):
         difference = new.mean(old.hit - new.hit), new.mean(new.cost - old.cost)
     else:
         difference = accuracy[0] - accuracy[1], cost[1] - cost[0]
-    unit = float(constant_costs(matrix, mix).min() - mix @ matrix.min(axis=1))
-    return tuple(worse_than_promoted(accuracy, cost, difference, unit, names))
+    return tuple(worse_than_promoted(accuracy, cost, difference, new.cost_unit, names))
+
+
+def _data_findings(calibration: LabeledLogits, names: tuple[str, ...], *, crossfitted: bool) -> list[Finding]:
+    """Findings about the calibration set itself."""
+    return [
+        *few_cases(calibration.counts, independent_cases(calibration), names),
+        *sigmoid_outputs(calibration.logits),
+        *exchanged_classes(find_exchanged_labels(calibration), names),
+        *([] if crossfitted else [not_crossfitted(grouped=calibration.groups is not None)]),
+    ]
+
+
+def _findings_since(before: "_CaseScores", new: "_CaseScores") -> list[Finding]:
+    """Findings where the new head is worse than that of the previous calibration set."""
+    accuracy = before.mean(before.hit), new.mean(new.hit)
+    cost = before.mean(before.cost), new.mean(new.cost)
+    return worse_than_previous(accuracy, cost, new.cost_unit)
 
 
 def _are_paired(first: LabeledLogits, second: LabeledLogits) -> bool:
@@ -221,8 +228,8 @@ def _are_paired(first: LabeledLogits, second: LabeledLogits) -> bool:
 
 
 @dataclass(frozen=True)
-class _Judged:
-    """What one head makes of each case."""
+class _CaseScores:
+    """Scores of one head on each case of a labelled set."""
 
     data: LabeledLogits
     costs: Floats
@@ -233,29 +240,35 @@ class _Judged:
     gap: Floats
     """shape (N,), probability of the most probable class less `hit`"""
     brier: Floats
-    surprise: Floats
-    """shape (N,), log loss"""
+    log_loss: Floats
+    """shape (N,)"""
 
     @classmethod
-    def of(cls, data: LabeledLogits, output: HeadOutput, costs: Floats, class_mix: Floats) -> "_Judged":
+    def of(cls, data: LabeledLogits, output: HeadOutput, costs: Floats, class_mix: Floats) -> "_CaseScores":
         labels, probabilities = data.labels, output.probabilities
         top: Integers = probabilities.argmax(axis=1)
         hit = (top == labels).astype(np.float64)
         rows = np.arange(data.samples)
         own = probabilities[rows, labels]
         brier = (probabilities**2).sum(axis=1) - 2 * own + 1
-        surprise = -np.log(np.maximum(own, _SMALLEST))
+        log_loss = -np.log(np.maximum(own, _SMALLEST))
         confidence = probabilities.max(axis=1)
         return cls(
-            data, costs, class_mix, hit, costs[labels, output.decisions], confidence - hit, brier, surprise
+            data, costs, class_mix, hit, costs[labels, output.decisions], confidence - hit, brier, log_loss
         )
 
+    @property
+    def cost_unit(self) -> float:
+        """Cost of the cheapest constant decision, less the smallest possible one."""
+        constant = constant_costs(self.costs, self.class_mix).min()
+        return float(constant - self.class_mix @ self.costs.min(axis=1))
+
     def mean(self, values: Floats) -> ClassMixMean:
-        """Of one number per case, under the class mix."""
+        """Mean of one number per case, under the class mix."""
         return ClassMixMean.of(values, self.data, self.class_mix)
 
-    def figures(self, less: "_Judged | None" = None) -> HeadFigures:
-        """Of this head; or by how much it differs from another one on the same cases."""
+    def figures(self, less: "_CaseScores | None" = None) -> HeadFigures:
+        """Figures of this head, or their differences from another head on the same cases."""
         low, high = float(self.costs.min()), float(self.costs.max())
         if less is None:
             return HeadFigures(
@@ -272,12 +285,12 @@ class _Judged:
         )
 
 
-def _skill(data: LabeledLogits, judged: _Judged) -> Figure:
-    """Share of the log loss of the bare prevalence that the head saves."""
+def _skill(data: LabeledLogits, new: _CaseScores) -> Figure:
+    """1 - log loss of the head / log loss of the prevalence alone."""
     prior = -np.log(data.prevalence)
     unit = float(data.prevalence @ prior)
     if unit <= 0:
         return Figure(0.0, 0.0, 0.0)
-    saved = judged.mean((prior[data.labels] - judged.surprise) / unit)
+    saved = new.mean((prior[data.labels] - new.log_loss) / unit)
     reach = saved.reach()
     return Figure(saved.value, saved.value - reach, saved.value + reach)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from scipy import optimize
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from lifelong_core.deploy import AffineCalibration, fit_affine
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
@@ -89,7 +89,7 @@ def test_weighting_is_prior_correction_when_the_model_is_well_specified(populati
     assert fitted.temperature == pytest.approx(1 / three.separation, rel=0.03)
     assert fitted.bias == pytest.approx(np.log(wanted) - np.log(wanted).mean(), abs=0.05)
     rows = three.window(wanted, 1000, np.random.default_rng(1))
-    assert fitted.transform(rows) == pytest.approx(three.posterior(rows, wanted), abs=0.02)
+    assert fitted.probabilities(rows) == pytest.approx(three.posterior(rows, wanted), abs=0.02)
 
 
 def test_weights_equal_repeated_samples(population):
@@ -108,7 +108,7 @@ def test_a_constant_per_row_changes_nothing(population):
         one = fit_affine(data.logits, data.labels, per_class_temperature=per_class)
         other = fit_affine(moved, data.labels, per_class_temperature=per_class)
         assert one.temperature == pytest.approx(other.temperature, rel=1e-4)
-        assert one.transform(data.logits) == pytest.approx(one.transform(moved), abs=1e-5)
+        assert one.probabilities(data.logits) == pytest.approx(one.probabilities(moved), abs=1e-5)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
@@ -125,7 +125,7 @@ def test_an_outlier_does_not_spoil_the_bounds(population):
     logits = data.logits.copy()
     logits[0] *= 1e4
     fitted = fit_affine(logits, data.labels, per_class_temperature=True)
-    assert np.isfinite(fitted.transform(logits)).all()
+    assert np.isfinite(fitted.probabilities(logits)).all()
     weights = np.ones(data.samples)
     reached = loss(logits, data.labels, weights, fitted.temperature, fitted.bias)
     assert reached <= reference_loss(logits, data.labels, weights, per_class=True) + 1e-9
@@ -144,7 +144,7 @@ def test_data_without_an_optimum_stay_within_the_bounds(kind, bias, per_class):
         "extreme": np.eye(3)[(labels + np.arange(labels.size) // 50) % 3] * 1e4,
     }[kind]
     fitted = fit_affine(logits, labels, bias=bias, per_class_temperature=per_class)
-    probabilities = fitted.transform(logits)
+    probabilities = fitted.probabilities(logits)
     assert np.isfinite(fitted.bias).all()
     assert np.isfinite(probabilities).all()
     assert probabilities.sum(axis=1) == pytest.approx(1)
@@ -155,7 +155,7 @@ def test_data_without_an_optimum_stay_within_the_bounds(kind, bias, per_class):
 def test_a_class_of_target_prevalence_zero_vanishes(population):
     data = population(3).draw([50] * 3, np.random.default_rng(0))
     fitted = fit_affine(data.logits, data.labels, target_prevalence=[0.5, 0.5, 0.0])
-    assert fitted.transform(data.logits)[:, 2].max() == 0
+    assert fitted.probabilities(data.logits)[:, 2].max() == 0
     pair = data.select(data.labels < 2)
     alone = fit_affine(pair.logits[:, :2], pair.labels)
     assert fitted.temperature == pytest.approx(alone.temperature, rel=1e-6)
@@ -163,7 +163,7 @@ def test_a_class_of_target_prevalence_zero_vanishes(population):
 
 def test_a_class_without_samples_vanishes_unless_it_is_wanted(population):
     data = population(3).draw([50, 50, 0], np.random.default_rng(0))
-    assert fit_affine(data.logits, data.labels).transform(data.logits)[:, 2].max() == 0
+    assert fit_affine(data.logits, data.labels).probabilities(data.logits)[:, 2].max() == 0
     with pytest.raises(UnidentifiableError, match="class 2") as caught:
         fit_affine(data.logits, data.labels, target_prevalence=[0.4, 0.4, 0.2])
     assert caught.value.field == "target_prevalence"
@@ -195,3 +195,16 @@ def test_calibrations_compare_by_value_and_are_frozen():
     assert one != "calibration"
     with pytest.raises(ValueError, match="read-only"):
         one.bias[0] = 1
+
+
+def test_probabilities_are_the_softmax_of_the_scores(shared_logits):
+    data = shared_logits(TASKS[0]).calibration
+    fitted = fit_affine(data.logits, data.labels, per_class_temperature=True)
+    rows = data.logits.astype(float)
+    scores = (rows - rows.mean(axis=1, keepdims=True)) / fitted.temperature + fitted.bias
+    np.testing.assert_array_equal(fitted.scores(data.logits), scores)
+    assert fitted.probabilities(data.logits) == pytest.approx(softmax(scores, axis=1))
+    for method in (fitted.scores, fitted.probabilities):
+        with pytest.raises(InvalidInputError) as caught:
+            method(data.logits[:, 1:])
+        assert caught.value.field == "logits"

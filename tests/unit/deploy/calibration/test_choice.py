@@ -30,7 +30,7 @@ def held_out_loss(calibration, data):
 
 
 def affine_loss(calibration, data):
-    probabilities = fit_affine(calibration.logits, calibration.labels).transform(data.logits)
+    probabilities = fit_affine(calibration.logits, calibration.labels).probabilities(data.logits)
     return -np.log(probabilities[np.arange(data.samples), data.labels]).mean()
 
 
@@ -147,7 +147,7 @@ def test_without_cross_fitting_it_is_affine_scaling(groups):
         data = data.select(np.delete(np.arange(40), np.flatnonzero(data.labels == 2)[1:]))
     chosen = choose_calibration(LabeledLogits(data.logits, data.labels, groups))
     assert chosen.fold_parameters == ()
-    expected = fit_affine(data.logits, data.labels).transform(data.logits)
+    expected = fit_affine(data.logits, data.labels).probabilities(data.logits)
     scores = chosen.scores(chosen.features.of(data.logits))
     assert losses_and_probabilities(scores, data.labels)[1] == pytest.approx(expected, abs=0.03)
 

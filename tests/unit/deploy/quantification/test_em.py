@@ -18,7 +18,7 @@ def test_crossfitted_scores_are_those_of_affine_scaling_without_the_fold(separat
     folds = stratified_folds(data, FOLDS)
     for fold in range(FOLDS):
         rest = data.select(folds != fold)
-        expected = fit_affine(rest.logits, rest.labels).transform(data.logits[folds == fold])
+        expected = fit_affine(rest.logits, rest.labels).probabilities(data.logits[folds == fold])
         found = np.exp(partner.crossfitted[folds == fold])
         found /= found.sum(axis=1, keepdims=True)
         assert found == pytest.approx(expected, abs=1e-6)

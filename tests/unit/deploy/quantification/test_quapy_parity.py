@@ -167,7 +167,7 @@ def test_mlls_is_em_on_affine_calibrated_posteriors(shared_logits, quapy_methods
     fitted = fit_affine(data.calibration.logits, data.calibration.labels)
     for window in bags(data.deployment):
         expected, _ = quapy_methods.EMQ.EM(
-            data.calibration.prevalence, fitted.transform(window), epsilon=1e-9
+            data.calibration.prevalence, fitted.probabilities(window), epsilon=1e-9
         )
         assert quantifier("MLLS").fit(data.calibration).prevalence(window) == pytest.approx(
             expected, abs=1e-3
