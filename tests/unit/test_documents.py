@@ -1,0 +1,45 @@
+"""Links between the pages of the documentation resolve, and the settings that pages name exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lifelong_core.settings import OTHER_VARIABLES, PolicySettings, Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+
+
+def anchors(page: Path) -> set[str]:
+    """Of the headings outside of code, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_pages_and_headings_resolve(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)\s#]*)(?:#([^)\s]+))?\)", page.read_text(encoding="utf-8"))
+    broken = [
+        f"{target}#{anchor}"
+        for target, anchor in links
+        if not (file := (page.parent / target) if target else page).exists()
+        or (anchor and anchor not in anchors(file))
+    ]
+    assert not broken
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name
+)
+def test_settings_that_a_page_names_exist(page: Path) -> None:
+    known = {f"LIFELONG_{name.upper()}" for name in Settings.model_fields} | OTHER_VARIABLES
+    policy = {f"LIFELONG_POLICY__{name.upper()}" for name in PolicySettings.model_fields}
+    named = set(re.findall(r"LIFELONG_[A-Z_]*[A-Z]", page.read_text(encoding="utf-8")))
+    assert {name for name in named if name not in known | policy} == set()
