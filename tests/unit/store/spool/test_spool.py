@@ -136,7 +136,7 @@ def test_requests_are_found_in_all_segments_by_a_process_that_starts_later(
 
 def test_two_keys_with_one_fingerprint_are_two_requests(spool: Spool, monkeypatch: pytest.MonkeyPatch):
     for module in ("encoding", "spool"):
-        monkeypatch.setattr(f"lifelong_core.store.spool.{module}.fingerprint", lambda _: 7)
+        monkeypatch.setattr(f"lifelong_core.store.spool.{module}.key_digest", lambda _: 7)
     first, second = entry("r1"), entry("r2")
     assert spool.append([first]) == (True,)
     assert spool.append([second]) == (True,)

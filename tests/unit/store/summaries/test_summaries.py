@@ -248,7 +248,7 @@ def test_of_two_that_fold_the_same_rows_one_wins(store: Store, model: Model, mon
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
     """Let something happen, once, after the next step was computed and before it is written."""
-    for name in ("advance", "made_anew"):
+    for name in ("advance", "rebuild_hour"):
         real = getattr(SummaryFolding, name)
 
         def then(self: SummaryFolding, *arguments: Any, real: Any = real) -> Any:
