@@ -1,4 +1,4 @@
-"""What the routes use to decode images: cheap ones are left to the micro-batcher, the others wait for their process."""
+"""Decoding of images by the routes: the micro-batcher decodes cheap images, a process of its own the costly ones."""
 
 import math
 from dataclasses import replace
@@ -45,11 +45,11 @@ class ImageDecoder:
         """End the decoding process."""
         self._process.close()
 
-    async def prepare(self, job: ImageRequest, snapshot: Snapshot) -> ImageRequest:
-        """The job with the model's input where decoding the image is costly, else as it is.
+    async def prepare(self, request: ImageRequest, snapshot: Snapshot) -> ImageRequest:
+        """Decode a costly image; return the request with the pixels, or with the declared size of a cheap image.
 
-        A prepared job names the model version whose preprocessing was applied. Where a request has an id, an error is
-        left in the job: the id may have been answered before, or belong to another body.
+        The result names the model version whose preprocessing was applied. An error of a request with an id is kept in
+        the result: the id may have been answered before, or belong to another body.
 
         Raises:
             InvalidInputError: the image must not, or cannot, be decoded.
@@ -57,18 +57,18 @@ class ImageDecoder:
             UnavailableError: too many costly images wait, or the machine is busy.
         """
         try:
-            return await self._prepare(job, snapshot)
+            return await self._prepare(request, snapshot)
         except LifelongError as error:
-            if job.address.request_id is None:
+            if request.context.request_id is None:
                 raise
-            return replace(job, fault=error)
+            return replace(request, fault=error)
 
-    async def _prepare(self, job: ImageRequest, snapshot: Snapshot) -> ImageRequest:
-        header = self._checked_header(job.image)
-        if is_cheap(header, len(job.image)):
+    async def _prepare(self, request: ImageRequest, snapshot: Snapshot) -> ImageRequest:
+        header = self._checked_header(request.image)
+        if is_cheap(header, len(request.image)):
             weight = max(1, math.ceil(header.pixels / PIXELS_PER_SAMPLE))
-            return replace(job, declared=(header.width, header.height), weight=weight)
-        model = snapshot.registry.resolve_model(job.address.model)
+            return replace(request, declared=(header.width, header.height), weight=weight)
+        model = snapshot.registry.resolve_model(request.context.model)
         preprocessing = snapshot.classifier(model).preprocessing
         if self._waiting >= MAXIMUM_WAITING:
             raise UnavailableError(
@@ -80,13 +80,15 @@ class ImageDecoder:
         try:
             is_large = takes_much_memory(header, preprocessing)
             pixels = await anyio.to_thread.run_sync(
-                partial(self._process.decode, job.image, preprocessing, is_large=is_large),
+                partial(self._process.decode, request.image, preprocessing, is_large=is_large),
                 limiter=self._threads,
             )
         finally:
             self._waiting -= 1
         weight = max(1, math.ceil(pixels.size / 3 / PIXELS_PER_SAMPLE))
-        return replace(job, address=replace(job.address, model=model.reference), pixels=pixels, weight=weight)
+        return replace(
+            request, context=replace(request.context, model=model.reference), pixels=pixels, weight=weight
+        )
 
     def decode_now(self, image: bytes, preprocessing: Preprocessing) -> NDArray[np.float32]:
         """The model's input for one image, in the calling thread or in the decoding process.

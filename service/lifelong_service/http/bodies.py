@@ -25,7 +25,7 @@ SMALL_BODY = 16_384
 _PARSER = ThreadPoolExecutor(1, "parser")
 """One large body at a time, because parsers hold the interpreter's lock, and always in the same thread: each thread
 keeps the memory that it once needed."""
-TIDIER = MemoryRelease(_PARSER)
+MEMORY_RELEASE = MemoryRelease(_PARSER)
 """Told of the end of every body."""
 
 NUL = "a text holds the character U+0000, which no database keeps"

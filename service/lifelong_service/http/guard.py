@@ -30,8 +30,8 @@ from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_UPLOAD,
 from lifelong_core.store.access.records import Scope as TokenScope
 from lifelong_core.store.access.records import Token
 from lifelong_service.http.bodies import (
+    MEMORY_RELEASE,
     NUL,
-    TIDIER,
     LimitedReceive,
     field_with_nul,
     media_type,
@@ -255,7 +255,7 @@ class GuardedRoute(APIRoute):
                         raise error from None
                     raise
                 finally:
-                    TIDIER.note(body.received, is_parsed=wanted.parses(request.headers))
+                    MEMORY_RELEASE.note(body.received, is_parsed=wanted.parses(request.headers))
 
         return guarded
 

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +13,15 @@ from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.log.records import LogEntry, Prediction, RequestKey
 from lifelong_core.store.registry.records import Model, Task
 from lifelong_service.graphs.classifier import Classifier
-from lifelong_service.prediction.requests import ImageRequest, LogitsRequest
-
-Job: TypeAlias = ImageRequest | LogitsRequest
+from lifelong_service.prediction.answers import DecidedRequest, image_answer, logits_answer
+from lifelong_service.prediction.requests import LogitsRequest, PredictionRequest
 
 
 @dataclass
 class BatchItem:
-    """A request and what the stages made of it; it leaves with an outcome: the body of the answer, or an error."""
+    """A request and the results of the stages; its outcome is the body of the answer, or an error."""
 
-    job: Job
+    request: PredictionRequest
     outcome: bytes | Exception | None = None
     key: RequestKey | None = None
     classifier: Classifier | None = None
@@ -39,9 +37,35 @@ class BatchItem:
     entry: LogEntry = field(init=False)
 
 
-def group_by(works: Sequence[BatchItem], key: Callable[[BatchItem], Hashable]) -> list[list[BatchItem]]:
-    """Those with the same key together, in order."""
+def group_by(items: Sequence[BatchItem], key: Callable[[BatchItem], Hashable]) -> list[list[BatchItem]]:
+    """Items with equal keys together, in order."""
     groups: defaultdict[Hashable, list[BatchItem]] = defaultdict(list)
-    for work in works:
-        groups[key(work)].append(work)
+    for item in items:
+        groups[key(item)].append(item)
     return list(groups.values())
+
+
+def run_stage(items: Sequence[BatchItem], stage: Callable[[BatchItem], None]) -> None:
+    """Run a stage on each item that has no outcome yet; an error becomes the outcome of its item."""
+    for item in items:
+        if item.outcome is None:
+            try:
+                stage(item)
+            except Exception as error:  # noqa: BLE001 - it is raised to the request that it belongs to
+                item.outcome = error
+
+
+def encode_outcome(item: BatchItem) -> None:
+    """Set the outcome to the JSON answer of a decided item."""
+    context = item.request.context
+    decided = DecidedRequest(
+        task=item.task,
+        model=item.model,
+        head=item.head,
+        environment=context.environment,
+        request_id=context.request_id,
+        predictions=item.predictions,
+        output=item.output,
+    )
+    encode = logits_answer if isinstance(item.request, LogitsRequest) else image_answer
+    item.outcome = encode(decided)

@@ -1,4 +1,4 @@
-"""What a worker knows of its database: whether it answers."""
+"""The circuit breaker of the database: while it is open, requests do not wait for the database."""
 
 import logging
 from collections.abc import Callable
@@ -10,14 +10,14 @@ logger = logging.getLogger(__name__)
 
 
 class CircuitBreaker:
-    """Begins with the first failure and ends when the database has answered to somebody who asked after the last one.
+    """Opens with the first failure and closes when a call that began after the last failure has succeeded.
 
     Attributes:
-        reason: why the database is not asked; None while it answers.
-        failures: how often it has failed this worker.
+        reason: message of the latest failure; None while the breaker is closed.
+        failures: number of failures so far.
 
     Args:
-        is_stuck: whether a call to the database still hangs, so that no other can be made.
+        is_stuck: whether a call to the database hangs, so that no other one can begin.
     """
 
     def __init__(self, is_stuck: Callable[[], bool]) -> None:
@@ -25,16 +25,16 @@ class CircuitBreaker:
         self.reason: str | None = None
         self.failures = 0
 
-    def begin(self, error: LifelongError) -> None:
-        """The database has failed."""
+    def open(self, error: LifelongError) -> None:
+        """Record a failure of the database."""
         if self.reason is None:
             logger.warning("the database is away", extra={"details": {"reason": str(error)}})
         self.failures += 1
         self.reason = str(error)
         metrics.LOG_DEGRADED.set(1)
 
-    def end(self, failures: int) -> None:
-        """The database has answered to a question that was asked when it had failed so many times."""
+    def close(self, failures: int) -> None:
+        """Record the success of a call that began after this number of failures."""
         if self.reason is not None and failures == self.failures and not self._is_stuck():
             self.reason = None
             logger.info("the database answers again")

@@ -1,4 +1,4 @@
-"""The micro-batcher: one thread takes what waits, works on it together and gives everybody their own answer."""
+"""The micro-batcher: one thread processes waiting requests together and returns each answer to its caller."""
 
 import asyncio
 import logging
@@ -15,41 +15,41 @@ from lifelong_service import metrics
 from lifelong_service.limits.service_rate import ServiceRate
 from lifelong_service.limits.sharing import has_room
 
-Job = TypeVar("Job")
+Request = TypeVar("Request")
 Answer = TypeVar("Answer")
-Process: TypeAlias = Callable[[Sequence[Job]], Sequence[Answer | Exception]]
+Process: TypeAlias = Callable[[Sequence[Request]], Sequence[Answer | Exception]]
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class _Waiting(Generic[Job, Answer]):
-    job: Job
+class _Waiting(Generic[Request, Answer]):
+    request: Request
     samples: int
     owner: str
     future: "asyncio.Future[Answer]"
     loop: asyncio.AbstractEventLoop
 
 
-class MicroBatcher(Generic[Job, Answer]):
-    """A bounded queue before one worker thread. There is no artificial delay: a lone job is worked on at once.
+class MicroBatcher(Generic[Request, Answer]):
+    """A bounded queue before one thread. There is no artificial delay: a lone request is processed at once.
 
-    Overload is refused at the entrance: a job is turned away when those before it take longer than
-    `maximum_wait_seconds`, by the measured rate. So every job in the queue is worth its work, and the queue needs no
-    other order than that of arrival. Owners share the wait by `sharing.has_room`: a greedy one fills half of it.
+    Overload is refused at the entrance: a request is rejected when the requests before it take longer than
+    `maximum_wait_seconds`, by the measured rate. So requests in the queue are answered in time, in order of arrival.
+    Owners share the wait by `sharing.has_room`: one owner alone fills half of it.
 
     Args:
-        process: what is done with a batch, in the thread; it gives one answer or exception per job, in order.
-        capacity: jobs that may wait; one more is turned away.
-        maximum_samples: a batch is closed before it would hold more samples than this; one large job is a batch.
-        maximum_wait_seconds: expected time in the queue from which on jobs are turned away. A batch is closed before
+        process: processes a batch, in the thread; returns one answer or exception per request, in order.
+        capacity: largest number of waiting requests; one more is rejected.
+        maximum_samples: a batch is closed before it would hold more samples than this; one large request is a batch.
+        maximum_wait_seconds: expected time in the queue above which requests are rejected. A batch is closed before
             it would take a quarter of it.
-        watch: told the length of the queue whenever it changes.
+        watch: called with the length of the queue whenever it changes.
     """
 
     def __init__(
         self,
-        process: Process[Job, Answer],
+        process: Process[Request, Answer],
         *,
         capacity: int,
         maximum_samples: int,
@@ -66,18 +66,18 @@ class MicroBatcher(Generic[Job, Answer]):
         """Samples that wait, by owner."""
         self._working = 0
         """Samples of the present batch."""
-        self._waiting: deque[_Waiting[Job, Answer]] = deque()
+        self._waiting: deque[_Waiting[Request, Answer]] = deque()
         self._changed = threading.Condition()
         self._closing = False
         self._began: float | None = None
         self._thread = threading.Thread(target=self._work, name="micro-batcher", daemon=True)
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Take no more jobs, answer all that wait, and end the thread."""
+        """Reject new requests, answer all waiting ones, and end the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -86,12 +86,12 @@ class MicroBatcher(Generic[Job, Answer]):
 
     @property
     def alive(self) -> bool:
-        """Whether the thread works and takes jobs."""
+        """Whether the thread runs and accepts requests."""
         return self._thread.is_alive() and not self._closing
 
     @property
     def busy_seconds(self) -> float:
-        """How long the thread has worked on the present batch; 0 between two batches."""
+        """Seconds since the present batch began; 0 between two batches."""
         began = self._began
         return 0.0 if began is None else time.monotonic() - began
 
@@ -102,16 +102,16 @@ class MicroBatcher(Generic[Job, Answer]):
 
     @property
     def expected_wait_seconds(self) -> float:
-        """How long a job that is submitted now waits before it is worked on, by the measured rate."""
+        """Expected wait of a request that is submitted now, by the measured rate."""
         rate = self._rate.seconds_per_sample
         present = max(0.0, self._working * rate - self.busy_seconds)
         return self._samples.total() * rate + present
 
     def check_room(self, owner: str) -> None:
-        """Look whether a job of this owner would be taken now; any thread may ask.
+        """Check that a request of this owner would be accepted now. Any thread may call this.
 
         Raises:
-            UnavailableError: too much waits already, or the worker stops.
+            UnavailableError: the queue is full or its wait too long, or the worker stops.
         """
         if self._closing:
             raise UnavailableError("this worker is stopping.", hint="Try again: another worker answers.")
@@ -124,7 +124,7 @@ class MicroBatcher(Generic[Job, Answer]):
             return
         total = self.expected_wait_seconds
         own = self._samples[owner] * self._rate.seconds_per_sample
-        # The rate is a guess. Who has nothing in the queue is not refused for what others put there a moment ago.
+        # The rate is an estimate: an owner without waiting requests is not rejected for a burst of the others.
         limit = self._maximum_wait if own else 2 * self._maximum_wait
         if not has_room(own=own, total=total, limit=limit):
             metrics.REFUSED_REQUESTS.labels("wait", owner).inc()
@@ -134,23 +134,23 @@ class MicroBatcher(Generic[Job, Answer]):
                 retry_after_seconds=max(1, math.ceil(total)),
             )
 
-    async def submit(self, job: Job, *, samples: int = 1, owner: str = "") -> Answer:
-        """Wait in the queue for the answer.
+    async def submit(self, request: Request, *, samples: int = 1, owner: str = "") -> Answer:
+        """Return the answer, after the wait in the queue.
 
         Args:
-            job: what is to be done.
-            samples: as how many it counts.
-            owner: whose job it is; owners share the queue.
+            request: passed to `process`.
+            samples: its weight in a batch.
+            owner: name of the caller; owners share the queue.
 
         Raises:
             UnavailableError: as `check_room`.
-            Exception: what `process` gave for this job.
+            Exception: as `process` returned for this request.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answer] = loop.create_future()
         with self._changed:
             self.check_room(owner)
-            self._waiting.append(_Waiting(job, samples, owner, future, loop))
+            self._waiting.append(_Waiting(request, samples, owner, future, loop))
             self._samples[owner] += samples
             self._watch(len(self._waiting))
             self._changed.notify()
@@ -164,8 +164,8 @@ class MicroBatcher(Generic[Job, Answer]):
             self._working, self._began = 0, None
             _deliver(batch, answers)
 
-    def _take(self) -> list[_Waiting[Job, Answer]]:
-        """The next batch; empty only when the batcher is closing and everything is answered."""
+    def _take(self) -> list[_Waiting[Request, Answer]]:
+        """The next batch; empty only when the batcher closes and nothing waits."""
         with self._changed:
             while True:
                 batch = self._gather()
@@ -173,8 +173,8 @@ class MicroBatcher(Generic[Job, Answer]):
                     return batch
                 self._changed.wait()
 
-    def _gather(self) -> list[_Waiting[Job, Answer]]:
-        batch: list[_Waiting[Job, Answer]] = []
+    def _gather(self) -> list[_Waiting[Request, Answer]]:
+        batch: list[_Waiting[Request, Answer]] = []
         samples, most = 0, self._largest_batch()
         while self._waiting:
             first = self._waiting[0]
@@ -182,7 +182,7 @@ class MicroBatcher(Generic[Job, Answer]):
                 break
             self._waiting.popleft()
             self._samples[first.owner] -= first.samples
-            if first.future.cancelled():  # the client has given up: do not work for nobody
+            if first.future.cancelled():  # the client has given up
                 continue
             batch.append(first)
             samples += first.samples
@@ -192,24 +192,24 @@ class MicroBatcher(Generic[Job, Answer]):
         return batch
 
     def _largest_batch(self) -> int:
-        """Samples of a batch that takes at most a quarter of the wait: what arrives meanwhile waits for all of it."""
+        """Samples of a batch that takes at most a quarter of the wait, since later requests wait for all of it."""
         rate = self._rate.seconds_per_sample
         if not rate or math.isinf(self._maximum_wait):
             return self._maximum_samples
         return min(self._maximum_samples, int(self._maximum_wait / 4 / rate))
 
-    def _answers(self, batch: Sequence[_Waiting[Job, Answer]]) -> Sequence[Answer | Exception]:
+    def _answers(self, batch: Sequence[_Waiting[Request, Answer]]) -> Sequence[Answer | Exception]:
         try:
-            answers = self._process([waiting.job for waiting in batch])
-        except Exception as error:  # noqa: BLE001 - the thread must outlive any fault; everybody in the batch hears of it
+            answers = self._process([waiting.request for waiting in batch])
+        except Exception as error:  # noqa: BLE001 - the thread must outlive any fault; each request of the batch gets the error
             return [error] * len(batch)
         if len(answers) != len(batch):
-            return [RuntimeError(f"{len(answers)} answers for {len(batch)} jobs")] * len(batch)
+            return [RuntimeError(f"{len(answers)} answers for {len(batch)} requests")] * len(batch)
         return answers
 
 
-def _deliver(batch: Sequence[_Waiting[Job, Answer]], answers: Sequence[Answer | Exception]) -> None:
-    """Hand over the answers, with one wake-up for each event loop (there is one, outside tests)."""
+def _deliver(batch: Sequence[_Waiting[Request, Answer]], answers: Sequence[Answer | Exception]) -> None:
+    """Set the results of the futures, with one wake-up per event loop (there is one, outside tests)."""
     loops = {waiting.loop for waiting in batch}
     for loop in loops:
         mine = [(w.future, answer) for w, answer in zip(batch, answers, strict=True) if w.loop is loop]

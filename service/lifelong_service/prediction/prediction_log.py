@@ -80,8 +80,10 @@ class PredictionLog:
             maximum_bytes=settings.maximum_recent_requests_bytes,
         )
         self._database = DeadlineThread("prediction-log")
-        self._outage = CircuitBreaker(lambda: self._database.is_stuck)
-        self._delivery = DeliveryThread(self._spool, store, self._outage, has_backlog=self._has_backlog)
+        self._circuit_breaker = CircuitBreaker(lambda: self._database.is_stuck)
+        self._delivery = DeliveryThread(
+            self._spool, store, self._circuit_breaker, has_backlog=self._has_backlog
+        )
         self._left = 0.0
         self.spool_problem: str | None = None
         self._created: dict[str, float] = {}
@@ -107,8 +109,8 @@ class PredictionLog:
     @property
     def problem(self) -> str | None:
         """Why predictions go to the spool; None when they go to the database. Any thread may ask."""
-        if self._outage.reason is not None:
-            return self._outage.reason
+        if self._circuit_breaker.reason is not None:
+            return self._circuit_breaker.reason
         if self._has_backlog():
             return "what was spooled during an outage is still being delivered to the database."
         return None
@@ -116,12 +118,12 @@ class PredictionLog:
     @property
     def outage(self) -> str | None:
         """Why the database is not asked at present. Any thread may ask."""
-        return self._outage.reason
+        return self._circuit_breaker.reason
 
     @property
     def failure(self) -> str | None:
         """Why predictions cannot be answered at present: no database, and no spool. Any thread may ask."""
-        return self.spool_problem if self._outage.reason is not None else None
+        return self.spool_problem if self._circuit_breaker.reason is not None else None
 
     @property
     def recent_problem(self) -> str | None:
@@ -185,9 +187,9 @@ class PredictionLog:
         Raises:
             UnavailableError: the database does not answer.
         """
-        if self._outage.reason is not None:
+        if self._circuit_breaker.reason is not None:
             raise UnavailableError(
-                f"the head {version} of {model} is needed to give this answer again: {self._outage.reason}",
+                f"the head {version} of {model} is needed to give this answer again: {self._circuit_breaker.reason}",
                 hint="Try again later.",
             )
         return self._ask(lambda: self._store().heads.get(model, version))
@@ -213,7 +215,7 @@ class PredictionLog:
         if not self._may_create:
             raise unlisted_environment(name)
         limit, hourly = self._maximum_environments, self._hourly_environments
-        if self._outage.reason is None:
+        if self._circuit_breaker.reason is None:
             try:
                 self._ask(
                     lambda: self._store().environments.ensure(
@@ -259,7 +261,7 @@ class PredictionLog:
         keys = {entry.request for entry in entries if entry.request is not None}
         if not keys:
             return set()
-        return set(self.find(keys) if self._outage.reason is None else self._recent.find(keys))
+        return set(self.find(keys) if self._circuit_breaker.reason is None else self._recent.find(keys))
 
     def _remember(self, entries: Sequence[LogEntry], written: Sequence[bool]) -> None:
         self._recent.add([entry for entry, is_new in zip(entries, written, strict=True) if is_new])
@@ -273,7 +275,7 @@ class PredictionLog:
         rest = [key for key in keys if key not in found]
         if not rest:
             return found, None
-        problem = self._outage.reason
+        problem = self._circuit_breaker.reason
         if problem is None:
             try:
                 return found | self._ask(lambda: self._store().predictions.requests(rest)), None
@@ -297,7 +299,7 @@ class PredictionLog:
     def _may_write_directly(self) -> bool:
         """Whether nothing waits before this batch; waits a moment for what does."""
         began = time.monotonic()
-        while self._outage.reason is None:
+        while self._circuit_breaker.reason is None:
             if not self._has_backlog():
                 return True
             patience = LAST_ONES_SECONDS if self._delivery.is_near_end else YIELDING_SECONDS
@@ -342,5 +344,5 @@ class PredictionLog:
 
     def _lose(self, error: LifelongError) -> None:
         """Ask the database nothing more until the delivery has heard from it."""
-        self._outage.begin(error)
+        self._circuit_breaker.open(error)
         self._delivery.wake()

@@ -1,7 +1,8 @@
-"""What one request asks of the micro-batcher."""
+"""Requests to the micro-batcher: one image, or logits."""
 
 import hashlib
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +17,15 @@ ANONYMOUS = "anonymous"
 
 @dataclass(frozen=True)
 class RequestContext:
-    """To whom a prediction belongs and how a repetition of its request is recognised.
+    """Model, environment, group and request id of a prediction request, with its token and source.
 
     Attributes:
-        model: reference `name` or `name@version`; None: the promoted one.
-        environment: a legal name, created when it is new.
-        group: what makes predictions dependent (patient, study), in the clear: it is hashed before it is stored.
-        request_id: the client's key of the request.
-        token: with which the request came; None: without one.
-        source: address from which it came; None: not known.
+        model: reference `name` or `name@version`; None: the promoted model.
+        environment: a valid name; a new one is created.
+        group: key of dependent samples (patient, study), in clear text; it is hashed before it is stored.
+        request_id: idempotency key of the client.
+        token: of the caller; None: without one.
+        source: address of the client; None: not known.
     """
 
     model: str | None
@@ -37,18 +38,18 @@ class RequestContext:
 
 @dataclass(frozen=True)
 class ImageRequest:
-    """Decide about one image.
+    """A request for the decision about one image.
 
     Attributes:
-        address: to whom it belongs.
-        image: its bytes.
-        declared: width and height by its header, on which the decision to decode it in the serving process rests.
-        pixels: the model's input, when the image was decoded elsewhere; the address then names the model's version.
-        weight: as how many samples it counts in a micro-batch.
-        fault: why the image cannot be decoded.
+        context: model, environment and request id.
+        image: encoded bytes.
+        declared: width and height in the header; a decoded image of another size is refused.
+        pixels: the model's input, if another process decoded the image; the context then names the model version.
+        weight: number of samples for which it counts in a micro-batch.
+        fault: the reason why the image cannot be decoded.
     """
 
-    address: RequestContext
+    context: RequestContext
     image: bytes
     declared: tuple[int, int] | None = None
     pixels: NDArray[np.float32] | None = None
@@ -63,18 +64,21 @@ class ImageRequest:
     @property
     def groups(self) -> tuple[str | None, ...]:
         """The group of the only sample."""
-        return (self.address.group,)
+        return (self.context.group,)
 
     def body_digest(self) -> bytes:
-        """SHA-256 over all that the request says beside its key: a repetition must say the same."""
+        """SHA-256 of the content without the request id: equal for repetitions."""
         return _digest(b"image", self.groups, self.image)
 
 
 @dataclass(frozen=True)
 class LogitsRequest:
-    """Decide about logits of shape (N, C); `row_groups` holds N groups, or is None when all share the address's."""
+    """A request for decisions about logits, shape (N, C).
 
-    address: RequestContext
+    `row_groups` holds N groups; None: all rows have the group of the context.
+    """
+
+    context: RequestContext
     logits: Logits
     row_groups: tuple[str | None, ...] | None = None
 
@@ -91,11 +95,14 @@ class LogitsRequest:
     @property
     def groups(self) -> tuple[str | None, ...]:
         """The group of each sample."""
-        return self.row_groups if self.row_groups is not None else (self.address.group,) * len(self.logits)
+        return self.row_groups if self.row_groups is not None else (self.context.group,) * len(self.logits)
 
     def body_digest(self) -> bytes:
-        """SHA-256 over all that the request says beside its key, whatever the encoding of the logits was."""
+        """SHA-256 of the content without the request id: equal for repetitions, also in another encoding."""
         return _digest(str(self.logits.shape).encode(), self.groups, self.logits.tobytes())
+
+
+PredictionRequest: TypeAlias = ImageRequest | LogitsRequest
 
 
 def _digest(kind: bytes, groups: tuple[str | None, ...], content: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The thread that brings what waits in the spool to the database, and finds out when the database answers again."""
+"""The thread that delivers the spool to the database and closes the circuit breaker when the database answers again."""
 
 import logging
 import threading
@@ -15,37 +15,37 @@ logger = logging.getLogger(__name__)
 
 SHORTEST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 1.0
-"""Between two attempts the pause grows from the one to the other while the database is silent."""
+"""Between two attempts the pause grows from the shortest to this while the database does not answer."""
 PREDICTIONS_AT_ONCE = 1000
 CLOSING_SECONDS = 0.3
-"""A thread that waits for a silent database does not end; what it has not delivered by then stays in the spool."""
+"""Time limit for the end of the thread; undelivered records stay in the spool."""
 _AWAY = (UnavailableError, ConfigurationError)
 
 
 class DeliveryThread:
-    """Every worker has one; whichever comes first delivers, the others only ask whether the database answers.
+    """Delivers the spool. Each worker has one: the first delivers, the others only check that the database answers.
 
     Attributes:
-        is_near_end: whether one more delivery may leave nothing behind, if nothing is added.
+        is_near_end: whether the next delivery may empty the spool.
 
     Args:
         spool: of this machine.
         store: the open store; raises UnavailableError while there is none.
-        outage: is begun and ended here.
-        has_backlog: whether anything waits in the spool.
+        circuit_breaker: opened and closed here.
+        has_backlog: whether the spool holds predictions.
     """
 
     def __init__(
         self,
         spool: Spool,
         store: Callable[[], Store],
-        outage: CircuitBreaker,
+        circuit_breaker: CircuitBreaker,
         *,
         has_backlog: Callable[[], bool],
     ) -> None:
         self._spool = spool
         self._store = store
-        self._outage = outage
+        self._circuit_breaker = circuit_breaker
         self._has_backlog = has_backlog
         self.is_near_end = False
         self._needed = threading.Event()
@@ -55,16 +55,16 @@ class DeliveryThread:
         self._thread = threading.Thread(target=self._run, name="spool-delivery", daemon=True)
 
     def start(self) -> None:
-        """Begin with what an earlier process left."""
+        """Start the thread; it delivers first the records of earlier processes."""
         self._needed.set()
         self._thread.start()
 
     def wake(self) -> None:
-        """There is something to deliver, or the database has failed. Any thread may call this."""
+        """Check the spool and the database now. Any thread may call this."""
         self._needed.set()
 
     def close(self) -> bool:
-        """Deliver nothing more; says whether the thread has ended."""
+        """Stop; return whether the thread has ended within `CLOSING_SECONDS`."""
         self._closing.set()
         self._needed.set()
         if self._thread.ident is not None:
@@ -74,10 +74,10 @@ class DeliveryThread:
     def _run(self) -> None:
         while not self._closing.is_set():
             try:
-                is_needed = self._outage.reason is not None or self._has_backlog()
+                is_needed = self._circuit_breaker.reason is not None or self._has_backlog()
                 metrics.LOG_DEGRADED.set(is_needed)
                 if not is_needed:
-                    # Not for ever: another process may leave something behind.
+                    # With a time limit: another process may leave records in the spool.
                     self._needed.wait(LONGEST_PAUSE_SECONDS)
                     self._needed.clear()
                 elif self._step():
@@ -85,25 +85,25 @@ class DeliveryThread:
                 else:
                     self._closing.wait(self._pause)
                     self._pause = min(1.5 * self._pause, LONGEST_PAUSE_SECONDS)
-            except Exception:  # the thread must outlive any fault: what waits would wait for ever
+            except Exception:  # the thread must outlive any fault, or the spool is never delivered
                 logger.exception("the spool cannot be delivered")
                 self._closing.wait(LONGEST_PAUSE_SECONDS)
 
     def _step(self) -> bool:
-        """Deliver some, or only ask the database; whether it makes sense to go on at once."""
-        failures = self._outage.failures
+        """Deliver one portion, or check the database; return whether the next step may follow at once."""
+        failures = self._circuit_breaker.failures
         delivered = None
         try:
             delivered = self._spool.deliver(self._write, limit=PREDICTIONS_AT_ONCE)
             waiting = self._spool.state().predictions if delivered is None else delivered
             self.is_near_end = waiting < PREDICTIONS_AT_ONCE
         except _AWAY as error:
-            if self._outage.failures != failures:
+            if self._circuit_breaker.failures != failures:
                 return False
             logger.warning("the spool cannot be delivered", extra={"details": {"reason": str(error)}})
         if not delivered and not self._is_writable():  # nothing waits any longer, or another process delivers
             return False
-        self._outage.end(failures)
+        self._circuit_breaker.close(failures)
         metrics.DELIVERED_PREDICTIONS.inc(delivered or 0)
         return bool(delivered)
 
@@ -111,10 +111,10 @@ class DeliveryThread:
         try:
             delivered = self._store().predictions.deliver(entries)
         except _AWAY as error:
-            self._outage.begin(error)
+            self._circuit_breaker.open(error)
             raise
         for one in delivered.repetitions:
-            # Only ids: what clients name their requests by may say something of patients.
+            # Only ids: request ids of clients may identify patients.
             details = {"left_out": [*map(str, one.predictions)], "first": [*map(str, one.first)]}
             logger.warning("a request was answered by two machines", extra={"details": details})
             metrics.REPEATED_PREDICTIONS.inc(len(one.predictions))
@@ -123,6 +123,6 @@ class DeliveryThread:
         try:
             self._store().check_writable()
         except _AWAY as error:
-            self._outage.begin(error)
+            self._circuit_breaker.open(error)
             return False
         return True

@@ -57,10 +57,10 @@ async def readyz(request: Request) -> Response:
         "reasons": reasons,
         "degraded": worker.degraded(),
         "spool": spool,
-        "revision": worker.poller.revision,
-        "damaged_heads": worker.damaged_heads(),
-        "failed_models": worker.failed_models(),
-        "execution_providers": worker.providers(),
+        "revision": worker.serving.revision,
+        "damaged_heads": worker.serving.damaged_heads(),
+        "failed_models": worker.serving.failed_models(),
+        "execution_providers": worker.serving.providers(),
     }
     return JSONResponse(
         body, status_code=503 if reasons else 200, headers={"Retry-After": "1"} if reasons else None

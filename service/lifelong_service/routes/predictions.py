@@ -18,9 +18,8 @@ from lifelong_service.http.bodies import media_type, parse_in_turn
 from lifelong_service.http.client_addresses import client_address
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.parameters import HEADERS, check_fields, parameters_of, request_context
-from lifelong_service.prediction.batch_pipeline import Job
 from lifelong_service.prediction.logits_bodies import read_json_request, read_npy_request
-from lifelong_service.prediction.requests import ImageRequest, RequestContext
+from lifelong_service.prediction.requests import ImageRequest, PredictionRequest, RequestContext
 from lifelong_service.schemas.predictions import LogitsAnswer, PredictAnswer
 
 WATCHED_SECONDS = 0.1
@@ -83,10 +82,10 @@ router = APIRouter(route_class=GuardedRoute, tags=["predictions"])
 @access(Scope.PREDICT, opens="open_access", media_types=IMAGE_TYPES, limits="queue")
 async def predict(request: Request) -> Response:
     """Decide about one image: raw bytes, or a multipart part named `image` or `file`; logged before the answer."""
-    where = _permitted(request, request_context(_parameters(request)))
-    job = ImageRequest(where, await _image(request))
+    context = _permitted(request, request_context(_parameters(request)))
+    image_request = ImageRequest(context, await _image(request))
     worker = worker_of(request)
-    return await _answer(request, await worker.decoder.prepare(job, worker.snapshot))
+    return await _answer(request, await worker.decoder.prepare(image_request, worker.snapshot))
 
 
 @router.post(
@@ -112,19 +111,20 @@ async def logits(request: Request) -> Response:
     parse = read_npy_request if media_type(request.headers) in LOGITS_TYPES[1:] else read_json_request
     rows = worker_of(request).settings.maximum_logits_rows
     body = await request.body()
-    job = await parse_in_turn(lambda: parse(body, given, maximum_rows=rows), len(body))
-    return await _answer(request, replace(job, address=_permitted(request, job.address)))
+    logits_request = await parse_in_turn(lambda: parse(body, given, maximum_rows=rows), len(body))
+    context = _permitted(request, logits_request.context)
+    return await _answer(request, replace(logits_request, context=context))
 
 
 def _parameters(request: Request) -> dict[str, str]:
-    """Those of the request, with the environment of its token where it names none."""
+    """Parameters of the request; the environment defaults to the one of its token."""
     token: Token | None = request.state.token
     own = {} if token is None else {"environment": token.default_environment}
     return own | parameters_of(request)
 
 
-def _permitted(request: Request, where: RequestContext) -> RequestContext:
-    """The address with its token and source.
+def _permitted(request: Request, context: RequestContext) -> RequestContext:
+    """The context with the token and the source of its request.
 
     Raises:
         ForbiddenError: the token may not predict in this environment, or that is disabled.
@@ -132,18 +132,18 @@ def _permitted(request: Request, where: RequestContext) -> RequestContext:
     """
     token: Token | None = request.state.token
     if token is not None:
-        check_binding(token, where.environment)
+        check_binding(token, context.environment)
     worker = worker_of(request)
     worker.snapshot.registry.check_environment(
-        where.environment, may_be_new=worker.settings.environment_creation == "open"
+        context.environment, may_be_new=worker.settings.environment_creation == "open"
     )
-    return replace(where, token=token, source=client_address(request))
+    return replace(context, token=token, source=client_address(request))
 
 
-async def _answer(request: Request, job: Job) -> Response:
+async def _answer(request: Request, prediction_request: PredictionRequest) -> Response:
     worker, name = worker_of(request), actor_of(request)
-    worker.token_limiter.take_rows(name, job.samples)
-    answer = worker.batcher.submit(job, samples=job.weight, owner=name)
+    worker.token_limiter.take_rows(name, prediction_request.samples)
+    answer = worker.batcher.submit(prediction_request, samples=prediction_request.weight, owner=name)
     if worker.batcher.expected_wait_seconds < WATCHED_SECONDS:
         return Response(await answer, media_type="application/json")
     return Response(await _unless_closed(request, answer), media_type="application/json")

@@ -1,7 +1,8 @@
 """One serving process.
 
-- `worker`: wiring, start and stop
-- `snapshot`, `registry_poller`: what it serves at one moment; the thread that follows the registry
-- `heartbeat`, `periodic_tasks`, `audit_tasks`: periodic work
-- `draining`: the end, without lost requests
+- `worker`, `wiring`: start, readiness and end; the parts in the order of their dependencies
+- `serving_state`, `snapshot`: the registry and graphs that are served now
+- `registry_poller`, `store_connection`, `model_loader`: read the registry, open the store, load graphs
+- `periodic_tasks`, `heartbeat`, `audit_tasks`: periodic work
+- `draining`: the end without lost requests
 """

@@ -1,4 +1,4 @@
-"""What a worker writes to the audit log now and then: refused requests, and its anchor outside the database."""
+"""Periodic writes to the audit log: refused requests, and the anchor outside the database."""
 
 from collections.abc import Callable
 
@@ -10,16 +10,16 @@ from lifelong_service.http.refused_requests import RefusalCounter
 
 
 class AuditTask:
-    """Writes the refusals of the minutes that are over, and moves the anchor to the newest entry.
+    """Writes the refused requests of past minutes, and moves the anchor to the newest entry.
 
     Args:
         store: the open store; raises UnavailableError while there is none.
-        is_reachable: whether the database has answered when it was asked last.
-        refusals: of this process.
+        is_reachable: whether the database answered the latest poll.
+        refusals: refused requests of this process.
         anchor: of this host.
 
     Attributes:
-        problem: why the audit log cannot be trusted; None: no such reason is known.
+        problem: why the audit log cannot be trusted; None: no reason is known.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class AuditTask:
         self.problem: str | None = None
 
     def __call__(self, registry: Registry) -> None:
-        """Do what is due; does nothing while the database is away.
+        """Write refusals and anchor; do nothing while the database is away.
 
         Raises:
             LifelongError: as `AnchorFile.advance`, or the database does not answer.
@@ -47,7 +47,7 @@ class AuditTask:
             self._advance()
 
     def finish(self) -> None:
-        """Write all that was counted: the worker stops.
+        """Write all counted refusals at the end of the worker.
 
         Raises:
             LifelongError: as when it is called.

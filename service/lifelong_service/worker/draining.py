@@ -1,23 +1,26 @@
-"""SIGTERM: say at once that this worker is not ready, go on for a moment, then let the server stop."""
+"""Draining after SIGTERM: the worker reports not ready at once, answers for a moment, then the server stops."""
 
 import asyncio
+import logging
+import os
 import signal
 import threading
 from collections.abc import Callable
 from types import FrameType
 
+logger = logging.getLogger(__name__)
+
 
 class Draining:
-    """The end of a worker, as its requests see it.
+    """Delays SIGTERM for the server, and shortens the time limits of requests.
 
-    The server closes its listener as soon as the signal comes, before a load balancer can know, and whoever is sent
-    here then hangs. So there is a pause before it hears of the signal. And it answers 500 to those that it waits for
-    no longer: they end before.
+    On SIGTERM the server closes its listener at once, before a load balancer notices, and new connections would hang.
+    So it gets the signal after a pause. It answers 500 to requests that outlive its own limit, so ours end before.
 
     Args:
-        begin: called at once when the signal arrives, in the signal's handler.
-        listening_seconds: how long the listener stays open.
-        seconds: how long after the signal all requests have ended.
+        begin: called at once in the signal handler.
+        listening_seconds: time from the signal to the end of the listener.
+        seconds: time from the signal to the end of all requests.
     """
 
     def __init__(self, begin: Callable[[], None], *, listening_seconds: float, seconds: float) -> None:
@@ -29,11 +32,11 @@ class Draining:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the signal has come."""
+        """Whether the signal has arrived."""
         return self._end is not None
 
     def start(self) -> None:
-        """Wait for the signal. Call it in the server's event loop, when the server has set its own handler."""
+        """Install the handler. Call it in the event loop, after the server has installed its own."""
         if threading.current_thread() is not threading.main_thread():
             return  # only the main thread handles signals: the application runs inside another program
         stop = signal.getsignal(signal.SIGTERM)
@@ -49,7 +52,7 @@ class Draining:
         signal.signal(signal.SIGTERM, handle)
 
     def hurry(self) -> None:
-        """Let all requests end in time, those that come yet included. Call it in the event loop."""
+        """Shorten the limits of all present and future requests. Call it in the event loop."""
         if self._end is None:
             self._end = asyncio.get_running_loop().time() + self._seconds
         for limit in self._limits:
@@ -57,14 +60,20 @@ class Draining:
                 limit.reschedule(self._earlier(limit.when()))
 
     def limit(self, seconds: float) -> asyncio.Timeout:
-        """A time limit for one request: so many seconds, or less when the worker can wait no longer."""
+        """A time limit for one request: `seconds`, or less while the worker drains."""
         limit = asyncio.timeout_at(self._earlier(asyncio.get_running_loop().time() + seconds))
         self._limits.add(limit)
         return limit
 
     def forget(self, limit: asyncio.Timeout) -> None:
-        """The request has ended."""
+        """Remove the limit of a request that has ended."""
         self._limits.discard(limit)
 
     def _earlier(self, moment: float | None) -> float | None:
         return moment if self._end is None or moment is None else min(moment, self._end)
+
+
+def stop_orphaned_worker() -> None:
+    """Send SIGTERM to this process: without its parent nothing would restart or stop it, and it holds the port."""
+    logger.error("the parent process has died, this worker stops")
+    os.kill(os.getpid(), signal.SIGTERM)

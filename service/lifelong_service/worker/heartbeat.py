@@ -1,4 +1,4 @@
-"""Reports to the database which heads and models this worker runs, and that it lives."""
+"""The heartbeat of a worker: its row in the database shows its heads and models."""
 
 import os
 import socket
@@ -11,14 +11,14 @@ from lifelong_core.store.registry.records import ModelLoad, Registry
 
 
 class Heartbeat:
-    """Writes what this process serves to the list of workers; every call is a sign of life.
+    """Writes the heads and models of this process to the list of workers.
 
     Args:
         store: the open store; raises UnavailableError while there is none.
-        is_reachable: whether the database has answered when it was asked last.
-        loads: the graphs that this process has loaded or failed to load, by model id.
-        token_uses: when tokens were used last, by token id, since it was called before.
-        note_session_uses: prolongs the sessions of the console that were used since it was called before.
+        is_reachable: whether the database answered the latest poll.
+        loads: loaded and failed graphs, by model id.
+        token_uses: times of the latest uses by token id, since its previous call.
+        note_session_uses: extends the console sessions that were used since its previous call.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Heartbeat:
         self._is_listed = False
 
     def __call__(self, registry: Registry) -> None:
-        """Say that this process lives and serves this registry; says nothing while the database is away.
+        """Write a heartbeat with this registry; do nothing while the database is away.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -62,10 +62,10 @@ class Heartbeat:
         self._note_session_uses()
 
     def withdraw(self) -> None:
-        """Take this process from the list: it stops.
+        """Remove this process from the list at its end.
 
         Raises:
-            UnavailableError: the database does not answer; the process is taken for lost then.
+            UnavailableError: the database does not answer; the process then counts as lost.
         """
         if self._is_listed and self._is_reachable():
             self._store().workers.forget(self._worker_id)

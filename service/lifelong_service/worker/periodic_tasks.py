@@ -1,4 +1,4 @@
-"""What a worker does beside its work: it keeps a copy of the registry on the disk, and says that it lives."""
+"""Periodic tasks of a worker: registry cache, heartbeat and audit log, each in a thread of its own."""
 
 import logging
 import threading
@@ -8,33 +8,40 @@ from typing import Generic, TypeVar
 from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_core.store.registry.records import Registry
+from lifelong_service.worker.audit_tasks import AuditTask
+from lifelong_service.worker.heartbeat import Heartbeat
 
 Value = TypeVar("Value")
+
+PERIOD_SECONDS = 10.0
+"""Time between two heartbeats of a worker, and between two checks of its registry cache."""
+CLOSING_SECONDS = 0.2
+"""Time limit of each task at the end, e.g. to delete the worker's row."""
 
 logger = logging.getLogger(__name__)
 
 
 class PeriodicTask(Generic[Value]):
-    """A thread that works on the newest value that it was given, at once and then again and again.
+    """A thread that processes the newest value, at once and then periodically.
 
-    Whatever fails is logged, the same failure once, and tried again at the next turn; nobody waits for it.
+    Errors are logged, repeated equal ones once, and the next turn tries again.
 
     Args:
-        what: for the log, e.g. "the registry cannot be kept".
-        work: gets the value.
+        failure_message: for the log, e.g. "the registry cannot be cached".
+        work: called with the value.
         seconds: time between two turns with the same value.
         finish: called at the end.
     """
 
     def __init__(
         self,
-        what: str,
+        failure_message: str,
         work: Callable[[Value], None],
         *,
         seconds: float,
         finish: Callable[[], None] = lambda: None,
     ) -> None:
-        self._what = what
+        self._failure_message = failure_message
         self._work = work
         self._seconds = seconds
         self._finish = finish
@@ -43,19 +50,19 @@ class PeriodicTask(Generic[Value]):
         self._wake = threading.Event()
         self._stop = False
         # A daemon: disk or database may hang, and the process must end all the same.
-        self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="periodic", daemon=True)
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the thread."""
         self._thread.start()
 
     def offer(self, value: Value) -> None:
-        """Put this in the place of the value before."""
+        """Replace the value; the next turn begins at once."""
         self._value = value
         self._wake.set()
 
     def close(self, seconds: float) -> None:
-        """Finish; after so many seconds nobody waits for it any longer."""
+        """Finish and end the thread; wait at most this long."""
         self._stop = True
         self._wake.set()
         if self._thread.ident is not None:
@@ -75,22 +82,22 @@ class PeriodicTask(Generic[Value]):
             work()
         except LifelongError as error:
             if str(error) != self._failure:
-                logger.warning(self._what, extra={"details": {"reason": str(error)}})
+                logger.warning(self._failure_message, extra={"details": {"reason": str(error)}})
             self._failure = str(error)
         except Exception as error:
             if repr(error) != self._failure:
-                logger.exception(self._what)
+                logger.exception(self._failure_message)
             self._failure = repr(error)
         else:
             self._failure = None
 
 
 class CacheKeeper:
-    """Writes the registry to its cache, and again where another process has put an older one in its place.
+    """Writes the registry to its cache, again if another process has replaced it with an older one.
 
     Args:
         cache: shared with the other workers of this machine.
-        is_current: whether this worker knows what is in the database now.
+        is_current: whether this worker has the present registry of the database.
     """
 
     def __init__(self, cache: RegistryCache, is_current: Callable[[], bool]) -> None:
@@ -100,7 +107,7 @@ class CacheKeeper:
         self._seen: tuple[int, int] | None = None
 
     def __call__(self, registry: Registry) -> None:
-        """Make sure that the cache holds this registry.
+        """Write the registry to the cache unless it is there.
 
         Raises:
             UnavailableError: it cannot be written.
@@ -123,3 +130,43 @@ class CacheKeeper:
         except OSError:
             return None
         return status.st_ino, status.st_mtime_ns
+
+
+class PeriodicTasks:
+    """The periodic tasks of one worker; each gets every registry that is served.
+
+    Args:
+        cache: gets registries only while they are current.
+        heartbeat: of this worker.
+        audit: of this process.
+        is_current: whether the database answered the latest poll.
+    """
+
+    def __init__(
+        self, *, cache: CacheKeeper, heartbeat: Heartbeat, audit: AuditTask, is_current: Callable[[], bool]
+    ) -> None:
+        self._is_current = is_current
+        self.cache = PeriodicTask("the registry cannot be cached on the disk", cache, seconds=PERIOD_SECONDS)
+        self.heartbeat = PeriodicTask(
+            "the heartbeat cannot be written", heartbeat, seconds=PERIOD_SECONDS, finish=heartbeat.withdraw
+        )
+        self.audit = PeriodicTask(
+            "the audit log cannot be kept", audit, seconds=PERIOD_SECONDS, finish=audit.finish
+        )
+
+    def start(self) -> None:
+        """Start the threads."""
+        for task in (self.cache, self.heartbeat, self.audit):
+            task.start()
+
+    def offer(self, registry: Registry) -> None:
+        """Hand a served registry to the tasks."""
+        if self._is_current():
+            self.cache.offer(registry)
+        self.heartbeat.offer(registry)
+        self.audit.offer(registry)
+
+    def close(self) -> None:
+        """Finish all tasks."""
+        for task in (self.heartbeat, self.cache, self.audit):
+            task.close(CLOSING_SECONDS)

@@ -1,4 +1,4 @@
-"""The thread that keeps a worker up to date: it asks the store for changes and publishes them as a snapshot."""
+"""The thread that polls the registry and publishes each change as a snapshot."""
 
 import logging
 import math
@@ -16,12 +16,13 @@ from lifelong_core.store.registry.records import Registry
 from lifelong_service import metrics
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.graphs.loader import GraphLoader, Load
+from lifelong_service.worker.serving_state import ServingState, describe_damage
 from lifelong_service.worker.snapshot import RETRY_SECONDS, Snapshot, needs_graph
 
-PATIENCE_SECONDS = 2.0
-"""A store that has not answered by then is away; serving goes on with what is known."""
-FIRST_PATIENCE_SECONDS = 30.0
-"""The same where nothing is known."""
+POLL_TIMEOUT_SECONDS = 2.0
+"""Time limit of a poll; after it the worker serves the last known registry."""
+FIRST_POLL_TIMEOUT_SECONDS = 30.0
+"""Time limit of the first poll when no registry is cached."""
 
 logger = logging.getLogger(__name__)
 
@@ -29,19 +30,20 @@ logger = logging.getLogger(__name__)
 class RegistryPoller:
     """Publishes a new snapshot whenever the registry changes or a graph has been loaded.
 
-    Graphs are loaded in a thread of their own, so that heads of other models need not wait for them. While the store
-    does not answer, what was known is served on; a worker that has read nothing yet serves what it can recall.
+    Graphs are loaded in a thread of their own, so that heads of other models do not wait for them. While the store does
+    not answer, the last known registry is served; before the first read, the cached one.
 
     Args:
-        fetch: the registry, or None when it is still at the given revision; raises when the store is away. It may
-            hang: it is called in a thread that the poller does not wait for.
-        load: makes a model's graph ready for use.
-        seconds: longest time between two questions.
-        recall: the registry as it was kept on the disk, None if it never was; called once.
-        changes: where to wait between two questions.
-        published: told of each registry that is served from now on.
+        fetch: returns the registry, or None while it has the given revision; raises when the store is away. It may
+            hang: another thread calls it, with a time limit.
+        load: loads the graph of a model.
+        serving: updated by this poller only.
+        seconds: longest time between two polls.
+        recall: returns the registry from the cache on the disk, or None; called once.
+        changes: waits between two polls.
+        published: called with each registry that is served from now on.
         on_orphaned: called once when the parent process has died.
-        parent: its id; None: whichever it is now.
+        parent: process id of the parent; None: the present parent.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class RegistryPoller:
         fetch: Callable[[int | None], Registry | None],
         load: Load,
         *,
+        serving: ServingState,
         seconds: float,
         recall: Callable[[], Registry | None] = lambda: None,
         changes: Callable[[], Changes] | None = None,
@@ -57,6 +60,7 @@ class RegistryPoller:
         parent: int | None = None,
     ) -> None:
         self._fetch = fetch
+        self.serving = serving
         self._seconds = seconds
         self._recall = recall
         plain = Changes()
@@ -77,15 +81,14 @@ class RegistryPoller:
         self._loader = GraphLoader(load)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="registry-poller", daemon=True)
-        self.snapshot: Snapshot | None = None
-        self.problem: str | None = "the registry has not been read yet."
-        self.recall_problem: str | None = None
 
     def start(self) -> None:
-        """Read the registry, wait for its graphs, then go on in the background. Raises nothing: see `problem`."""
+        """Read the registry, load its graphs, then poll in the background. Errors go to `ServingState.problem`."""
         self._reader.start()
-        # Without anything to recall there is nothing to do but wait for the store.
-        self.poll(patience_seconds=FIRST_PATIENCE_SECONDS if self._last_known() is None else PATIENCE_SECONDS)
+        # Without a cached registry there is nothing to serve: wait longer for the store.
+        self.poll(
+            timeout_seconds=FIRST_POLL_TIMEOUT_SECONDS if self._last_known() is None else POLL_TIMEOUT_SECONDS
+        )
         for future in list(self._loading.values()):
             future.exception()  # waits; the next poll looks at the outcome
         self.poll()
@@ -101,15 +104,10 @@ class RegistryPoller:
         self._reader.close()
         self._loader.close()
 
-    @property
-    def revision(self) -> int:
-        """The registry's revision that is served; -1 before the first."""
-        return self.snapshot.registry.revision if self.snapshot is not None else -1
-
-    def poll(self, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        """Ask once and publish what has changed."""
-        was_away = self.problem is not None
-        changed = self._ask(patience_seconds)
+    def poll(self, *, timeout_seconds: float = POLL_TIMEOUT_SECONDS) -> None:
+        """Read the registry once and publish its changes."""
+        was_away = self.serving.problem is not None
+        changed = self._ask(timeout_seconds)
         if changed is None and self._registry is None:
             changed = self._last_known()
         if changed is not None and _is_same(changed, self._registry):
@@ -124,18 +122,18 @@ class RegistryPoller:
         self._load_missing(self._registry)
         if changed is not None or finished:
             self._publish(self._registry)
-        elif was_away and self.problem is None:
-            self._published(self._registry)  # the same as before, and now it can be told
+        elif was_away and self.serving.problem is None:
+            self._published(self._registry)  # unchanged, but listeners need a database that answers
 
-    def _ask(self, patience_seconds: float) -> Registry | None:
-        """The registry, if the store answers and has another one than this worker knows."""
-        # From time to time everything: a head that was damaged may have been repaired by hand.
+    def _ask(self, timeout_seconds: float) -> Registry | None:
+        """The registry of the store, if it differs from the known one and the store answers."""
+        # With damaged heads, now and then the whole registry: they may have been repaired in the database.
         known = self._known_revision if time.monotonic() < self._ask_for_all_at else None
         try:
-            changed = self._reader.call(lambda: self._fetch(known), patience_seconds)
+            changed = self._reader.call(lambda: self._fetch(known), timeout_seconds)
         except Exception as error:  # noqa: BLE001 - a row that nobody can read keeps no worker from what was known
             self._report(str(error) if isinstance(error, LifelongError) else _unexpected(error), error)
-            # It may come back as another one, restored from a backup, with the same revision.
+            # A database restored from a backup may have the same revision with another content.
             self._known_revision = None
             return None
         self._report(None)
@@ -148,18 +146,20 @@ class RegistryPoller:
     def _with_last_good(self, registry: Registry) -> Registry:
         if not registry.damaged:
             return registry
-        previous = self._last_known() if self.snapshot is None else self.snapshot.registry
+        previous = self._last_known() if self.serving.snapshot is None else self.serving.snapshot.registry
         return registry if previous is None else keep_last_good(registry, previous)
 
     def _last_known(self) -> Registry | None:
-        """What was kept on the disk when this worker looked there first."""
+        """The registry in the cache when this worker read it first."""
         if not self._has_recalled:
             self._has_recalled = True
             try:
                 self._recalled = self._recall()
             except LifelongError as error:
-                self.recall_problem = str(error)
-                logger.warning("the kept registry cannot be used", extra={"details": {"reason": str(error)}})
+                self.serving.recall_problem = str(error)
+                logger.warning(
+                    "the cached registry cannot be used", extra={"details": {"reason": str(error)}}
+                )
         return self._recalled
 
     def _run(self) -> None:
@@ -176,11 +176,11 @@ class RegistryPoller:
                 return
 
     def _report(self, problem: str | None, error: Exception | None = None) -> None:
-        if problem != self.problem and problem is not None:
+        if problem != self.serving.problem and problem is not None:
             unexpected = None if isinstance(error, LifelongError) else error
             details = {"details": {"reason": problem}}
             logger.warning("the registry cannot be read", extra=details, exc_info=unexpected)
-        self.problem = problem
+        self.serving.problem = problem
 
     def _load_missing(self, registry: Registry) -> None:
         now = time.monotonic()
@@ -192,7 +192,7 @@ class RegistryPoller:
             self._loading[model.id] = self._loader.submit(model, task)
 
     def _collect(self, registry: Registry) -> bool:
-        """Take over what the loader has finished; whether there was anything."""
+        """Take over finished graphs of the loader; return whether there were any."""
         finished = [model_id for model_id, future in self._loading.items() if future.done()]
         for model_id in finished:
             error = (future := self._loading.pop(model_id)).exception()
@@ -213,16 +213,16 @@ class RegistryPoller:
         return bool(finished)
 
     def _drop_unneeded(self, registry: Registry) -> None:
-        """Let go of the graphs of models that were removed, or lost their head in a restored database."""
+        """Drop the graphs of models that were removed, or lost their head in a restored database."""
         for known in (self._classifiers, self._failures, self._retry_at):
             for model_id in list(known):
                 if model_id not in registry.models or not needs_graph(registry, registry.models[model_id]):
                     del known[model_id]
 
     def _publish(self, registry: Registry) -> None:
-        previous = self.snapshot
+        previous = self.serving.snapshot
         # One reference assignment: a reader has the old snapshot or the new one, never a mixture.
-        self.snapshot = Snapshot.next_snapshot(previous, registry, self._classifiers, self._failures)
+        self.serving.snapshot = Snapshot.next_snapshot(previous, registry, self._classifiers, self._failures)
         self._published(registry)
         swapped = _swapped_heads(previous, registry)
         if swapped:
@@ -233,7 +233,7 @@ class RegistryPoller:
         metrics.DAMAGED_HEADS.set(len(registry.damaged))
         metrics.MODELS_WITHOUT_HEAD.set(len(registry.without_head()))
         metrics.FAILED_MODELS.set(len(self._failures))
-        _count_providers(previous, self.snapshot)
+        _count_providers(previous, self.serving.snapshot)
         known = set(describe_damage(previous.registry)) if previous is not None else set[str]()
         for damage in describe_damage(registry):
             if damage not in known:
@@ -249,21 +249,8 @@ def _is_same(registry: Registry, known: Registry | None) -> bool:
     return known is not None and registry.revision == known.revision and registry == known
 
 
-def describe_damage(registry: Registry) -> list[str]:
-    """Every place whose head cannot be served, why, and what happens there."""
-    return [
-        f"{registry.models[model_id].reference} {environment or '*'}: {reason}; "
-        + (
-            f"the last good head {registry.heads[model_id, environment].version} goes on"
-            if (model_id, environment) in registry.heads
-            else "there is no good one, requests get 503"
-        )
-        for (model_id, environment), reason in registry.damaged.items()
-    ]
-
-
 def _count_providers(previous: Snapshot | None, snapshot: Snapshot) -> None:
-    """Which execution provider runs each graph; of those that are not loaded any longer the count is 0."""
+    """Set the metric of execution providers: 1 per loaded graph, 0 for graphs that were dropped."""
     before = {} if previous is None else previous.providers()
     for model, provider in before.items() - snapshot.providers().items():
         metrics.EXECUTION_PROVIDER.labels(model, provider).set(0)
@@ -272,10 +259,10 @@ def _count_providers(previous: Snapshot | None, snapshot: Snapshot) -> None:
 
 
 def _swapped_heads(previous: Snapshot | None, registry: Registry) -> list[str]:
-    """Every place that another head answers than before, as `model@version environment: old -> new`.
+    """The places with a new head version, as `model@version environment: old -> new`.
 
-    Places are the model's default head (`*`) and each environment with a head of its own, now or before: its first own
-    head and its return to the default head are changes, too. A model's first head replaces none.
+    Places are the model's default head (`*`) and each environment with a head of its own, now or before: the first own
+    head of an environment and its return to the default head are changes, too. The first head of a model is none.
     """
     if previous is None:
         return []
@@ -293,7 +280,7 @@ def _swapped_heads(previous: Snapshot | None, registry: Registry) -> list[str]:
 
 
 def _answering(registry: Registry, model_id: int, environment: str | None) -> int | None:
-    """Version of the head that answers a place; None: none does, as before the first calibration."""
+    """Version of the head that answers a place; None before the first calibration."""
     model = registry.models.get(model_id)
     if model is None:
         return None

@@ -185,7 +185,7 @@ def test_a_token_is_bound_and_rotated_over_http(service: Service) -> None:
 def test_the_last_use_of_a_token_is_shown(service: Service) -> None:
     header = bound(service)
     assert send(service, header, None).status_code == 200
-    upkeep = service.worker._sign_of_life
+    upkeep = service.worker._parts.periodic.heartbeat
     upkeep._seconds = 0.01
     upkeep.offer(service.worker.snapshot.registry)
 

@@ -69,7 +69,7 @@ def test_a_loop_that_ends_before_its_time_keeps_no_other_from_it(monkeypatch: py
 def test_a_request_with_a_large_body_is_noted(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     given_back = threading.Event()
     monkeypatch.setattr(memory_release, "give_back_free_memory", given_back.set)
-    assert bodies.TIDIER is not None
+    assert bodies.MEMORY_RELEASE is not None
     assert service.client.post("/v1/predict", content=png(9)).status_code == 200
     large = json.dumps({"logits": [[0.1234567890123, 1.0, 2.0]] * 6000}).encode()
     assert len(large) > LARGE_PARSED_BODY

@@ -171,14 +171,14 @@ def test_heads_of_two_models_with_one_version_number_are_never_confused(
         assert service.store.heads.publish(name, head, environment=None, actor="test").version == 2
     service = serve()
     logits = np.zeros((1, 3), dtype=np.float32)
-    jobs = [LogitsRequest(RequestContext(name, "default", None, f"r-{name}"), logits) for name in biases]
-    decider = BatchPipeline(
+    requests = [LogitsRequest(RequestContext(name, "default", None, f"r-{name}"), logits) for name in biases]
+    pipeline = BatchPipeline(
         service.settings,
         log=service.worker.log,
         snapshot=lambda: service.worker.snapshot,
         group_key=lambda: b"k" * 32,
     )
-    first = decider(jobs)
+    first = pipeline(requests)
     decided = [json.loads(answer)["predictions"][0]["decision"] for answer in first]  # type: ignore[arg-type]
     assert decided == [0, 2]
     for name in biases:

@@ -19,11 +19,11 @@ class Recorder:
         self.gate = threading.Event()
         self.entered = threading.Event()
 
-    def __call__(self, jobs: Sequence[int]) -> list[int | Exception]:
-        self.batches.append(list(jobs))
+    def __call__(self, requests: Sequence[int]) -> list[int | Exception]:
+        self.batches.append(list(requests))
         self.entered.set()
         self.gate.wait(10)
-        return [InvalidInputError("negative") if job < 0 else 2 * job for job in jobs]
+        return [InvalidInputError("negative") if request < 0 else 2 * request for request in requests]
 
 
 def batcher(process: Recorder, capacity: int = 100, maximum: int = 4) -> MicroBatcher[int, int]:
@@ -33,7 +33,7 @@ def batcher(process: Recorder, capacity: int = 100, maximum: int = 4) -> MicroBa
 
 
 async def held_up(made: MicroBatcher[int, int], process: Recorder) -> "asyncio.Task[int]":
-    """A first job that the thread works on, so that all later ones wait."""
+    """A first request that the thread works on, so that all later ones wait."""
     task = asyncio.create_task(made.submit(0))
     await asyncio.to_thread(process.entered.wait, 10)
     return task
@@ -44,7 +44,7 @@ def test_what_waits_is_taken_together_up_to_the_limit() -> None:
         process = Recorder()
         made = batcher(process)
         first = await held_up(made, process)
-        later = [asyncio.create_task(made.submit(job)) for job in range(1, 7)]
+        later = [asyncio.create_task(made.submit(request)) for request in range(1, 7)]
         await asyncio.sleep(0)
         assert made.queue_length == 6
         process.gate.set()
@@ -63,7 +63,7 @@ def test_the_length_of_the_queue_is_told() -> None:
         )
         made.start()
         first = await held_up(made, process)
-        later = [asyncio.create_task(made.submit(job)) for job in range(3)]
+        later = [asyncio.create_task(made.submit(request)) for request in range(3)]
         await asyncio.sleep(0)
         process.gate.set()
         await asyncio.gather(first, *later)
@@ -79,7 +79,7 @@ def test_a_batch_counts_samples_and_a_large_job_goes_alone() -> None:
         made = batcher(process)
         first = await held_up(made, process)
         sizes = {1: 3, 2: 2, 3: 9, 4: 1}
-        later = [asyncio.create_task(made.submit(job, samples=size)) for job, size in sizes.items()]
+        later = [asyncio.create_task(made.submit(request, samples=size)) for request, size in sizes.items()]
         await asyncio.sleep(0)
         process.gate.set()
         await asyncio.gather(first, *later)
@@ -94,7 +94,7 @@ def test_one_bad_job_fails_alone() -> None:
         process = Recorder()
         made = batcher(process)
         first = await held_up(made, process)
-        later = [asyncio.create_task(made.submit(job)) for job in (1, -1, 3)]
+        later = [asyncio.create_task(made.submit(request)) for request in (1, -1, 3)]
         await asyncio.sleep(0)
         process.gate.set()
         results = await asyncio.gather(first, *later, return_exceptions=True)
@@ -111,7 +111,7 @@ def test_a_full_queue_turns_away() -> None:
         process = Recorder()
         made = batcher(process, capacity=2)
         first = await held_up(made, process)
-        waiting = [asyncio.create_task(made.submit(job)) for job in (1, 2)]
+        waiting = [asyncio.create_task(made.submit(request)) for request in (1, 2)]
         await asyncio.sleep(0)
         with pytest.raises(UnavailableError) as caught:
             await made.submit(3)
@@ -128,7 +128,7 @@ def test_closing_answers_what_waits_and_takes_nothing_more() -> None:
         process = Recorder()
         made = batcher(process)
         first = await held_up(made, process)
-        waiting = [asyncio.create_task(made.submit(job)) for job in range(1, 10)]
+        waiting = [asyncio.create_task(made.submit(request)) for request in range(1, 10)]
         await asyncio.sleep(0)
         closing = asyncio.create_task(asyncio.to_thread(made.close))
         while made.alive:
@@ -137,23 +137,23 @@ def test_closing_answers_what_waits_and_takes_nothing_more() -> None:
             await made.submit(99)
         process.gate.set()
         await closing
-        assert await asyncio.gather(first, *waiting) == [2 * job for job in range(10)]
+        assert await asyncio.gather(first, *waiting) == [2 * request for request in range(10)]
 
     asyncio.run(scenario())
 
 
 def test_the_thread_survives_a_fault_of_the_process() -> None:
-    def faulty(jobs: Sequence[int]) -> list[int | Exception]:
-        if 13 in jobs:
+    def faulty(requests: Sequence[int]) -> list[int | Exception]:
+        if 13 in requests:
             raise ZeroDivisionError
-        return [] if 14 in jobs else list(jobs)
+        return [] if 14 in requests else list(requests)
 
     async def scenario() -> None:
         made: MicroBatcher[int, int] = MicroBatcher(faulty, capacity=9, maximum_samples=9)
         made.start()
         with pytest.raises(ZeroDivisionError):
             await made.submit(13)
-        with pytest.raises(RuntimeError, match="0 answers for 1 jobs"):
+        with pytest.raises(RuntimeError, match="0 answers for 1 requests"):
             await made.submit(14)
         assert await made.submit(1) == 1
         assert made.alive
@@ -167,7 +167,7 @@ def test_jobs_that_were_given_up_are_not_worked_on() -> None:
         process = Recorder()
         made = batcher(process)
         first = await held_up(made, process)
-        given_up, kept = (asyncio.create_task(made.submit(job)) for job in (1, 2))
+        given_up, kept = (asyncio.create_task(made.submit(request)) for request in (1, 2))
         await asyncio.sleep(0)
         given_up.cancel()
         await asyncio.sleep(0)
@@ -180,21 +180,21 @@ def test_jobs_that_were_given_up_are_not_worked_on() -> None:
 
 
 class Slow:
-    """Takes a fixed time for every job."""
+    """Takes a fixed time for every request."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.sizes: list[int] = []
 
-    def __call__(self, jobs: Sequence[int]) -> list[int | Exception]:
-        self.sizes.append(len(jobs))
-        time.sleep(self.seconds * len(jobs))
-        return list(jobs)
+    def __call__(self, requests: Sequence[int]) -> list[int | Exception]:
+        self.sizes.append(len(requests))
+        time.sleep(self.seconds * len(requests))
+        return list(requests)
 
 
 async def outcomes(made: MicroBatcher[int, int], owner: str, count: int) -> list[str]:
-    """What became of so many jobs that are submitted at once."""
-    tasks = [made.submit(job, owner=owner) for job in range(count)]
+    """What became of so many requests that are submitted at once."""
+    tasks = [made.submit(request, owner=owner) for request in range(count)]
     results = await asyncio.gather(*tasks, return_exceptions=True)
     return ["refused" if isinstance(result, UnavailableError) else "answered" for result in results]
 
@@ -206,8 +206,8 @@ def test_what_would_wait_too_long_is_refused_at_once() -> None:
             process, capacity=1000, maximum_samples=64, maximum_wait_seconds=0.4
         )
         made.start()
-        for job in range(3):  # the rate is measured
-            await made.submit(job)
+        for request in range(3):  # the rate is measured
+            await made.submit(request)
         process.sizes.clear()
         found = await outcomes(made, "greedy", 200)
         answered = found.count("answered")
@@ -225,8 +225,8 @@ def test_another_owner_finds_room_beside_a_greedy_one() -> None:
             Slow(0.01), capacity=1000, maximum_samples=64, maximum_wait_seconds=0.4
         )
         made.start()
-        for job in range(3):
-            await made.submit(job)
+        for request in range(3):
+            await made.submit(request)
         greedy = asyncio.create_task(outcomes(made, "greedy", 200))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -285,7 +285,7 @@ def test_what_is_given_up_leaves_the_queue_and_takes_no_room() -> None:
         process = Recorder()
         made = batcher(process)
         first = await held_up(made, process)
-        waiting = [asyncio.create_task(made.submit(job, owner="a")) for job in (1, 2)]
+        waiting = [asyncio.create_task(made.submit(request, owner="a")) for request in (1, 2)]
         await asyncio.sleep(0)
         waiting[0].cancel()
         await asyncio.sleep(0)

@@ -308,7 +308,7 @@ def test_a_look_up_before_says_nothing_about_later(bench: Bench, monkeypatch: py
         assert set(bench.log.find([before.request])) == {before.request}
         with pytest.raises(UnavailableError, match="does not answer"):
             bench.log.first_answers([before.request, first.request])
-    bench.log._outage.end(bench.log._outage.failures)
+    bench.log._circuit_breaker.close(bench.log._circuit_breaker.failures)
     assert bench.log.find([first.request]) == {}
     bench.store.predictions.append([first])
     bench.spool().append([entry()])

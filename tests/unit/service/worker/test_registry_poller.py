@@ -24,6 +24,7 @@ from lifelong_service import metrics
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.process import launch
 from lifelong_service.worker.registry_poller import RegistryPoller, describe_damage
+from lifelong_service.worker.serving_state import ServingState
 from lifelong_service.worker.worker import Worker
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -83,7 +84,7 @@ def source() -> Source:
 
 @pytest.fixture
 def poller(source: Source) -> Iterator[RegistryPoller]:
-    made = RegistryPoller(source.fetch, source.load, seconds=60)
+    made = RegistryPoller(source.fetch, source.load, serving=ServingState(), seconds=60)
     made.start()
     yield made
     source.gate.set()
@@ -95,26 +96,26 @@ def settle(poller: RegistryPoller) -> Any:
     for future in [*poller._loading.values()]:
         future.exception(timeout=10)
     poller.poll()
-    return poller.snapshot
+    return poller.serving.snapshot
 
 
 def test_everything_is_loaded_before_the_worker_begins(poller: RegistryPoller) -> None:
-    assert poller.problem is None
-    assert poller.snapshot is not None
-    assert poller.snapshot.classifier(model(1)) == "graph 1 of t"
+    assert poller.serving.problem is None
+    assert poller.serving.snapshot is not None
+    assert poller.serving.snapshot.classifier(model(1)) == "graph 1 of t"
 
 
 def test_nothing_is_published_when_nothing_changed(poller: RegistryPoller) -> None:
-    before = poller.snapshot
+    before = poller.serving.snapshot
     poller.poll()
-    assert poller.snapshot is before
+    assert poller.serving.snapshot is before
 
 
 def test_heads_do_not_wait_for_graphs(poller: RegistryPoller, source: Source) -> None:
     source.gate.clear()
     source.current = registry(2, models=2, promoted=2, versions={1: 5})
     poller.poll()
-    snapshot = poller.snapshot
+    snapshot = poller.serving.snapshot
     assert snapshot is not None
     assert snapshot.registry.heads[1, None].version == 5
     # The promoted model is not loaded yet, so the one before it goes on.
@@ -162,7 +163,7 @@ def test_the_first_head_of_a_model_is_no_problem_and_no_swap(
     source.current = registry(3, models=1, promoted=1)
     poller.poll()
     assert metrics.REGISTRY.get_sample_value("lifelong_head_swaps_seen_total") == before
-    assert poller.problem is None
+    assert poller.serving.problem is None
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
 
 
@@ -178,8 +179,8 @@ def test_a_model_that_is_gone_while_it_is_loaded_keeps_nothing_from_being_served
     for future in [*poller._loading.values()]:
         future.exception(timeout=10)
     poller.poll()
-    assert poller.snapshot is not None
-    assert poller.snapshot.registry.heads[1, None].version == 3
+    assert poller.serving.snapshot is not None
+    assert poller.serving.snapshot.registry.heads[1, None].version == 3
     assert not poller._loading
 
 
@@ -220,12 +221,12 @@ def test_an_unloadable_graph_is_reported_and_tried_again(
 def test_an_unavailable_store_is_a_problem_until_it_is_back(poller: RegistryPoller, source: Source) -> None:
     current, source.current = source.current, UnavailableError("gone.")
     poller.poll()
-    assert poller.problem is not None
-    assert "gone." in poller.problem
-    assert poller.snapshot is not None, "what was known is still served"
+    assert poller.serving.problem is not None
+    assert "gone." in poller.serving.problem
+    assert poller.serving.snapshot is not None, "what was known is still served"
     source.current = current
     poller.poll()
-    assert poller.problem is None
+    assert poller.serving.problem is None
 
 
 @pytest.mark.parametrize("revision", [1, 5, 9])
@@ -239,9 +240,9 @@ def test_a_store_that_comes_back_as_another_one_is_taken_over_whatever_its_revis
     poller.poll()
     source.current = registry(revision, models=1, promoted=1, versions={1: 3})
     poller.poll()
-    assert poller.snapshot is not None
-    assert poller.snapshot.registry.heads[1, None].version == 3
-    assert poller.revision == revision
+    assert poller.serving.snapshot is not None
+    assert poller.serving.snapshot.registry.heads[1, None].version == 3
+    assert poller.serving.revision == revision
 
 
 def recalling(source: Source, kept: Registry | Exception, **options: Any) -> RegistryPoller:
@@ -253,7 +254,9 @@ def recalling(source: Source, kept: Registry | Exception, **options: Any) -> Reg
             raise kept
         return kept
 
-    return RegistryPoller(source.fetch, source.load, seconds=60, recall=recall, **options)
+    return RegistryPoller(
+        source.fetch, source.load, serving=ServingState(), seconds=60, recall=recall, **options
+    )
 
 
 def test_without_the_store_what_was_kept_is_served_until_the_store_is_back(source: Source) -> None:
@@ -261,28 +264,30 @@ def test_without_the_store_what_was_kept_is_served_until_the_store_is_back(sourc
     kept = registry(7, models=1, promoted=1, versions={1: 4})
     poller = recalling(source, kept, published=lambda registry: told.append(registry.revision))
     poller.start()
-    assert poller.snapshot is not None
-    assert poller.snapshot.registry == kept
-    assert poller.snapshot.classifier(model(1)) == "graph 1 of t"
-    assert poller.problem is not None
+    assert poller.serving.snapshot is not None
+    assert poller.serving.snapshot.registry == kept
+    assert poller.serving.snapshot.classifier(model(1)) == "graph 1 of t"
+    assert poller.serving.problem is not None
     told.clear()
     source.current = registry(7, models=1, promoted=1, versions={1: 4})
     poller.poll()
-    assert (poller.problem, told) == (None, [7]), "the same as before, which can be told now"
+    assert (poller.serving.problem, told) == (None, [7]), "the same as before, which can be told now"
     source.current = registry(3, models=1, promoted=1, versions={1: 2})
     poller.poll()
     poller.close()
-    assert poller.snapshot.registry.heads[1, None].version == 2
+    assert poller.serving.snapshot.registry.heads[1, None].version == 2
 
 
 def test_a_store_that_cannot_be_understood_keeps_no_worker_from_starting(source: Source) -> None:
     kept = cast("Registry", source.current)
     source.current = KeyError("a row that nobody can read")
-    poller = RegistryPoller(source.fetch, source.load, seconds=0.01, recall=lambda: kept)
+    poller = RegistryPoller(
+        source.fetch, source.load, serving=ServingState(), seconds=0.01, recall=lambda: kept
+    )
     poller.start()
     try:
-        assert poller.revision == kept.revision
-        assert "KeyError: 'a row that nobody can read'" in str(poller.problem)
+        assert poller.serving.revision == kept.revision
+        assert "KeyError: 'a row that nobody can read'" in str(poller.serving.problem)
     finally:
         poller.close()
 
@@ -293,27 +298,31 @@ def test_what_was_kept_and_is_damaged_is_not_served(source: Source, caplog: pyte
         source.gate.set()
         poller.start()
     poller.close()
-    assert poller.snapshot is None
+    assert poller.serving.snapshot is None
     messages = [record.message for record in caplog.records]
-    assert messages.count("the kept registry cannot be used") == 1
+    assert messages.count("the cached registry cannot be used") == 1
 
 
 def test_a_store_that_hangs_keeps_nobody_waiting(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lifelong_service.worker.registry_poller.PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("lifelong_service.worker.registry_poller.POLL_TIMEOUT_SECONDS", 0.05)
     gate = threading.Event()
     kept = registry(7, models=1, promoted=1)
     current = registry(8, models=1, promoted=1)
     poller = RegistryPoller(
-        lambda _: (gate.wait(10), current)[1], source.load, seconds=60, recall=lambda: kept
+        lambda _: (gate.wait(10), current)[1],
+        source.load,
+        serving=ServingState(),
+        seconds=60,
+        recall=lambda: kept,
     )
     poller.start()
-    poller.poll(patience_seconds=0.05)
-    assert poller.revision == 7
-    assert poller.problem is not None
-    assert "not" in poller.problem
+    poller.poll(timeout_seconds=0.05)
+    assert poller.serving.revision == 7
+    assert poller.serving.problem is not None
+    assert "not" in poller.serving.problem
     gate.set()
     deadline = time.monotonic() + 10
-    while poller.revision != 8:
+    while poller.serving.revision != 8:
         assert time.monotonic() < deadline
         poller.poll()
     poller.close()
@@ -335,7 +344,7 @@ def test_a_damaged_head_leaves_the_last_good_one_of_its_place_in_force(
 ) -> None:
     source.current = damaged(2)
     poller.poll()
-    snapshot = poller.snapshot
+    snapshot = poller.serving.snapshot
     assert snapshot is not None
     assert snapshot.registry.head_for(model(1), "a").version == 1
     with pytest.raises(UnavailableError, match="head 2 is damaged"):
@@ -357,12 +366,14 @@ def test_a_damaged_head_leaves_the_last_good_one_of_its_place_in_force(
 def test_a_worker_that_starts_with_a_damaged_head_has_the_last_good_one_from_the_disk(source: Source) -> None:
     source.current = damaged(9)
     kept = registry(7, models=1, promoted=1, versions={1: 4})
-    poller = RegistryPoller(source.fetch, source.load, seconds=60, recall=lambda: kept)
+    poller = RegistryPoller(
+        source.fetch, source.load, serving=ServingState(), seconds=60, recall=lambda: kept
+    )
     poller.start()
-    assert poller.snapshot is not None
-    assert poller.revision == 9
-    assert poller.snapshot.registry.head_for(model(1), "a").version == 4
-    assert poller.snapshot.classifier(model(1)) == "graph 1 of t"
+    assert poller.serving.snapshot is not None
+    assert poller.serving.revision == 9
+    assert poller.serving.snapshot.registry.head_for(model(1), "a").version == 4
+    assert poller.serving.snapshot.classifier(model(1)) == "graph 1 of t"
     poller.close()
 
 
@@ -371,11 +382,11 @@ def test_a_model_whose_default_head_is_damaged_is_loaded_for_its_environments(so
     own = MappingProxyType({(1, "a"): whole.heads[1, None]})
     reasons = MappingProxyType[tuple[int, str | None], str]({(1, None): "head 2 is damaged"})
     source.current = replace(whole, heads=own, damaged=reasons)
-    poller = RegistryPoller(source.fetch, source.load, seconds=60)
+    poller = RegistryPoller(source.fetch, source.load, serving=ServingState(), seconds=60)
     poller.start()
     poller.close()
-    assert poller.snapshot is not None
-    assert poller.snapshot.classifier(model(1)) == "graph 1 of t"
+    assert poller.serving.snapshot is not None
+    assert poller.serving.snapshot.classifier(model(1)) == "graph 1 of t"
 
 
 def test_a_head_that_was_mended_by_hand_is_found_although_the_revision_stayed(
@@ -389,18 +400,20 @@ def test_a_head_that_was_mended_by_hand_is_found_although_the_revision_stayed(
     monkeypatch.setattr(poller, "_ask_for_all_at", 0.0)
     poller.poll()
     assert damaged_places() == 0
-    assert poller.snapshot is not None
-    assert poller.snapshot.registry.heads[1, None].version == 2
+    assert poller.serving.snapshot is not None
+    assert poller.serving.snapshot.registry.heads[1, None].version == 2
 
 
 def test_a_change_that_is_told_is_taken_over_at_once(source: Source) -> None:
     changes = Changes()
-    poller = RegistryPoller(source.fetch, source.load, seconds=60, changes=lambda: changes)
+    poller = RegistryPoller(
+        source.fetch, source.load, serving=ServingState(), seconds=60, changes=lambda: changes
+    )
     poller.start()
     source.current = registry(2, models=1, promoted=1, versions={1: 5})
     changes._changed.set()  # as a listener does
     deadline = time.monotonic() + 10
-    while poller.revision != 2:
+    while poller.serving.revision != 2:
         assert time.monotonic() < deadline
         time.sleep(0.001)
     poller.close()
@@ -409,7 +422,9 @@ def test_a_change_that_is_told_is_taken_over_at_once(source: Source) -> None:
 def test_models_without_a_head_are_not_loaded(source: Source) -> None:
     loaded: list[int] = []
     source.current = replace(registry(1, models=2, promoted=1), heads=MappingProxyType({}))
-    poller = RegistryPoller(source.fetch, lambda wanted, _: loaded.append(wanted.id), seconds=60)  # type: ignore[func-returns-value]
+    poller = RegistryPoller(
+        source.fetch, lambda wanted, _: loaded.append(wanted.id), serving=ServingState(), seconds=60
+    )  # type: ignore[func-returns-value]
     poller.start()
     poller.close()
     assert loaded == []
@@ -419,7 +434,14 @@ def test_models_without_a_head_are_not_loaded(source: Source) -> None:
 def test_a_worker_whose_parent_died_before_it_looked_is_an_orphan(source: Source, alive: bool) -> None:
     orphaned = threading.Event()
     parent = os.getppid() if alive else os.getpid()  # the latter is certainly not the parent
-    poller = RegistryPoller(source.fetch, source.load, seconds=0.001, on_orphaned=orphaned.set, parent=parent)
+    poller = RegistryPoller(
+        source.fetch,
+        source.load,
+        serving=ServingState(),
+        seconds=0.001,
+        on_orphaned=orphaned.set,
+        parent=parent,
+    )
     poller.start()
     found = orphaned.wait(0.2 if alive else 10)
     poller.close()

@@ -1,0 +1,130 @@
+"""The parts of a worker, built in the order of their dependencies. Nothing is opened or started here."""
+
+from dataclasses import dataclass
+
+from lifelong_core.settings import Settings
+from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.registry.cache import RegistryCache
+from lifelong_service import metrics
+from lifelong_service.decoding.decoder import ImageDecoder
+from lifelong_service.decoding.turns import Turns, usual_number
+from lifelong_service.graphs.run_limit import RunLimit
+from lifelong_service.http.authentication import Authenticator
+from lifelong_service.http.console_sessions import ConsoleSessions
+from lifelong_service.http.refused_requests import RefusalCounter
+from lifelong_service.limits.body_budget import BodyBudget
+from lifelong_service.limits.login_limits import LoginLimiter
+from lifelong_service.limits.token_limits import TokenLimiter
+from lifelong_service.prediction.batch_pipeline import BatchPipeline
+from lifelong_service.prediction.group_keyring import GroupKeyring
+from lifelong_service.prediction.micro_batcher import MicroBatcher
+from lifelong_service.prediction.prediction_log import PredictionLog
+from lifelong_service.prediction.requests import PredictionRequest
+from lifelong_service.process.launch import parent_process
+from lifelong_service.worker.audit_tasks import AuditTask
+from lifelong_service.worker.draining import stop_orphaned_worker
+from lifelong_service.worker.heartbeat import Heartbeat
+from lifelong_service.worker.model_loader import ModelLoader
+from lifelong_service.worker.periodic_tasks import CacheKeeper, PeriodicTasks
+from lifelong_service.worker.registry_poller import RegistryPoller
+from lifelong_service.worker.serving_state import ServingState
+from lifelong_service.worker.store_connection import RegistrySource, StoreConnection, TokenFinder
+
+
+@dataclass(frozen=True)
+class WorkerParts:
+    """The parts of one worker; each class documents its own."""
+
+    serving: ServingState
+    connection: StoreConnection
+    group_keyring: GroupKeyring
+    run_limit: RunLimit
+    models: ModelLoader
+    log: PredictionLog
+    batcher: MicroBatcher[PredictionRequest, bytes]
+    decoder: ImageDecoder
+    token_limiter: TokenLimiter
+    login_limiter: LoginLimiter
+    body_budget: BodyBudget
+    refusals: RefusalCounter
+    authenticator: Authenticator
+    console_sessions: ConsoleSessions
+    audit: AuditTask
+    periodic: PeriodicTasks
+    poller: RegistryPoller
+
+
+def build_parts(settings: Settings) -> WorkerParts:
+    """Build the parts of a worker from the settings of its process."""
+    serving = ServingState()
+    connection = StoreConnection(settings)
+    group_keyring = GroupKeyring(settings.resolved_group_key_file, serving.group_keys)
+    # A request ends after this time, so a longer run of a graph is of no use.
+    run_limit = RunLimit(settings.request_timeout_seconds)
+    models = ModelLoader(settings, serving, connection.get, run_limit)
+    log = PredictionLog(settings, store=connection.get, environments=serving.environments)
+    authenticator = Authenticator(serving.tokens, TokenFinder(connection, serving).find)
+    console_sessions = ConsoleSessions(connection.get, serving.outage, settings)
+    refusals = RefusalCounter()
+    audit = AuditTask(connection.get, serving.is_current, refusals, AnchorFile(settings.audit_anchor_file))
+    cache = RegistryCache(settings.registry_cache_file, database_url=settings.resolved_database_url)
+    heartbeat = Heartbeat(
+        connection.get,
+        serving.is_current,
+        serving.loads,
+        authenticator.take_uses,
+        console_sessions.note_uses,
+    )
+    periodic = PeriodicTasks(
+        cache=CacheKeeper(cache, serving.is_current),
+        heartbeat=heartbeat,
+        audit=audit,
+        is_current=serving.is_current,
+    )
+    return WorkerParts(
+        serving=serving,
+        connection=connection,
+        group_keyring=group_keyring,
+        run_limit=run_limit,
+        models=models,
+        log=log,
+        batcher=_build_batcher(settings, log, serving, group_keyring),
+        decoder=_build_decoder(settings),
+        token_limiter=TokenLimiter(settings.limits_for),
+        login_limiter=LoginLimiter(settings.failed_logins_per_minute),
+        body_budget=BodyBudget(maximum_bytes=settings.maximum_held_body_bytes),
+        refusals=refusals,
+        authenticator=authenticator,
+        console_sessions=console_sessions,
+        audit=audit,
+        periodic=periodic,
+        poller=RegistryPoller(
+            RegistrySource(connection, group_keyring).fetch,
+            models.load,
+            serving=serving,
+            seconds=settings.registry_poll_seconds,
+            recall=cache.load,
+            changes=connection.changes,
+            published=periodic.offer,
+            on_orphaned=stop_orphaned_worker,
+            parent=parent_process(),
+        ),
+    )
+
+
+def _build_batcher(
+    settings: Settings, log: PredictionLog, serving: ServingState, group_keyring: GroupKeyring
+) -> MicroBatcher[PredictionRequest, bytes]:
+    return MicroBatcher(
+        BatchPipeline(settings, log=log, snapshot=serving.current, group_key=group_keyring.current),
+        capacity=settings.queue_capacity,
+        maximum_samples=settings.maximum_batch_size,
+        maximum_wait_seconds=settings.maximum_wait_seconds,
+        watch=metrics.QUEUE_LENGTH.set,
+    )
+
+
+def _build_decoder(settings: Settings) -> ImageDecoder:
+    # The spool folder is on a local disk that the workers of this machine share.
+    turns = Turns(settings.resolved_spool_directory, number=usual_number())
+    return ImageDecoder(maximum_pixels=settings.maximum_image_pixels, turns=turns)
