@@ -13,23 +13,23 @@ from lifelong_monitor.schedule.trigger import Occasion
 
 
 class Agenda:
-    """Knows what is new in each population, when its newest cycle was due, and what came of the last visit."""
+    """Keeps the news of each population, when its newest cycle was due, and how its last visit ended."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
         self._unjudged = UnjudgedPredictions(store)
         self._last_due: dict[Population, datetime] = {}
-        """for when the newest cycle was due"""
+        """time for which the newest cycle was due"""
         self._unfinished: set[Population] = set()
-        """whose last visit has left work"""
-        self._in_vain: set[Population] = set()
-        """whose last visit failed or could judge nothing: the clock brings the next one"""
+        """whose last visit left work"""
+        self._waiting: set[Population] = set()
+        """whose last visit failed or could judge nothing: they wait for the next round"""
         self._ready: set[Population] = set()
         """with enough new predictions for an early cycle"""
 
     def read_news(self) -> frozenset[Population]:
-        """Count what has appeared in the log since the last call; the populations with news."""
+        """Count the predictions that were logged since the last call, and return the populations that have some."""
         news = self._unjudged.read()
         self._note_ready(news)
         return news
@@ -37,43 +37,43 @@ class Agenda:
     def keep(
         self, watched: Collection[Population], newest: dict[Population, NewestCycle]
     ) -> frozenset[Population]:
-        """Take in which populations are watched and their newest cycles; those whose newest cycle was not known."""
+        """Take in which populations are watched and their newest cycles; return those with a cycle that is new here."""
         changed = self._unjudged.note_cycles(newest, watched)
         for population in self._last_due.keys() - watched:
             del self._last_due[population]
-        for some in (self._unfinished, self._ready):
-            some.intersection_update(watched)
+        for populations in (self._unfinished, self._ready):
+            populations.intersection_update(watched)
         self._note_ready(watched)
         return changed
 
     def note_cycle(self, cycle: Cycle) -> None:
-        """Take in the newest cycle of a population."""
+        """Take in when the newest cycle of a population was due."""
         self._last_due[cycle.model_id, cycle.environment] = cycle.due_at
 
     def note_last(self, population: Population, last: Cycle | None) -> bool:
-        """Take in the newest cycle of a population that was looked up; says whether it was not known."""
+        """Take in the newest cycle of a population, and return whether it is new here."""
         is_new = self._unjudged.note_cycle(population, last)
         self._note_ready([population])
         return is_new
 
     def note_result(self, population: Population, occasion: Occasion, result: CycleResult) -> bool:
-        """Take in what came of a visit; says whether there is a newer cycle than was known."""
+        """Take in the result of a visit, and return whether its newest cycle is new here."""
         is_judged = self.note_last(population, result.last)
         self._unfinished.discard(population)
         if result.again_in is not None:
             self._unfinished.add(population)
         elif not is_judged and (occasion.is_early or result.succeeded_at is None):
-            self._in_vain.add(population)
+            self._waiting.add(population)
         return is_judged
 
     def note_failure(self, population: Population) -> None:
         """Take in that a visit failed."""
-        self._in_vain.add(population)
+        self._waiting.add(population)
 
-    def by_the_clock(
+    def plan_round(
         self, watched: Collection[Population], due_at: datetime
     ) -> tuple[dict[Population, Occasion], list[Population]]:
-        """Divide the populations into those with work to do at a round, and those without.
+        """Return the populations with work to do at a round, each with its cycle, and those without work.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -87,20 +87,20 @@ class Agenda:
             and population in summarised
             and population not in held_back
             and population not in self._unfinished
-            and population not in self._in_vain
+            and population not in self._waiting
         ]
-        self._in_vain.clear()
+        self._waiting.clear()
         due = dict.fromkeys(watched, clock)
         for population in idle:
             del due[population]
         return due, idle
 
-    def between(
+    def plan_look(
         self, watched: Collection[Population], now: datetime, due_at: datetime
     ) -> dict[Population, Occasion]:
-        """Of the populations those whose last visit has left work, and those with enough news for an early cycle."""
+        """Return the populations whose last visit left work, and those with enough news for an early cycle."""
         due = dict.fromkeys(sorted(self._unfinished), Occasion.by_the_clock(self._settings, due_at))
-        ready = self._ready.intersection(watched) - self._in_vain - self._unfinished
+        ready = self._ready.intersection(watched) - self._waiting - self._unfinished
         for population in sorted(ready):
             early = Occasion.early(self._settings, population[1], now)
             last_due = self._last_due.get(population)

@@ -22,7 +22,7 @@ class Visits:
             self._listed = None
 
     def note(self, population: Population, outcome: str, reason: str) -> None:
-        """Take in what came of a visit."""
+        """Take in the outcome of a visit."""
         self._visits[population] = Visit(
             *population,
             visited_at=datetime.now(UTC),
@@ -33,10 +33,10 @@ class Visits:
         self._listed = None
 
     def note_success(self, population: Population, at: datetime | None) -> bool:
-        """Take in when a population was known to be watched; says whether that is news.
+        """Take in when a population was last known to be watched, and return whether that is later than before.
 
-        It never goes back: where another monitor holds the lease, the last cycle may be older than a visit that found
-        nothing new. A time in the future comes from a clock that was set back since.
+        An earlier time changes nothing: where another monitor holds the lease, its last cycle may be older than a
+        visit of this monitor. Only a time in the future is replaced: the clock was set back since.
         """
         known = self._watched_at.get(population)
         is_news = at is not None and (known is None or at > known or known > datetime.now(UTC))
@@ -44,8 +44,8 @@ class Visits:
             self._watched_at[population] = at
         return is_news
 
-    def listed(self) -> tuple[Visit, ...]:
-        """The newest visit of each population; the same object while none has come."""
+    def list(self) -> tuple[Visit, ...]:
+        """The newest visit of each population; the same object while there is no newer one."""
         if self._listed is None:
             self._listed = tuple(self._visits.values())
         return self._listed

@@ -12,7 +12,8 @@ from lifelong_core.store import Model, Scope, Store
 from lifelong_core.store.lifecycle.retention import Retention, RetentionOutcome
 from lifelong_core.store.schema import tables
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.schedule.tick import RETENTION_AGAIN_SECONDS, Ticker
+from lifelong_monitor.schedule.housekeeping import RETENTION_AGAIN_SECONDS
+from lifelong_monitor.schedule.tick import Ticker
 from lifelong_monitor.schedule.trigger import due_before
 from tests.unit.monitor.population import BALANCED, draw, predict
 
@@ -32,7 +33,7 @@ def test_a_tick_deletes_what_the_settings_say(
 ) -> None:
     logged = {name: predict(store, model, name, draw(BALANCED, 30, seed=3)) for name in ("clinic", "study")}
     for days, left in ((5, {"clinic", "study"}), (6, {"study"}), (11, set[str]())):
-        with caplog.at_level(logging.INFO, "lifelong_monitor.schedule.tick"):
+        with caplog.at_level(logging.INFO, "lifelong_monitor.schedule.housekeeping"):
             tick(store, settings, days)
         assert {name for name, ids in logged.items() if store.predictions.get(ids[0])} == left
     assert caplog.text.count("deleted as too old: 30 predictions") == 2
@@ -48,7 +49,7 @@ def test_a_tick_deletes_jobs_that_ended_long_ago(
     waiting = store.jobs.submit("validate", {}, actor="ann")
     tick(store, settings, 5)
     assert len(store.jobs.list()) == 2
-    with caplog.at_level(logging.INFO, "lifelong_monitor.schedule.tick"):
+    with caplog.at_level(logging.INFO, "lifelong_monitor.schedule.housekeeping"):
         tick(store, settings, 6)
     assert store.jobs.list() == [waiting]
     assert "deleted as too old: 1 jobs" in caplog.text
