@@ -210,7 +210,7 @@ class Dialogue:
         from lifelong_core.design.method.loader import load_method
         from lifelong_core.design.problem_fingerprint import field_of
 
-        if item in {guide.id for guide in load_method().guides}:
+        if load_method().has_guide(item):
             return self._decide_again(interview, item)
         question = load_method().question(field_of(item))
         self._propose_again(question.field, getattr(interview.fingerprint, question.field))

@@ -98,9 +98,8 @@ def with_texts(interview: "Interview", answers: Mapping[str, Any]) -> "Interview
     from lifelong_core.design.problem_fingerprint import by_field
 
     method = load_method()
-    guides = {guide.id for guide in method.guides}
-    given: dict[str, object] = {item: value for item, value in answers.items() if item in guides}
-    for field, value in by_field({k: answers[k] for k in answers if k not in guides}).items():
+    given: dict[str, object] = {item: value for item, value in answers.items() if method.has_guide(item)}
+    for field, value in by_field({k: answers[k] for k in answers if k not in given}).items():
         question = method.question(field)
         text = _as_text(question, value)
         names = interview.class_names

@@ -8,8 +8,9 @@ from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DECIDED_BY,
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lifelong_core.design import Recommendation, RecommendedMetric, Step
+    from lifelong_core.design import Recommendation, Step
     from lifelong_core.design.recommendation.document import GuideOutcome
+    from lifelong_core.design.recommendation.views import MetricView
 
 
 def print_recommendation(
@@ -18,11 +19,12 @@ def print_recommendation(
     """The metrics, why these and no others, warnings, and advice."""
     from rich.text import Text
 
-    from lifelong_core.design.validation.values.labels import label_metrics
+    from lifelong_core.design.recommendation.views import view_metrics
 
+    metrics = view_metrics(recommendation, class_names)
     console.print()
     console.rule("Recommended metrics", align="left", style="bold")
-    _metrics(console, recommendation, class_names)
+    _metrics(console, metrics)
     for step in recommendation.steps:
         _step(console, step)
     _list(
@@ -34,35 +36,35 @@ def print_recommendation(
     shown = (DISPLAY_NAMES[display] for display in recommendation.displays)
     _list(console, "Show beside them", shown)
     _list(console, "Answers that nothing depended on", (item.item for item in recommendation.unused))
-    labels = ", ".join(label for label, _ in label_metrics(recommendation))
+    labels = ", ".join(view.label for view in metrics)
     console.print()
     console.print(Text("In short: ", style="bold") + Text(labels or "no metric", style="bold green"))
 
 
-def _metrics(console: "Console", recommendation: "Recommendation", class_names: Sequence[str] | None) -> None:
+def _metrics(console: "Console", metrics: "Sequence[MetricView]") -> None:
     """One row for each metric: what it is, and with what it is computed."""
     from rich.table import Table
     from rich.text import Text
 
-    from lifelong_core.design.validation.values.labels import label_metrics
-    from lifelong_core.metrics import METRICS
-
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("metric", no_wrap=True)
     table.add_column("what it says", overflow="fold")
-    for label, metric in label_metrics(recommendation):
-        card = METRICS[metric.metric]
-        better = "Higher" if card.orientation == "up" else "Lower"
-        facts = ". ".join([f"{better} is better", *_details(metric, class_names)])
-        said = Text(f"{card.name}. ", style="bold") + Text(f"{card.meaning} {facts}.", style="not bold")
-        table.add_row(Text(label, style="bold green"), said)
+    for view in metrics:
+        facts = ". ".join([view.direction.capitalize(), *_details(view)])
+        name = Text(f"{view.card.name}. ", style="bold")
+        table.add_row(
+            Text(view.label, style="bold green"),
+            name + Text(f"{view.card.meaning} {facts}.", style="not bold"),
+        )
     console.print(table)
 
 
-def _details(metric: "RecommendedMetric", names: Sequence[str] | None) -> Iterator[str]:
+def _details(view: "MetricView") -> Iterator[str]:
+    """The class, the costs, the prevalences and the weights with which a metric is computed."""
+    metric = view.metric
     parameters = dict(metric.parameters)
-    if metric.target_class is not None:
-        yield f"For {_class_name(metric.target_class, names)}"
+    if view.target_class_name is not None:
+        yield f"For {view.target_class_name}"
     elif metric.per_class:
         yield "For each class"
     if "costs" in parameters:
@@ -71,10 +73,6 @@ def _details(metric: "RecommendedMetric", names: Sequence[str] | None) -> Iterat
         yield f"At the class shares {_rows([parameters['prevalence']])}"
     if metric.class_weights is not None:
         yield f"Weights of the classes {_rows([metric.class_weights])}"
-
-
-def _class_name(index: int, names: Sequence[str] | None) -> str:
-    return names[index] if names is not None and index < len(names) else f"class {index}"
 
 
 def _rows(matrix: object) -> str:

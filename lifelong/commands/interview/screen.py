@@ -2,7 +2,7 @@
 
 import io
 import sys
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -118,6 +118,9 @@ class InterviewScreen:
         """A question with its example, why it matters, and the answers to pick from."""
         from rich.text import Text
 
+        from lifelong_core.design.interview.class_names import number_class_names
+        from lifelong_core.design.interview.views import possible_answers
+
         progress = interview.progress
         at_least = "" if progress.certain == progress.possible else "at least "
         done = f"{progress.answered} answered, {at_least}{progress.certain} to go"
@@ -131,17 +134,20 @@ class InterviewScreen:
         rows = [("Example", question.example), ("Why it matters", question.pitfall)]
         names = interview.class_names
         if names is not None and question.kind in ("class", "class_values", "matrix"):
-            rows.append(("Classes", _numbered(names)))
+            rows.append(("Classes", number_class_names(names)))
         if suggested is not None:
             shown = _shown(interview, question, suggested)
             rows.append(("So far", shown) if reason is None else ("Proposed", f"{shown} - {reason}"))
         self._rows(rows)
         if question.kind in ("choice", "yes_no"):
-            self._options((option.label, option.meaning) for option in question.answers)
+            options = possible_answers(question, interview.class_labels)
+            self._options((option.label, option.explanation) for option in options)
 
     def show_class_names(self, interview: "Interview") -> None:
         """How names were read; their order is that of the scores."""
-        self.say(f"  = {_numbered(interview.class_labels)}", "green")
+        from lifelong_core.design.interview.class_names import number_class_names
+
+        self.say(f"  = {number_class_names(interview.class_labels)}", "green")
 
     def understood(self, interview: "Interview", question: "Question") -> None:
         """An answer as it was read, where that is not plain from what was typed."""
@@ -189,19 +195,18 @@ class InterviewScreen:
 
     def answers(self, interview: "Interview", among: "Container[str] | None" = None) -> None:
         """What was answered and decided so far; `among`: only these."""
-        from lifelong_core.design.method.loader import load_method
+        from lifelong_core.design.interview.views import view_answer
 
-        rows: list[tuple[str, str]] = []
-        for field in interview.fingerprint.answered_fields():
-            question = load_method().question(field)
-            value = getattr(interview.fingerprint, field)
-            if among is None or field in among:
-                shown = _shown(interview, question, value)
-                rows.append((question.id, f"{question.name}: {shown}"))
-        rows += [
-            (guide, ", ".join(options))
-            for guide, options in interview.choices.items()
-            if among is None or guide in among
+        items = (*interview.fingerprint.answered_fields(), *interview.choices)
+        views = [view_answer(interview, item) for item in items if among is None or item in among]
+        rows = [
+            (view.source_item, view.text)
+            if view.is_choice
+            else (
+                view.source_item,
+                f"{view.name}: {_names_of_count(interview, view.item, view.value) or view.text}",
+            )
+            for view in views
         ]
         self._rows(rows or [("", "Nothing yet.")])
 
@@ -231,11 +236,7 @@ class InterviewScreen:
             marks += ["chosen so far"] if option in guide.chosen else []
             self.say(f"  {number}  {option}  {', '.join(marks)}".rstrip(), "bold")
             self._rows(
-                [
-                    (POLARITY[argument.polarity], argument.text)
-                    for argument in guide.arguments
-                    if argument.option == option
-                ],
+                [(POLARITY[argument.polarity], argument.text) for argument in guide.arguments_about(option)],
                 indent=5,
             )
         if guide.several:
@@ -266,14 +267,13 @@ def _shown(interview: "Interview", question: "Question", value: object) -> str:
     """An answer as a person reads it; names say how many classes there are."""
     from lifelong_core.design.interview.answer_texts import summarize_answer
 
+    names = _names_of_count(interview, question.field, value)
+    return names or summarize_answer(question, value, class_names=interview.class_names)
+
+
+def _names_of_count(interview: "Interview", field: str, value: object) -> str | None:
+    """The names of the classes in place of their number; None for other fields, and for classes without names."""
     names = interview.class_names
-    if question.kind == "count" and names is not None and value == len(names):
-        return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)}, with names"
-    return summarize_answer(question, value, class_names=names)
-
-
-def _numbered(names: Sequence[str]) -> str:
-    """The names of the classes with their numbers; of very many the first ones and the last."""
-    numbered = [f"{number} {name}" for number, name in enumerate(names)]
-    listed = numbered if len(names) <= MOST_NAMED else [*numbered[: MOST_NAMED - 1], "...", numbered[-1]]
-    return ", ".join(listed)
+    if field != "number_of_classes" or names is None or value != len(names):
+        return None
+    return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)}, with names"

@@ -4,5 +4,5 @@
 - `answer_texts`, `class_order`: answers as text; answers about classes in another order
 - `progress`, `contradictions`: open questions; answers that exclude each other
 - `proposals`: answers that data suggests
-- `wording`: terms that all surfaces share
+- `views`, `class_names`, `wording`: what all surfaces show: answers in words, names of classes, terms
 """

@@ -97,10 +97,10 @@ class Interview(FrozenDocument):
         Raises:
             InvalidInputError: no such item, or a value that it cannot have.
         """
-        guides = _guides()
-        fields = by_field({item: value for item, value in answers.items() if item not in guides})
+        has_guide = load_method().has_guide
+        fields = by_field({item: value for item, value in answers.items() if not has_guide(item)})
         fingerprint = self.fingerprint.with_answers(fields)
-        decided = {item: value for item, value in answers.items() if item in guides}
+        decided = {item: value for item, value in answers.items() if has_guide(item)}
         given = {**fields, **decided}
         choices = {name: value for name, value in {**self.choices, **decided}.items() if value is not None}
         names = self.class_names
@@ -140,7 +140,7 @@ class Interview(FrozenDocument):
         Raises:
             InvalidInputError: no such guide or option, or several where only one is possible.
         """
-        if options is not None or guide not in _guides():
+        if options is not None or not load_method().has_guide(guide):
             check_choices(load_method(), {guide: options or ()})
         return self.with_answers({guide: options})
 
@@ -253,10 +253,6 @@ def start_interview(
     """
     interview = Interview() if class_names is None else Interview().with_class_names(class_names)
     return interview.with_answers(answers or {})
-
-
-def _guides() -> frozenset[str]:
-    return frozenset(guide.id for guide in load_method().guides)
 
 
 def _checked_names(names: Sequence[object]) -> tuple[str, ...]:

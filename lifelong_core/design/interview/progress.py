@@ -26,6 +26,11 @@ class Progress(Frozen):
     )
 
     @property
+    def fewest(self) -> int:
+        """Questions of the whole interview at least: those answered and those certain to come."""
+        return self.answered + self.certain
+
+    @property
     def share(self) -> float:
         """The part of the way that is done for sure, 0 to 1; 1 only when nothing is asked any more.
 

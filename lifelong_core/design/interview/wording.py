@@ -32,6 +32,12 @@ DISPLAY_NAMES: Mapping[Display, str] = MappingProxyType(
 )
 """What to show beside the numbers."""
 
+DIRECTIONS: Mapping[str, str] = MappingProxyType({"up": "higher is better", "down": "lower is better"})
+"""Which values of a metric are better, by its orientation."""
+
+THRESHOLD_RELATIONS: Mapping[str, str] = MappingProxyType({"up": "at least", "down": "at most"})
+"""How a value compares with an acceptance threshold that it reaches, by the orientation of the metric."""
+
 FEWEST_DIGITS, MOST_DIGITS = 4, 17
 """with 17 digits, every number has a text of its own"""
 

@@ -270,6 +270,10 @@ class Method(Frozen):
         """The question that fills a field, which exists."""
         return next(question for question in self.questions if question.field == field)
 
+    def has_guide(self, name: str) -> bool:
+        """Whether there is a guide of that name."""
+        return any(guide.id == name for guide in self.guides)
+
     def guide(self, name: str) -> Guide:
         """The guide of that name, which exists."""
         return next(guide for guide in self.guides if guide.id == name)

@@ -4,4 +4,5 @@
 - `walk`: one pass through the method
 - `document`: the recommendation as a value
 - `explanation`, `parameters`: reasons; parameters of metrics
+- `views`, `labels`: what all surfaces show: metrics with their cards, labels that differ
 """

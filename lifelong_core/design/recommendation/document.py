@@ -88,6 +88,10 @@ class GuideOutcome(Frozen):
     arguments: tuple[Argument, ...]
     source: str
 
+    def arguments_about(self, option: str) -> tuple[Argument, ...]:
+        """The arguments for, against and about one option."""
+        return tuple(argument for argument in self.arguments if argument.option == option)
+
 
 class Step(Frozen):
     """What one subprocess recommends."""

@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lifelong_core.design.interview.wording import DIRECTIONS
 from lifelong_core.design.report.plots import Axis, Dot, Scale, pad_range
-from lifelong_core.design.report.words import interval_in_words, of, shorten
+from lifelong_core.design.report.words import direction, interval_in_words, of, shorten
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome
 from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue, Orientation
 
@@ -101,10 +102,9 @@ def forests(entries: Sequence[Entry]) -> list[Forest]:
     for entry in entries:
         own = entry.value.label if entry.value.label in beyond else ""
         groups.setdefault((entry.orientation, own), []).append(entry)
-    shared = {"up": "Higher is better", "down": "Lower is better"}
     labels = label_width(entries)
     return [
-        forest(group, f"{own}: {shared[orientation].lower()}" if own else shared[orientation], labels=labels)
+        forest(group, f"{own}: {DIRECTIONS[orientation]}" if own else direction(orientation), labels=labels)
         for (orientation, own), group in sorted(groups.items(), key=lambda item: item[0][1] != "")
     ]
 

@@ -6,6 +6,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from lifelong_core.design.documents import FrozenDocument
+from lifelong_core.design.interview.class_names import decision_names
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.report import figures, subgroups, tables, words
 from lifelong_core.design.report.forest import Entry, Forest, entries_of, forest, forests, thresholds_of
@@ -21,6 +22,7 @@ FILTERS = (
     words.format_count,
     words.decided_by,
     words.definition,
+    words.direction,
     words.exact,
     words.compared_text,
     words.name_classes,
@@ -145,6 +147,7 @@ def environment() -> Environment:
     own.filters |= {one.__name__: one for one in FILTERS}
     own.globals |= {
         "tables": tables,
+        "decision_names": decision_names,
         "subgroups": subgroups,
         "figures": figures,
         "answer_rows": tables.answer_rows,

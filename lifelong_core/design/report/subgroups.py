@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from lifelong_core.design.interview.wording import DIRECTIONS
 from lifelong_core.design.report.forest import Entry, Forest, forest, thresholds_of
 from lifelong_core.design.report.tables import MOST_CLASSES
 from lifelong_core.design.report.words import missing_reason, of
@@ -59,8 +60,7 @@ def subgroup_forests(result: ValidationResult) -> list[Forest]:
         ]
         is_one = column.value_of == "all_classes"
         title = column.label if is_one else f"{column.label} · {of(column, result.class_names)}"
-        direction = "higher is better" if whole.orientation == "up" else "lower is better"
-        found.append(forest(entries, f"{title}: {direction}", reference=whole.estimate))
+        found.append(forest(entries, f"{title}: {DIRECTIONS[whole.orientation]}", reference=whole.estimate))
     return found
 
 

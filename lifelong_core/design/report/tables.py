@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lifelong_core.design.interview.answer_texts import format_answer
+from lifelong_core.design.interview.class_names import decision_names
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.recommendation.document import Advice, Recommendation, Step
 from lifelong_core.design.report.words import compared_text, format_count, number, percent, threshold_text
@@ -98,12 +99,6 @@ def answer_rows(recommendation: Recommendation, class_names: Sequence[str]) -> l
             matrix = tuple(zip(class_names, value, strict=False))
             rows.append(AnswerRow(question.id, question.question, "", columns, matrix))
     return rows
-
-
-def decision_names(class_names: Sequence[str], decisions: int) -> tuple[str, ...]:
-    """The classes, and what it is called to decide for none."""
-    extra = ("abstain",) if decisions > len(class_names) else ()
-    return (*class_names, *extra)
 
 
 def step_tables(result: ValidationResult) -> list[StepTable]:

@@ -4,7 +4,13 @@ import math
 import re
 from collections.abc import Sequence
 
-from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DECIDED_BY, format_distinct
+from lifelong_core.design.interview.wording import (
+    CONFIDENCE_WORDS,
+    DECIDED_BY,
+    DIRECTIONS,
+    THRESHOLD_RELATIONS,
+    format_distinct,
+)
 from lifelong_core.design.method.schema import Confidence
 from lifelong_core.design.recommendation.document import DecidedBy
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome
@@ -125,6 +131,11 @@ def better(orientation: str) -> str:
     return "↑ higher" if orientation == "up" else "↓ lower"
 
 
+def direction(orientation: str) -> str:
+    """Which values of a metric are better, as a sentence without its full stop."""
+    return DIRECTIONS[orientation].capitalize()
+
+
 def of(value: EstimatedValue, class_names: Sequence[str]) -> str:
     """What a value is of: a class, or all of them."""
     if value.class_index is not None:
@@ -162,8 +173,7 @@ def missing_reason(value: EstimatedValue) -> str | None:
 def threshold_text(outcome: AcceptanceOutcome, orientation: str) -> str:
     """What an acceptance threshold asks for."""
     by = "the estimate" if outcome.threshold.by == "estimate" else "the worse end of the interval"
-    relation = "at least" if orientation == "up" else "at most"
-    return f"{relation} {_compared(outcome)[1]}, by {by}"
+    return f"{THRESHOLD_RELATIONS[orientation]} {_compared(outcome)[1]}, by {by}"
 
 
 def compared_text(outcome: AcceptanceOutcome) -> str:

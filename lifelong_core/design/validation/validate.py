@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Integers, as_labels
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
+from lifelong_core.design.recommendation.labels import label_metrics
 from lifelong_core.design.recommendation.parameters import as_matrix
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold, apply_thresholds, check_thresholds
 from lifelong_core.design.validation.curves import (
@@ -23,7 +24,6 @@ from lifelong_core.design.validation.outputs import ModelOutputs, Samples, units
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.subgroup_results import subgroup_results
 from lifelong_core.design.validation.values.evaluation import Recipe, Split, class_weights_of
-from lifelong_core.design.validation.values.labels import label_metrics
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.design.validation.values.metric_values import evaluate_metric
 from lifelong_core.design.validation.values.resamples import Resamples

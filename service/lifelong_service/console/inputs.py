@@ -5,15 +5,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_service.console.views import MOST_NAMES, class_list
 
 if TYPE_CHECKING:
     from lifelong_core.design.interview.interview import Interview
     from lifelong_core.design.method.schema import Question
 
-MOST_BOXES = MOST_NAMES
-"""Classes that get an input each; for more, and while nobody has said how many, a text area takes what is copied from a
-table."""
+MOST_BOXES = 12
+"""Classes that get an input each; for more, and while their number is unknown, a text area takes a copied table."""
 
 MOST_SHOWN = 10_000
 """Numbers of an answer that are shown, to be changed; more are given anew."""
@@ -84,21 +82,22 @@ def entry_of(
         wrong: the input at fault.
         abstains: whether the costs have a column for abstaining; None: as they were given.
     """
+    from lifelong_core.design.interview.views import possible_answers
+
     value = getattr(interview.fingerprint, question.field)
     labels = interview.class_labels
     has_boxes = 0 < len(labels) <= MOST_BOXES
     chosen = None if typed is None else typed.get("value")
+    options = [
+        Option(_token(answer.value), answer.label, answer.explanation)
+        for answer in possible_answers(question, labels)
+    ]
     match question.kind:
-        case "choice" | "yes_no":
-            options = [Option(_token(text.value), text.label, text.meaning) for text in question.answers]
+        case "class" if len(labels) > MOST_BOXES:
+            known = "" if value is None else str(value)
+            return _listed(options, known if chosen is None else str(chosen))
+        case "choice" | "yes_no" | "class" if options:
             return _choices(options, _token(value) if chosen is None else chosen)
-        case "class" if has_boxes:
-            options = [Option(str(index), label) for index, label in enumerate(labels)]
-            return _choices(options, str(value) if chosen is None else chosen)
-        case "class" if labels:
-            return _listed(
-                labels, "" if value is None and chosen is None else str(value if chosen is None else chosen)
-            )
         case "class_values" if has_boxes:
             return _column(labels, value, typed, wrong)
         case "matrix" if has_boxes:
@@ -114,6 +113,7 @@ def answer_of(question: "Question", interview: "Interview", form: Typed) -> obje
         InvalidInputError: an input is empty or cannot be read; `field` names it.
     """
     from lifelong_core.design.interview.answer_texts import parse_answer
+    from lifelong_core.design.interview.class_names import decision_names
 
     names = interview.class_names
     labels = interview.class_labels
@@ -132,7 +132,7 @@ def answer_of(question: "Question", interview: "Interview", form: Typed) -> obje
         case "class_values" if has_boxes:
             return [_number(form, f"value-{row}", label) for row, label in enumerate(labels)]
         case "matrix" if has_boxes:
-            columns = (*labels, "abstain") if _has_abstention(form) else labels
+            columns = decision_names(labels, len(labels) + _has_abstention(form))
             return [
                 [
                     _number(form, f"value-{row}-{column}", f"{decided}, where {true} is true")
@@ -181,12 +181,10 @@ def _choices(options: list[Option], chosen: object) -> Entry:
     )
 
 
-def _listed(labels: tuple[str, ...], chosen: str) -> Entry:
-    """One of so many that they are folded away."""
-    options = (
-        Option(str(index), label, is_chosen=str(index) == chosen) for index, label in enumerate(labels)
-    )
-    return Entry("list", options=tuple(options), cells=((Cell("value", chosen, has_focus=True),),))
+def _listed(options: list[Option], chosen: str) -> Entry:
+    """One of so many options that a drop-down list shows them."""
+    listed = tuple(replace(option, is_chosen=option.value == chosen) for option in options)
+    return Entry("list", options=listed, cells=((Cell("value", chosen, has_focus=True),),))
 
 
 def _column(labels: tuple[str, ...], value: Any, typed: Typed | None, wrong: str | None) -> Entry:
@@ -201,12 +199,14 @@ def _table(
     labels: tuple[str, ...], value: Any, typed: Typed | None, wrong: str | None, *, abstains: bool | None
 ) -> Entry:
     """One number for each true class and each decision."""
+    from lifelong_core.design.interview.class_names import decision_names
+
     classes = len(labels)
     rows = [list(row) for row in value or ()]
     fits = len(rows) == classes and len(rows[0]) in (classes, classes + 1)
     if abstains is None:
         abstains = _has_abstention(typed) if typed is not None else fits and len(rows[0]) > classes
-    columns = (*labels, "abstain") if abstains else labels
+    columns = decision_names(labels, classes + abstains)
 
     def known(row: int, column: int) -> str:
         if fits and column < len(rows[row]):
@@ -225,12 +225,13 @@ def _table(
         )
         for row, true in enumerate(labels)
     ]
-    return Entry("table", cells=_focused(cells, wrong), rows=labels, columns=columns, abstains=bool(abstains))
+    return Entry("table", cells=_focused(cells, wrong), rows=labels, columns=columns, abstains=abstains)
 
 
 def _line(question: "Question", interview: "Interview", value: Any, chosen: Any, *, is_wrong: bool) -> Entry:
     """One text, on several lines where many numbers are asked for."""
     from lifelong_core.design.interview.answer_texts import format_answer
+    from lifelong_core.design.interview.class_names import list_class_names
 
     if question.kind in ("class_values", "matrix"):
         return _area(question, interview, value, chosen)
@@ -241,7 +242,7 @@ def _line(question: "Question", interview: "Interview", value: Any, chosen: Any,
         mode = "numeric" if question.kind == "count" else "decimal"
     hint = "A number such as 0.95, or 95 %." if question.kind == "number" else ""
     if question.kind == "count" and interview.class_names:
-        hint = f"They have names: {class_list(interview.class_names)}. Another number drops these."
+        hint = f"They have names: {list_class_names(interview.class_names)}. Another number drops these."
     cell = Cell("value", text, mode=mode, has_focus=True, is_wrong=is_wrong)
     return Entry("line", cells=((cell,),), hint=hint)
 

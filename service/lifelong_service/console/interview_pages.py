@@ -9,12 +9,10 @@ from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_service.console.inputs import Typed, entry_of
 from lifelong_service.console.pages import page
 from lifelong_service.console.views import (
-    answer_sentence,
-    given_answers,
+    answer_of_item,
     is_guide,
     item_path,
-    name_of,
-    option_label,
+    list_answers,
     path_of,
     question_of,
     title_of,
@@ -141,6 +139,8 @@ def _choice(
     status: int = 200,
     notice: str | None = None,
 ) -> Response:
+    from lifelong_core.design.recommendation.views import option_label
+
     focus = (*guide.chosen, *([guide.default] if guide.default else []), *guide.options)[0]
     options = [
         {
@@ -152,8 +152,8 @@ def _choice(
             "arguments": [
                 {"sign": SIGNS[argument.polarity], "polarity": argument.polarity, "text": argument.text}
                 for polarity in SIGNS
-                for argument in guide.arguments
-                if (argument.option, argument.polarity) == (option, polarity)
+                for argument in guide.arguments_about(option)
+                if argument.polarity == polarity
             ],
         }
         for option in guide.options
@@ -179,7 +179,6 @@ def _page(
     """What all these pages show: how far the interview has come, and what was answered."""
     interview = record.interview
     progress = interview.progress
-    at_least = progress.answered + progress.certain
     return page(
         request,
         template,
@@ -188,11 +187,11 @@ def _page(
         revision=record.revision,
         progress={
             "share": f"{progress.share:.3f}",
-            "text": f"{progress.answered} of at least {at_least} answered"
+            "text": f"{progress.answered} of at least {progress.fewest} answered"
             if progress.certain
             else f"All {progress.answered} questions answered",
         },
-        answers=given_answers(interview, item),
+        answers=list_answers(interview, item),
         back=_back(record, item),
         **context,
     )
@@ -211,12 +210,5 @@ def _contradiction(record: "InterviewRecord", found: Any) -> dict[str, Any]:
         "id": found.id,
         "explanation": found.explanation,
         "resolutions": [resolution.text for resolution in found.resolutions],
-        "answers": [
-            {
-                "item": item,
-                "question": name_of(item) if is_guide(item) else question_of(item).question,
-                "text": answer_sentence(record.interview, item),
-            }
-            for item in found.answers
-        ],
+        "answers": [answer_of_item(record.interview, item) for item in found.answers],
     }

@@ -1,7 +1,7 @@
 """How pages are made: templates that escape everything, and the one style sheet."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from lifelong_core.store.access.records import Scope, Token
-from lifelong_service.console.views import class_list
 from lifelong_service.http.errors import sentence
 
 if TYPE_CHECKING:
@@ -74,6 +73,12 @@ def _moment(value: datetime) -> str:
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
+def _class_list(names: Sequence[str]) -> str:
+    from lifelong_core.design.interview.class_names import list_class_names  # loads the design loop
+
+    return list_class_names(names)
+
+
 @cache
 def _templates() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # 50 ms that no prediction needs
@@ -82,6 +87,6 @@ def _templates() -> "Environment":
         loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined
     )
     made.filters["sentence"] = as_sentence
-    made.filters["class_list"] = class_list
+    made.filters["class_list"] = _class_list
     made.filters["moment"] = _moment
     return made

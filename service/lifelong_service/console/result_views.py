@@ -4,23 +4,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lifelong_service.console.inputs import MOST_BOXES
-from lifelong_service.console.views import option_label, the_method
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation, RecommendedMetric, Step
     from lifelong_core.design.interview.interview import Interview
     from lifelong_core.design.method.schema import Confidence
-
-BETTER = {"up": "higher is better", "down": "lower is better"}
+    from lifelong_core.design.recommendation.views import MetricView
 
 
 def result_view(interview: "Interview", recommendation: "Recommendation") -> dict[str, Any]:
     """All that the page shows of a recommendation."""
     from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DISPLAY_NAMES
+    from lifelong_core.design.method.loader import load_method
     from lifelong_core.metrics import METRICS
 
     labels = interview.class_labels
-    meanings = the_method().meta.confidence
+    meanings = load_method().meta.confidence
     names = list(dict.fromkeys(metric.label for metric in recommendation.metrics))
     full = {metric.label: METRICS[metric.metric].name for metric in recommendation.metrics}
     steps = [_step(step, labels) for step in recommendation.steps]
@@ -91,15 +90,18 @@ def _by_category(recommendation: "Recommendation") -> list[tuple[str, list[Any]]
 
 def _sureness(confidence: "Confidence") -> dict[str, str]:
     from lifelong_core.design.interview.wording import CONFIDENCE_WORDS
+    from lifelong_core.design.method.loader import load_method
 
     return {
         "name": confidence,
         "text": CONFIDENCE_WORDS[confidence],
-        "meaning": the_method().meta.confidence[confidence],
+        "meaning": load_method().meta.confidence[confidence],
     }
 
 
 def _guide(guide: Any) -> dict[str, Any]:
+    from lifelong_core.design.recommendation.views import option_label
+
     return {
         "id": guide.guide,
         "title": guide.title,
@@ -113,35 +115,35 @@ def _guide(guide: Any) -> dict[str, Any]:
 
 def _card(metric: "RecommendedMetric", labels: Sequence[str]) -> dict[str, Any]:
     """A metric as it is to be computed here."""
-    from lifelong_core.metrics import METRICS
+    from lifelong_core.design.recommendation.views import view_metric
 
-    card = METRICS[metric.metric]
+    view = view_metric(metric, labels)
     return {
-        "label": metric.label,
-        "name": card.name,
-        "meaning": card.meaning,
-        "range": format_range(card.range),
-        "better": BETTER[card.orientation],
-        "scope": _reported_for(metric, labels),
+        "label": view.label,
+        "name": view.card.name,
+        "meaning": view.card.meaning,
+        "range": format_range(view.card.range),
+        "better": view.direction,
+        "scope": _reported_for(view),
         "costs": _costs(metric, labels),
         "values": _values(metric, labels),
     }
 
 
-def _reported_for(metric: "RecommendedMetric", labels: Sequence[str]) -> str:
-    if not metric.per_class:
+def _reported_for(view: "MetricView") -> str:
+    if not view.metric.per_class:
         return "one number for all classes"
-    if metric.target_class is not None:
-        return f"for the class {labels[metric.target_class]}"
-    return "for each class"
+    return "for each class" if view.target_class_name is None else f"for the class {view.target_class_name}"
 
 
 def _costs(metric: "RecommendedMetric", labels: Sequence[str]) -> dict[str, Any] | None:
     """The cost matrix with the names of its rows and columns."""
+    from lifelong_core.design.interview.class_names import decision_names
+
     costs: Any = metric.parameters.get("costs")
     if costs is None or len(labels) > MOST_BOXES:
         return None
-    columns = [*labels, "abstain"][: len(costs[0])]
+    columns = decision_names(labels, len(costs[0]))
     rows = [(label, [f"{cost:g}" for cost in row]) for label, row in zip(labels, costs, strict=True)]
     return {"columns": columns, "rows": rows}
 

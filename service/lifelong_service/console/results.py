@@ -18,7 +18,7 @@ from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.result_views import result_view
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.thresholds import threshold_rows, thresholds_of
-from lifelong_service.console.views import given_answers, moment, path_of, title_of
+from lifelong_service.console.views import list_answers, moment, path_of, title_of
 from lifelong_service.http.errors import error_response
 from lifelong_service.http.guard import access, actor_of, worker_of
 from lifelong_service.routes.admin.interviews import finished_recommendation
@@ -108,7 +108,7 @@ def _shown(
         title=title_of(record),
         revision=record.revision,
         result=result_view(interview, recommendation),
-        answers=given_answers(interview),
+        answers=list_answers(interview),
         tasks=tasks,
         typed={"task": ""} if typed is None else typed,
         thresholds=threshold_rows(recommendation, interview.class_labels, typed, error),

@@ -32,24 +32,24 @@ def threshold_rows(
         typed: a form that was sent.
         error: what was wrong with it.
     """
-    from lifelong_core.design.validation.values.labels import label_metrics
-    from lifelong_core.metrics import METRICS
+    from lifelong_core.design.interview.wording import THRESHOLD_RELATIONS
+    from lifelong_core.design.recommendation.views import view_metrics
 
     rows: list[dict[str, Any]] = []
-    for index, (label, metric) in enumerate(label_metrics(recommendation)):
-        card, name = METRICS[metric.metric], f"threshold-{index}"
-        known = {} if typed is None else typed
+    known = {} if typed is None else typed
+    for index, view in enumerate(view_metrics(recommendation, labels)):
+        name = f"threshold-{index}"
         rows.append(
             {
-                "label": label,
+                "label": view.label,
                 "name": name,
                 "by": f"{name}-by",
                 "of": f"{name}-class",
-                "classes": labels if _can_pick(metric, labels) else (),
+                "classes": labels if _can_pick(view.metric, labels) else (),
                 "indices": {str(index) for index in range(len(labels))},
                 "chosen_class": known.get(f"{name}-class", ""),
-                "relation": "at least" if card.orientation == "up" else "at most",
-                "range": format_range(card.range),
+                "relation": THRESHOLD_RELATIONS[view.card.orientation],
+                "range": format_range(view.card.range),
                 "text": known.get(name, ""),
                 "is_estimate": known.get(f"{name}-by") == ESTIMATE,
                 "is_wrong": error is not None and error.field == name,

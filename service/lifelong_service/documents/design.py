@@ -13,7 +13,6 @@ from lifelong_service.schemas.design import (
     InterviewSummary,
     JobAnswer,
     MetricAnswer,
-    PossibleAnswer,
     QuestionAnswer,
     RecommendationAnswer,
     RefitAnswer,
@@ -22,9 +21,10 @@ from lifelong_service.schemas.design import (
 )
 
 if TYPE_CHECKING:
-    from lifelong_core.design import Question, Recommendation, RecommendedMetric
+    from lifelong_core.design import Question, Recommendation
     from lifelong_core.design.interview.interview import Interview
     from lifelong_core.design.recommendation.document import Step
+    from lifelong_core.design.recommendation.views import MetricView
     from lifelong_core.store.design.records import AttachedRecommendation, InterviewRecord, Refit
     from lifelong_core.store.jobs.records import Job
 
@@ -74,17 +74,9 @@ def question_document(question: "Question", interview: "Interview") -> QuestionA
 
     `answers` are those to pick from; it is empty where a number, a text or several values are asked for.
     """
-    picked: list[PossibleAnswer] = []
-    if question.kind in ("choice", "yes_no"):
-        picked = [
-            {"value": answer.value, "label": answer.label, "explanation": answer.meaning}
-            for answer in question.answers
-        ]
-    elif question.kind == "class":
-        picked = [
-            {"value": index, "label": name, "explanation": ""}
-            for index, name in enumerate(interview.class_labels)
-        ]
+    from lifelong_core.design.interview.views import possible_answers
+
+    offered = possible_answers(question, interview.class_labels)
     return {
         "id": question.id,
         "field": question.field,
@@ -95,22 +87,20 @@ def question_document(question: "Question", interview: "Interview") -> QuestionA
         "pitfall": question.pitfall,
         "asked_when": question.asked_when,
         "source": question.source,
-        "answers": picked,
+        "answers": [
+            {"value": answer.value, "label": answer.label, "explanation": answer.explanation}
+            for answer in offered
+        ],
     }
 
 
 def _said(interview: "Interview", item: str) -> SaidAnswer:
     """One thing that was answered or decided, as a value and as people say it."""
-    from lifelong_core.design.interview.answer_texts import summarize_answer
-    from lifelong_core.design.method.loader import load_method
+    from lifelong_core.design.interview.views import view_answer
 
-    method = load_method()
-    if item in interview.choices:
-        options = list(interview.choices[item])
-        return {"item": item, "name": method.guide(item).title, "value": options, "text": ", ".join(options)}
-    question, value = method.question(item), getattr(interview.fingerprint, item)
-    text = summarize_answer(question, value, class_names=interview.class_names)
-    return {"item": item, "name": question.name, "value": value, "text": text}
+    view = view_answer(interview, item)
+    value = list(view.value) if view.is_choice else view.value
+    return {"item": item, "name": view.name, "value": value, "text": view.text}
 
 
 def recommendation_document(
@@ -120,14 +110,11 @@ def recommendation_document(
 
     `document` is the recommendation itself, to be kept and to be attached to a task.
     """
-    from lifelong_core.design.validation.values.labels import label_metrics
+    from lifelong_core.design.recommendation.views import view_metrics
 
-    names = recommendation.fingerprint.class_labels(class_names)
     steps = recommendation.steps
     return {
-        "metrics": [
-            _metric(label, metric, recommendation, names) for label, metric in label_metrics(recommendation)
-        ],
+        "metrics": [_metric(view, recommendation) for view in view_metrics(recommendation, class_names)],
         "rejected": [
             {"subprocess": step.subprocess, "metric": rejected.metric, "reason": rejected.reason}
             for step in steps
@@ -149,15 +136,10 @@ def recommendation_document(
     }
 
 
-def _metric(
-    label: str, metric: "RecommendedMetric", recommendation: "Recommendation", class_names: tuple[str, ...]
-) -> MetricAnswer:
-    from lifelong_core.metrics import METRICS
-
-    card = METRICS[metric.metric]
-    target = metric.target_class
+def _metric(view: "MetricView", recommendation: "Recommendation") -> MetricAnswer:
+    metric, card = view.metric, view.card
     return {
-        "label": label,
+        "label": view.label,
         "metric": metric.metric,
         "name": card.name,
         "meaning": card.meaning,
@@ -169,8 +151,8 @@ def _metric(
         "undefined": card.undefined,
         "per_class": metric.per_class,
         "parameters": metric.model_dump(mode="json")["parameters"],
-        "target_class": target,
-        "target_class_name": None if target is None else class_names[target],
+        "target_class": metric.target_class,
+        "target_class_name": view.target_class_name,
         "class_weights": None if metric.class_weights is None else list(metric.class_weights),
         "why": [_why(step) for step in recommendation.steps if metric in step.metrics],
     }
@@ -215,7 +197,7 @@ def attached_summary(attached: "AttachedRecommendation") -> AttachedSummary:
 
 
 def _labels(attached: "AttachedRecommendation") -> tuple[list[str], str | None]:
-    from lifelong_core.design.validation.values.labels import label_metrics
+    from lifelong_core.design.recommendation.labels import label_metrics
 
     try:
         _ = attached.thresholds
