@@ -14,10 +14,10 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
 from lifelong_core.design.recommendation.document import RecommendedMetric
+from lifelong_core.design.recommendation.labels import label_metrics
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.outputs import ModelOutputs, Samples
 from lifelong_core.design.validation.values.evaluation import Recipe, class_weights_of
-from lifelong_core.design.recommendation.labels import label_metrics
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.design.validation.values.metric_values import evaluate_metric
 from lifelong_core.design.validation.values.resampled_metrics import KERNELS
