@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError, Message
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_service.graphs.rules import check_rules
 
-MEND = (
+HINT = (
     "Export one self-contained file: torch.onnx.export(..., external_data=False), or"
     " onnx.save(onnx.load('model.onnx'), 'whole.onnx')."
 )
@@ -140,7 +140,7 @@ def _number(entries: dict[str, str], key: str, default: int) -> int:
 
 
 def _refused(message: str) -> InvalidInputError:
-    return InvalidInputError(message, field="external_data", hint=MEND)
+    return InvalidInputError(message, field="external_data", hint=HINT)
 
 
 def _too_large(size: int, maximum: int) -> PayloadTooLargeError:
