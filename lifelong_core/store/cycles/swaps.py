@@ -44,7 +44,7 @@ class AffectedFigures:
     def to_document(self) -> dict[str, Any]:
         """The figures as JSON values."""
         times = {name: getattr(self, name).isoformat() for name in _TIMES}
-        return {"schema_version": 1, **vars(self), **times, "counts": self.counts.to_document()}
+        return {"schema_version": 2, **vars(self), **times, "counts": self.counts.to_document()}
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,10 @@ def add_swap(connection: sa.Connection, cycle: Cycle) -> None:
 
 
 def _figures(document: dict[str, Any]) -> AffectedFigures:
-    """What `to_document` wrote."""
+    """What `to_document` wrote; in schema version 1 the log position is named `horizon`."""
     values = {key: value for key, value in document.items() if key != "schema_version"}
+    if "horizon" in values:
+        values["log_position"] = values.pop("horizon")
     values.update({name: datetime.fromisoformat(values[name]) for name in _TIMES})
     values["counts"] = AffectedCounts.from_document(values["counts"])
     return AffectedFigures(**values)

@@ -62,7 +62,13 @@ class Job:
         Raises:
             UnavailableError: the document is no JSON object.
         """
-        return None if self.error_document is None else self._values(self.error_document)
+        if self.error_document is None:
+            return None
+        # Older versions name the hint `mend`.
+        return {
+            "hint" if name == "mend" else name: text
+            for name, text in self._values(self.error_document).items()
+        }
 
     def _values(self, text: str) -> dict[str, Any]:
         return read_kept(partial(parse_document, field="document"), text, name=f"the job {self.id}")

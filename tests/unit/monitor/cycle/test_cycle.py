@@ -2,18 +2,21 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from uuid import UUID
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits
 from lifelong_core.errors import NotFoundError
 from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Cycle, Heartbeat, Model, Store, new_prediction_id, register_calibration
+from lifelong_core.store.schema import tables
 from lifelong_monitor.cycle.cycle import ELSEWHERE, CycleResult, run_cycle
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.replay import replay
-from lifelong_monitor.cycle.reports import inputs_of, report_of
+from lifelong_monitor.cycle.reports import Base, document_of, inputs_of, report_of
 from lifelong_monitor.cycle.text import format_cycle
 from lifelong_monitor.exporter.cycle_figures import figures_of
 from lifelong_monitor.exporter.status import CycleFigures
@@ -26,6 +29,9 @@ pytestmark = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=
 VERSION_1 = Path(__file__).parent / "data" / "reports_version_1.json"
 """Reports as the first version of the product stored them, by what came of the cycle."""
 
+VERSION_3 = VERSION_1.with_name("reports_version_3.json")
+"""Documents as versions before schema 0016 stored them: reports, and the affected decisions of a swap."""
+
 MINUTE = timedelta(minutes=1)
 DUE = due_before(datetime.now(UTC), MINUTE)
 LATER = DUE + MINUTE
@@ -35,6 +41,23 @@ def active_version(store: Store, model: Model, environment: str) -> int:
     registry = store.registry()
     assert registry is not None
     return registry.head_for(model, environment).version
+
+
+def cycle_at(model: Model, due_at: datetime) -> Cycle:
+    return Cycle(
+        id=new_prediction_id(),
+        model_id=model.id,
+        environment="clinic",
+        due_at=due_at,
+        started_at=due_at,
+        finished_at=due_at,
+        outcome="keep",
+        report={},
+        window_samples=600,
+        log_position=1,
+        head_version=1,
+        published_version=None,
+    )
 
 
 def test_the_head_is_kept_while_the_mix_is_that_of_development(
@@ -290,19 +313,11 @@ def test_reports_of_the_first_version_do_not_stop_the_watch(
 ) -> None:
     document = json.loads(VERSION_1.read_text(encoding="utf-8"))[outcome]
     predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
-    old = Cycle(
-        id=new_prediction_id(),
-        model_id=model.id,
-        environment="clinic",
-        due_at=DUE - MINUTE,
-        started_at=DUE - MINUTE,
-        finished_at=DUE - MINUTE,
+    old = replace(
+        cycle_at(model, DUE - MINUTE),
         outcome=document["outcome"],
         report=document,
-        window_samples=600,
         log_position=store.predictions.log_position(),
-        head_version=1,
-        published_version=None,
     )
     candidate = report_of(old).candidate
     store.cycles.finish(old, candidate=candidate, expected_sequence=None, mode="shadow")
@@ -316,6 +331,32 @@ def test_reports_of_the_first_version_do_not_stop_the_watch(
     assert found is not None
     assert found.samples == 600
     assert replay(store, result.last.id) == report_of(result.last)
+
+
+@pytest.mark.parametrize("outcome", ["keep", "swap"])
+def test_reports_of_the_third_version_are_read_under_the_present_names(
+    store: Store, model: Model, outcome: str
+) -> None:
+    document = json.loads(VERSION_3.read_text(encoding="utf-8"))[outcome]
+    old = replace(cycle_at(model, DUE), outcome=outcome, report=document)
+    report = report_of(old)
+    assert report.worst_case_cost_increase == document["largest_harm"]
+    assert report.policy.average_run_length == document["policy"]["looks_between_false_alarms"]
+    assert report_of(replace(old, report=document_of(report, inputs_of(old)))) == report
+    base = document["inputs"]["base"]
+    assert inputs_of(old).base == (None if base is None else Base(UUID(base["cycle"]), base["horizon"]))
+
+
+def test_the_figures_of_a_swap_of_an_older_version_are_read(store: Store, model: Model) -> None:
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    cycle = run_cycle(store, Settings(cycle_interval_seconds=60), model, "clinic", DUE).last
+    assert cycle is not None
+    document = json.loads(VERSION_3.read_text(encoding="utf-8"))["affected"]
+    with store.database.write() as connection:
+        connection.execute(sa.update(tables.swaps).values(affected=document))
+    figures = store.swaps.figures([cycle.id])[cycle.id]
+    assert figures.log_position == document["horizon"]
+    assert figures.counts.predictions == 600
 
 
 def test_a_report_that_cannot_be_read_does_not_stop_the_watch(
