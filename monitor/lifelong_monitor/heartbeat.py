@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
+from lifelong_core.background import BackgroundThread
 from lifelong_core.errors import UnavailableError
 from lifelong_core.monitor_settings import monitor_settings
 from lifelong_core.settings import Settings
@@ -56,9 +57,9 @@ class HeartbeatThread:
         self._is_quiet = False
         """whether the newest tick is reported only if something comes of it"""
         self._changed = threading.Event()
-        self._stopping = threading.Event()
         self._problem: str | None = None
-        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._thread = BackgroundThread("heartbeat", self._run)
+        self._stopping = self._thread.stopping
 
     def start(self) -> None:
         """Write the first heartbeat, then go on in the thread: other monitors see this one before its first cycle."""
@@ -97,8 +98,7 @@ class HeartbeatThread:
         """Stop and delete the row; whether that was done within this time."""
         self._stopping.set()
         self._changed.set()
-        self._thread.join(max(0.0, seconds))
-        return not self._thread.is_alive()
+        return self._thread.join(max(0.0, seconds))
 
     def _report(self, state: Heartbeat, *, soon: bool = True) -> None:
         # One reference assignment: the thread reads the old state or the new one, never a mixture.

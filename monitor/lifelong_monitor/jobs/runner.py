@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from lifelong_core.background import BackgroundThread
 from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
@@ -60,7 +61,7 @@ class JobRunner:
         self._stopping = stopping
         self._is_away = False
         self._state = StateWatch(store, settings, metrics, stopping=stopping)
-        self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
+        self._thread = BackgroundThread("jobs", self._run, stopping=stopping)
 
     def start(self) -> None:
         """Begin to look for jobs."""
@@ -72,7 +73,7 @@ class JobRunner:
         gone_at = time.monotonic() + seconds
         self._thread.join(seconds)
         self._state.join(max(0.0, gone_at - time.monotonic()))
-        return not self._thread.is_alive()
+        return not self._thread.is_alive
 
     def _run(self) -> None:
         while not self._stopping.wait(self._settings.job_poll_seconds):

@@ -2,6 +2,7 @@
 
 import threading
 
+from lifelong_core.background import BackgroundThread
 from lifelong_core.errors import UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
@@ -27,7 +28,7 @@ class StateWatch:
         self._limit = settings.job_time_limit_seconds
         self._metrics = metrics
         self._stopping = stopping
-        self._thread = threading.Thread(target=self._run, name="state of jobs", daemon=True)
+        self._thread = BackgroundThread("state of jobs", self._run, stopping=stopping)
 
     def start(self) -> None:
         """Begin to look."""

@@ -1,10 +1,10 @@
 """A lease that is renewed in the background while the work under it goes on."""
 
 import logging
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from lifelong_core.background import BackgroundThread
 from lifelong_core.errors import ConflictError, UnavailableError
 from lifelong_core.store.engine.leases import Lease, Leases, this_process
 
@@ -20,20 +20,18 @@ class _Renewals:
     def __init__(self, leases: Leases, lease: Lease) -> None:
         self._lease = lease
         self._leases = leases
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
+        self._thread = BackgroundThread("lease", self._keep)
         self._thread.start()
 
     def give_back(self) -> None:
         """Stop renewing, and let others have it."""
-        self._is_over.set()
         # A renewal after the release would keep the others waiting.
-        self._thread.join()
+        self._thread.close()
         with suppress(UnavailableError):  # then it ends by itself
             self._leases.release(self._lease)
 
     def _keep(self) -> None:
-        while not self._is_over.wait(self._lease.seconds / _RENEWALS):
+        while not self._thread.stopping.wait(self._lease.seconds / _RENEWALS):
             try:
                 self._leases.renew(self._lease, self._lease.seconds)
             except ConflictError as error:

@@ -8,42 +8,40 @@ from typing import Final
 
 import onnxruntime
 
+from lifelong_core.background import RepeatingThread
+
 LOOK_SECONDS: Final = 0.25
-"""How often is looked whether a run has taken too long."""
+"""Time between two checks for late runs."""
 _FATAL: Final = 4
-"""The only severity that is printed: messages would stand between the lines of the log, and show shapes."""
+"""Least severity that is printed: other messages would break the log format, and show shapes."""
 
 
 class RunLimit:
     """Ends runs that take too long; one for all graphs of a process.
 
-    ONNX Runtime looks before each operator, and in each turn of a loop, whether it has to end. An operator that hangs
-    by itself is not ended.
+    ONNX Runtime checks `terminate` before each operator and in each turn of a loop. A hanging operator is not ended.
 
     Args:
-        seconds: that one run may take.
+        seconds: time limit of one run.
     """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._running: dict[int, tuple[float, onnxruntime.RunOptions]] = {}
         self._changing = threading.Lock()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="run-limit", daemon=True)
+        self._thread = RepeatingThread("run-limit", self._end_late_runs, seconds=LOOK_SECONDS)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Watch no longer."""
-        self._stop.set()
-        if self._thread.ident is not None:
-            self._thread.join()
+        """End the thread."""
+        self._thread.close()
 
     @contextmanager
     def limit(self) -> Iterator[onnxruntime.RunOptions]:
-        """The options with which to run graphs within the block; their `terminate` is set when the time is over."""
+        """Options for runs of graphs within the block; their `terminate` is set when the time is over."""
         options = onnxruntime.RunOptions()
         options.log_severity_level = _FATAL
         with self._changing:
@@ -54,10 +52,9 @@ class RunLimit:
             with self._changing:
                 del self._running[id(options)]
 
-    def _watch(self) -> None:
-        while not self._stop.wait(LOOK_SECONDS):
-            now = time.monotonic()
-            with self._changing:
-                late = [options for ends_at, options in self._running.values() if now >= ends_at]
-            for options in late:
-                options.terminate = True
+    def _end_late_runs(self) -> None:
+        now = time.monotonic()
+        with self._changing:
+            late = [options for ends_at, options in self._running.values() if now >= ends_at]
+        for options in late:
+            options.terminate = True

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
+from lifelong_core.background import BackgroundThread
 from lifelong_core.errors import UnavailableError
 from lifelong_service import metrics
 from lifelong_service.limits.service_rate import ServiceRate
@@ -70,7 +71,7 @@ class MicroBatcher(Generic[Request, Answer]):
         self._changed = threading.Condition()
         self._closing = False
         self._began: float | None = None
-        self._thread = threading.Thread(target=self._work, name="micro-batcher", daemon=True)
+        self._thread = BackgroundThread("micro-batcher", self._work)
 
     def start(self) -> None:
         """Start the thread."""
@@ -81,13 +82,12 @@ class MicroBatcher(Generic[Request, Answer]):
         with self._changed:
             self._closing = True
             self._changed.notify()
-        if self._thread.ident is not None:
-            self._thread.join()
+        self._thread.join()
 
     @property
     def alive(self) -> bool:
         """Whether the thread runs and accepts requests."""
-        return self._thread.is_alive() and not self._closing
+        return self._thread.is_alive and not self._closing
 
     @property
     def busy_seconds(self) -> float:

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
+from lifelong_core.background import BackgroundThread
 from lifelong_core.errors import ConfigurationError, UnavailableError
 from lifelong_core.store import Store
 from lifelong_core.store.log.records import LogEntry
@@ -49,10 +50,9 @@ class DeliveryThread:
         self._has_backlog = has_backlog
         self.is_near_end = False
         self._needed = threading.Event()
-        self._closing = threading.Event()
         self._pause = SHORTEST_PAUSE_SECONDS
-        # A daemon: a call that never ends must not keep the process from ending.
-        self._thread = threading.Thread(target=self._run, name="spool-delivery", daemon=True)
+        self._thread = BackgroundThread("spool-delivery", self._run)
+        self._closing = self._thread.stopping
 
     def start(self) -> None:
         """Start the thread; it delivers first the records of earlier processes."""
@@ -67,9 +67,7 @@ class DeliveryThread:
         """Stop; return whether the thread has ended within `CLOSING_SECONDS`."""
         self._closing.set()
         self._needed.set()
-        if self._thread.ident is not None:
-            self._thread.join(CLOSING_SECONDS)
-        return not self._thread.is_alive()
+        return self._thread.close(CLOSING_SECONDS)
 
     def _run(self) -> None:
         while not self._closing.is_set():

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from lifelong_core.background import BackgroundThread
 from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_core.store.registry.records import Registry
@@ -48,9 +49,7 @@ class PeriodicTask(Generic[Value]):
         self._value: Value | None = None
         self._failure: str | None = None
         self._wake = threading.Event()
-        self._stop = False
-        # A daemon: disk or database may hang, and the process must end all the same.
-        self._thread = threading.Thread(target=self._run, name="periodic", daemon=True)
+        self._thread = BackgroundThread("periodic", self._run)
 
     def start(self) -> None:
         """Start the thread."""
@@ -63,17 +62,16 @@ class PeriodicTask(Generic[Value]):
 
     def close(self, seconds: float) -> None:
         """Finish and end the thread; wait at most this long."""
-        self._stop = True
+        self._thread.stopping.set()
         self._wake.set()
-        if self._thread.ident is not None:
-            self._thread.join(seconds)
+        self._thread.join(seconds)
 
     def _run(self) -> None:
-        while not self._stop:
+        while not self._thread.stopping.is_set():
             self._wake.wait(self._seconds)
             self._wake.clear()
             value = self._value
-            if value is not None and not self._stop:
+            if value is not None and not self._thread.stopping.is_set():
                 self._try(lambda value=value: self._work(value))
         self._try(self._finish)
 

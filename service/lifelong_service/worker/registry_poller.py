@@ -3,11 +3,11 @@
 import logging
 import math
 import os
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from lifelong_core.background import BackgroundThread
 from lifelong_core.deadline import DeadlineThread
 from lifelong_core.errors import ConflictError, LifelongError, UnavailableError
 from lifelong_core.store.heads.damaged_heads import keep_last_good
@@ -79,8 +79,7 @@ class RegistryPoller:
         self._retry_at: dict[int, float] = {}
         self._loading: dict[int, Future[Classifier]] = {}
         self._loader = GraphLoader(load)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="registry-poller", daemon=True)
+        self._thread = BackgroundThread("registry-poller", self._run)
 
     def start(self) -> None:
         """Read the registry, load its graphs, then poll in the background. Errors go to `ServingState.problem`."""
@@ -96,11 +95,10 @@ class RegistryPoller:
 
     def close(self) -> None:
         """End the threads."""
-        self._stop.set()
+        self._thread.stopping.set()
         self._reader.hurry()
         self._changes().close()
-        if self._thread.ident is not None:
-            self._thread.join()
+        self._thread.join()
         self._reader.close()
         self._loader.close()
 
@@ -163,9 +161,9 @@ class RegistryPoller:
         return self._recalled
 
     def _run(self) -> None:
-        while not self._stop.is_set():
+        while not self._thread.stopping.is_set():
             self._changes().wait(self._seconds)
-            if self._stop.is_set():
+            if self._thread.stopping.is_set():
                 return
             try:
                 self.poll()

@@ -44,13 +44,8 @@ class StoreConnection:
         """
         with self._opening:
             if self._store is None:
-                settings = self._settings
                 try:
-                    self._store = Store.open(
-                        settings.resolved_database_url,
-                        settings.resolved_artifacts_url,
-                        durability=settings.log_durability,
-                    )
+                    self._store = Store.from_settings(self._settings)
                 except LifelongError as error:
                     self._problem = str(error)
                     raise
