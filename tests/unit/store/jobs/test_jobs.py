@@ -117,7 +117,9 @@ def test_the_hint_of_an_older_version_is_read(store: Store) -> None:
     job = submit(store)
     store.jobs.fail(claim(store), {**ERROR, "hint": "Choose another set."})
     with store.database.write() as connection:
-        connection.execute(sa.update(tables.jobs).values(error='{"message": "no.", "mend": "Choose another set."}'))
+        connection.execute(
+            sa.update(tables.jobs).values(error='{"message": "no.", "mend": "Choose another set."}')
+        )
     assert store.jobs.get(job.id).error == {"message": "no.", "hint": "Choose another set."}
 
 
