@@ -8,13 +8,14 @@ import click
 
 from lifelong.commands.common import Name, as_json, open_store
 from lifelong.commands.cycles.affected_text import print_figures, print_predictions
-from lifelong.commands.cycles.report_text import print_outcome, print_report
+from lifelong.commands.cycles.cycle_text import print_cycle
+from lifelong.commands.cycles.replay import replay
+from lifelong.commands.cycles.run import run
 from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lifelong_core.deploy import AdaptationReport
     from lifelong_core.store import Cycle
 
 SHORT_ID = 13
@@ -23,9 +24,13 @@ ROWS_OF_A_TABLE = 20
 """Predictions that `affected` shows unless asked for more."""
 
 
-@click.group(short_help="Cycles of the monitor: list, show, affected.")
+@click.group(short_help="Cycles of the monitor: list, show, affected, replay, run.")
 def cycles() -> None:
     """Cycles of the monitor: what each one judged, why it ended as it did, and what it published."""
+
+
+cycles.add_command(replay)
+cycles.add_command(run)
 
 
 @cycles.command("list")
@@ -89,27 +94,12 @@ def show(cycle: str, *, as_json: bool) -> None:
 
     with open_store() as store:
         found = store.cycles.find(cycle)
-        models = {item.id: item for item in store.models.list()}
-        affected = store.swaps.figures([found.id]).get(found.id)
         if as_json:
+            models = {item.id: item for item in store.models.list()}
+            affected = store.swaps.figures([found.id]).get(found.id)
             click.echo(json.dumps(cycle_document(found, models, affected)))
-            return
-        model = models[found.model_id]
-        names = next(task.class_names for task in store.tasks.list() if task.id == model.task_id)
-    click.echo(f"{found.id}")
-    click.echo(f"{model.reference} in {found.environment}, due {found.due_at.isoformat(timespec='seconds')}")
-    print_outcome(found.effect, f"{found.window_samples:,} samples")
-    report = _report_of(found)
-    if report is None:
-        for reason in found.report.get("reasons", []):
-            click.echo(f"  - {reason['text']}")
-    else:
-        print_report(report, names)
-    for line in _consequences(found):
-        click.echo(line)
-    if affected is not None:
-        print_figures(affected, names, found.published_version)
-        click.echo(f"List them: lifelong cycles affected {found.id}")
+        else:
+            print_cycle(store, found)
 
 
 @cycles.command()
@@ -166,37 +156,6 @@ def affected(cycle: str, limit: int | None, *, as_csv: bool, as_json: bool) -> N
         print_predictions(predictions, names)
     if listed.next is not None:
         click.echo(f"The {limit} most costly ones; --limit shows more, --csv all.")
-
-
-def _report_of(cycle: "Cycle") -> "AdaptationReport | None":
-    """The report without what only a replay needs; None: another version of the product wrote it."""
-    from lifelong_core.deploy import AdaptationReport
-    from lifelong_core.errors import InvalidInputError
-
-    try:
-        return AdaptationReport.from_document(
-            {key: value for key, value in cycle.report.items() if key != "inputs"}
-        )
-    except InvalidInputError:
-        return None
-
-
-def _consequences(cycle: "Cycle") -> list[str]:
-    """What became of the head that the cycle wanted."""
-    lines = [f"Head {cycle.head_version} served meanwhile."]
-    if cycle.published_version is not None:
-        lines.append(f"Published head {cycle.published_version}.")
-    elif cycle.rejection is not None:
-        rejection = cycle.rejection
-        at = rejection.rejected_at.isoformat(timespec="seconds")
-        lines.append(f"Its proposal was rejected by {rejection.rejected_by} at {at}: {rejection.reason}")
-    elif cycle.proposal is not None:
-        lines.append("It proposes a head; `lifelong heads proposals` lists those that can be approved.")
-        lines.append(f"What approving it would change: lifelong cycles affected {cycle.id}")
-    elif cycle.outcome == "swap":
-        lines.append("Nothing was published: the mode was shadow.")
-        lines.append(f"What the swap would have changed: lifelong cycles affected {cycle.id}")
-    return lines
 
 
 def _heads(cycle: "Cycle") -> str:

@@ -30,6 +30,9 @@ from lifelong_core.store.registry.records import Model
 from lifelong_core.store.registry.registry import bump_revision, change_registry
 from lifelong_core.store.schema import tables
 
+MONITOR = "monitor"
+"""Actor of the heads that due cycles publish."""
+
 _cycles = tables.cycles
 _OLDEST_FIRST = _cycles.c.log_position, _cycles.c.due_at, _cycles.c.id
 """In which order they have judged: how far each read in the log, because a clock may have been wrong."""
@@ -50,7 +53,7 @@ class Cycles:
         candidate: PostProcessingHead | None,
         expected_sequence: int | None,
         mode: Mode = "auto",
-        actor: str = "monitor",
+        requested_by: str | None = None,
         lease: Lease | None = None,
     ) -> Cycle:
         """Record a cycle and, if its outcome is swap, do with its candidate what the mode says: both or neither.
@@ -61,7 +64,8 @@ class Cycles:
             expected_sequence: the newest activation of (model, environment) that the cycle saw (0: none);
                 None: only the serving head itself is compared.
             mode: auto publishes the candidate, propose keeps it until a person approves, shadow does neither.
-            actor: who runs the cycle.
+            requested_by: the actor that asked for the cycle, named in the audit log; None: the cycle was due by itself,
+                and the actor of a published head is `monitor`.
             lease: without which the cycle must not be recorded; None: whoever comes may record it.
 
         Returns:
@@ -94,10 +98,17 @@ class Cycles:
                     activations.expect_sequence(connection, model, cycle.environment, expected_sequence)
                 _refuse_other_head(connection, model, cycle)
                 refuse_pinned(connection, model, cycle.environment)
+                actor = requested_by or MONITOR
                 recorded = _published(connection, model, recorded, candidate, actor=actor)
             connection.execute(sa.insert(_cycles), cycle_row(recorded))
             if publishes:
                 add_swap(connection, recorded)
+            if requested_by is not None:
+                details = {"cycle": str(cycle.id), "outcome": recorded.effect}
+                subject = subject_of(model, cycle.environment)
+                write_audit(
+                    connection, actor=requested_by, action="cycles.run", subject=subject, details=details
+                )
         return recorded
 
     def approve(self, cycle_id: UUID, *, actor: str) -> Cycle:
@@ -263,6 +274,9 @@ def _refuse_repetition(connection: sa.Connection, model: Model, cycle: Cycle) ->
         _cycles.c.environment == cycle.environment,
         _cycles.c.due_at == cycle.due_at,
     )
+    same_id = sa.select(_cycles.c.id).where(_cycles.c.id == cycle.id)
+    if connection.execute(same_id).first() is not None:
+        raise ConflictError(f"the cycle {cycle.id} is recorded already.", field="cycle")
     if connection.execute(ran).first() is not None:
         raise ConflictError(
             f"the cycle of {model.reference}/{cycle.environment} that was due {cycle.due_at} has run.",

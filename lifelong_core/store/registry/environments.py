@@ -131,6 +131,17 @@ class Environments:
             connection.execute(sa.delete(_table).where(_table.c.name == name))
             write_audit(connection, actor=actor, action="environments.delete", subject=name)
 
+    def get(self, name: str) -> Environment:
+        """The environment of that name.
+
+        Raises:
+            InvalidInputError: the name is not legal.
+            NotFoundError: there is no such environment.
+        """
+        with self._database.read() as connection:
+            expect_environment(connection, name, hint="List them: `lifelong environments list`.")
+            return _environment_of(_row(connection, name))
+
     def list(self) -> list[str]:
         """The names of all environments, sorted."""
         with self._database.read() as connection:

@@ -24,13 +24,13 @@ from lifelong_core.store.registry.records import Model, Registry
 from lifelong_monitor.cycle.context import context_of
 from lifelong_monitor.cycle.new_samples import collect_new_samples
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
-from lifelong_monitor.cycle.reports import Inputs, document_of, inputs_of
+from lifelong_monitor.cycle.reports import Inputs, document_of
 from lifelong_monitor.cycle.subject import Subject, subject_of
 from lifelong_monitor.cycle.summaries import update_summaries
 from lifelong_monitor.cycle.traffic import traffic_of
 from lifelong_monitor.cycle.window import CycleWindow, judge_window, load_window
 from lifelong_monitor.schedule.lease import hold_renewed_lease
-from lifelong_monitor.schedule.trigger import Occasion
+from lifelong_monitor.schedule.trigger import CycleRequest, Occasion
 
 CycleOutcome: TypeAlias = Outcome | Literal["skip"]
 NO_END = 2**62
@@ -60,6 +60,10 @@ class CycleResult:
     """when the population was last known to be watched; None: it could not be judged now"""
     again_in: float | None = None
     """seconds after which it should be called again, though no cycle is due then; None: no need"""
+    report: AdaptationReport | None = None
+    """of the cycle that was recorded; None: it was skipped"""
+    inputs: Inputs | None = None
+    """what that cycle was given beside its window; None: it was skipped"""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class _Moment:
     """up to which the log could be read when it began"""
     last: Cycle | None
     """the recorded cycle of the population that read furthest in the log"""
+    request: CycleRequest | None
+    """of an operator; None: the cycle is due by itself"""
 
 
 def run_cycle(
@@ -100,7 +106,7 @@ def run_cycle(
         environment: from where; the only place whose head may change.
         due_at: multiple of the interval (UTC) for which this cycle runs; of an early cycle its `occasion`'s.
         quantifiers: kept between calls so that a quantifier is fitted once.
-        occasion: for an early cycle; None: the cycle is due by the clock.
+        occasion: for an early or requested cycle; None: the cycle is due by the clock.
         read_registry: gives the present registry, where the caller keeps one; None: it is read from the store.
         stopping: asked before the transaction; True abandons the cycle.
         may_fold: asked between two steps of summarising; False leaves the rest to the next call.
@@ -152,7 +158,7 @@ class _Population:
         new = (
             None if last is None else store.predictions.count_between(*place, last.log_position, log_position)
         )
-        has_news = new != 0
+        has_news = new != 0 or not occasion.new_samples
         is_due = not _has_run(last, occasion) and (not new or new >= occasion.new_samples)
         if not (is_due and has_news) and not store.summaries.are_behind(*place):
             return self._nothing_to_judge(last, log_position, is_due=is_due)
@@ -164,7 +170,7 @@ class _Population:
             store, self.model, self.environment, fitted, lease=self.lease, may_go_on=may_fold
         )
         if is_due and has_news:
-            moment = _Moment(occasion.due_at, datetime.now(UTC), log_position, last)
+            moment = _Moment(occasion.due_at, datetime.now(UTC), log_position, last, request=occasion.request)
             result = self._cycle(subject, fitted, moment, stopping)
         else:
             result = self._nothing_to_judge(last, log_position, is_due=is_due)
@@ -195,7 +201,7 @@ class _Population:
         if stopping():
             return CycleResult("skip", "the monitor is stopping", moment.last, None)
         cycle = Cycle(
-            id=new_prediction_id(),
+            id=new_prediction_id() if moment.request is None else moment.request.cycle_id,
             model_id=self.model.id,
             environment=self.environment,
             due_at=moment.due_at,
@@ -208,7 +214,8 @@ class _Population:
             head_version=subject.head.version,
             published_version=None,
         )
-        return self._finish(cycle, report, taken, subject)
+        requested_by = None if moment.request is None else moment.request.actor
+        return self._finish(cycle, report, inputs, taken, subject, requested_by=requested_by)
 
     def _judge(
         self,
@@ -271,14 +278,22 @@ class _Population:
         return judge_window(report, taken), gathered.inputs
 
     def _finish(
-        self, cycle: Cycle, report: AdaptationReport, taken: CycleWindow, subject: Subject
+        self,
+        cycle: Cycle,
+        report: AdaptationReport,
+        inputs: Inputs,
+        taken: CycleWindow,
+        subject: Subject,
+        *,
+        requested_by: str | None,
     ) -> CycleResult:
         try:
             recorded = self.store.cycles.finish(
                 cycle,
-                candidate=_candidate(report, cycle, taken),
+                candidate=_candidate(report, inputs, cycle, taken),
                 expected_sequence=subject.sequence,
                 mode=report.mode,
+                requested_by=requested_by,
                 lease=self.lease,
             )
         except ConflictError as error:
@@ -288,7 +303,9 @@ class _Population:
             again_in = self.settings.lease_seconds if error.field == "lease" else None
             return CycleResult("skip", str(error), newest, succeeded_at, again_in)
         reason = " ".join(reason.text for reason in report.reasons)
-        return CycleResult(report.outcome, reason, recorded, recorded.finished_at)
+        return CycleResult(
+            report.outcome, reason, recorded, recorded.finished_at, report=report, inputs=inputs
+        )
 
     def _nothing_to_judge(
         self, last: Cycle | None, log_position: int, *, is_due: bool = True, reason: str = NO_NEWS
@@ -307,11 +324,12 @@ def _seed(model: Model, environment: str, due_at: datetime) -> int:
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest())
 
 
-def _candidate(report: AdaptationReport, cycle: Cycle, taken: CycleWindow) -> PostProcessingHead | None:
+def _candidate(
+    report: AdaptationReport, inputs: Inputs, cycle: Cycle, taken: CycleWindow
+) -> PostProcessingHead | None:
     """The head that the cycle wants in force, with where it comes from; None unless the outcome is swap."""
     if report.outcome != "swap" or report.candidate is None:
         return None
-    inputs = inputs_of(cycle)
     provenance = {
         **report.candidate.provenance,
         "cycle": str(cycle.id),

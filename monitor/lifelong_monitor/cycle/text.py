@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from lifelong_core.store import Cycle
 from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_monitor.cycle.cycle import CycleResult
-from lifelong_monitor.cycle.reports import inputs_of, readable_report_of
 
 
 def format_cycle(result: CycleResult, class_names: Sequence[str]) -> str:
@@ -16,7 +15,7 @@ def format_cycle(result: CycleResult, class_names: Sequence[str]) -> str:
     effect = result.outcome if result.last is None else result.last.effect
     parts = [f"{effect}. {result.reason}"]
     if result.last is not None:
-        report = readable_report_of(result.last)
+        report = result.report
         if report is not None and report.prevalence is not None:
             estimate = report.prevalence
             classes = zip(class_names, estimate.prevalence, estimate.low, estimate.high, strict=True)
@@ -24,7 +23,7 @@ def format_cycle(result: CycleResult, class_names: Sequence[str]) -> str:
                 f"{name} {value:.3f} ({low:.3f} to {high:.3f})" for name, value, low, high in classes
             )
             parts.append(f"Estimated prevalence: {shares}.")
-        left_out = 0 if report is None else inputs_of(result.last).quarantined or 0
+        left_out = 0 if result.inputs is None else result.inputs.quarantined or 0
         apart = f", and {left_out} that cannot be judged and were left out" if left_out else ""
         parts.append(f"Window: {result.last.window_samples} predictions{apart}.")
         if result.last.published_version is not None:

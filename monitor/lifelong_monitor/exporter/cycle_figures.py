@@ -6,25 +6,34 @@ import numpy as np
 
 from lifelong_core.deploy import AdaptationReport, ExpectedGain, ExpectedProbabilityGain
 from lifelong_core.store.cycles.records import Cycle
-from lifelong_monitor.cycle.reports import inputs_of, readable_report_of
+from lifelong_monitor.cycle.reports import Inputs, inputs_of, readable_report_of
 from lifelong_monitor.exporter.status import AssumptionFigures, CycleFigures, EvidenceFigures, GainFigures
 
 
-def figures_of(cycle: Cycle, serving_version: int | None) -> CycleFigures:
+def figures_of(
+    cycle: Cycle,
+    serving_version: int | None,
+    *,
+    report: AdaptationReport | None = None,
+    inputs: Inputs | None = None,
+) -> CycleFigures:
     """The figures of a cycle; only outcome and size of the window where its report cannot be read.
 
     Args:
         cycle: as recorded.
         serving_version: the head that serves now: evidence against another one is not shown as evidence against it.
+        report: of the cycle; None: it is read from the record.
+        inputs: of the cycle; None: they are read from the record.
     """
-    report = readable_report_of(cycle)
+    report = report or readable_report_of(cycle)
     if report is None:
         return CycleFigures(cycle.outcome, cycle.window_samples)
+    inputs = inputs or inputs_of(cycle)
     estimate = report.prevalence
     return CycleFigures(
         outcome=cycle.outcome,
         window_samples=cycle.window_samples,
-        quarantined=inputs_of(cycle).quarantined or 0,
+        quarantined=inputs.quarantined or 0,
         prevalence=None if estimate is None else estimate.prevalence,
         low=None if estimate is None else estimate.low,
         high=None if estimate is None else estimate.high,

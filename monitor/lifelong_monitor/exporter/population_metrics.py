@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from lifelong_core.deploy import AdaptationReport
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.records import Cycle
@@ -17,6 +18,7 @@ from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_core.store.cycles.watching import Population
 from lifelong_core.store.registry.monitors import MonitorProcess, strictest_mode
 from lifelong_core.store.registry.records import Model, Registry
+from lifelong_monitor.cycle.reports import Inputs
 from lifelong_monitor.exporter.cycle_figures import figures_of
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.status import CycleFigures, PopulationStatus, RealisedPerformance, ServingHead
@@ -72,10 +74,13 @@ class PopulationMetrics:
             self._statuses[population] = PopulationStatus(model.reference, environment, names, first_seen)
             self._judged.add(population)
 
-    def note_cycle(self, cycle: Cycle) -> None:
-        """Take in the newest cycle of a population."""
+    def note_cycle(
+        self, cycle: Cycle, report: AdaptationReport | None = None, inputs: Inputs | None = None
+    ) -> None:
+        """Take in the newest cycle of a population, with its report and inputs where this process judged it."""
         population = cycle.model_id, cycle.environment
-        self._figures[population] = figures_of(cycle, cycle.head_version), cycle.head_version
+        figures = figures_of(cycle, cycle.head_version, report=report, inputs=inputs)
+        self._figures[population] = figures, cycle.head_version
         self._judged.add(population)
         if cycle.proposal is None:
             self._proposing.discard(population)

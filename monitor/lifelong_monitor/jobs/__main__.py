@@ -33,7 +33,7 @@ def outcome_of(identifier: UUID, find_work: Callable[[str], Work]) -> Outcome:
         settings = Settings.load()
         with Store.from_settings(settings) as store:
             job = store.jobs.get(identifier)
-            return Outcome(result=find_work(job.kind)(store, job.payload))
+            return Outcome(result=find_work(job.kind)(store, job))
     except LifelongError as error:
         return Outcome.of_error(error)
 

@@ -6,12 +6,18 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store import Store
+from lifelong_core.store import Job, Store
 
-Work: TypeAlias = Callable[[Store, Mapping[str, Any]], dict[str, Any]]
-"""From the store and the payload of a job to its result: JSON values, large ones as digests of artifacts."""
+Work: TypeAlias = Callable[[Store, Job], dict[str, Any]]
+"""From the store and a job to its result: JSON values, large ones as digests of artifacts."""
 
-KINDS: Mapping[str, str] = MappingProxyType({"validate": "lifelong_monitor.jobs.validate"})
+KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "cycle": "lifelong_monitor.jobs.cycle",
+        "replay": "lifelong_monitor.jobs.replay",
+        "validate": "lifelong_monitor.jobs.validate",
+    }
+)
 """By kind, the module whose `work` does it."""
 
 

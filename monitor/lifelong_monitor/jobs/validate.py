@@ -1,6 +1,5 @@
 """The kind `validate`: is a model good enough, on labelled samples, by the metrics that its task recommends?"""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from lifelong_core.design.report.pages import validation_html
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.validate import validate
 from lifelong_core.errors import InvalidInputError, NotFoundError
-from lifelong_core.store import Store
+from lifelong_core.store import Job, Store
 from lifelong_core.store.heads.calibration_sets import check_classes
 from lifelong_core.store.registry.records import Model, Task
 
@@ -42,14 +41,14 @@ class Payload(FrozenDocument):
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
 
 
-def work(store: Store, payload: Mapping[str, Any]) -> dict[str, Any]:
+def work(store: Store, job: Job) -> dict[str, Any]:
     """Validate the model as its head decides now; result and report become artifacts.
 
     Raises:
         InvalidInputError: the payload, or what it names, does not fit.
         NotFoundError: what it names does not exist.
     """
-    asked = Payload.from_document(payload)
+    asked = Payload.from_document(job.payload)
     result = _validated(store, asked)
     return {
         "result": store.artifacts.put(result.to_json().encode()),

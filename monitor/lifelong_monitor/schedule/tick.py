@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
+from lifelong_core.deploy import AdaptationReport
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store, Visit
@@ -21,6 +22,7 @@ from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.registry.records import Model, Registry
 from lifelong_monitor.cycle.cycle import NO_NEWS, run_cycle
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
+from lifelong_monitor.cycle.reports import Inputs
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.population_metrics import PopulationMetrics
 from lifelong_monitor.realised.affected_decisions import SwapCounter
@@ -233,7 +235,7 @@ class Ticker:
             self._registry.refresh()
         self._exporter.count_cycle(model.reference, environment, result.outcome)
         if self._agenda.note_result(population, occasion, result) and result.last is not None:
-            self._note_cycle(result.last)
+            self._note_cycle(result.last, result.report, result.inputs)
         self._note_success(population, result.succeeded_at)
         self._visits.note(population, result.outcome, result.reason)
         class_names = self._registry.registry.tasks[model.task_id].class_names
@@ -276,9 +278,11 @@ class Ticker:
     def _may_fold(self) -> bool:
         return time.monotonic() < self._fold_until and not self._stopping()
 
-    def _note_cycle(self, cycle: Cycle) -> None:
+    def _note_cycle(
+        self, cycle: Cycle, report: AdaptationReport | None = None, inputs: Inputs | None = None
+    ) -> None:
         self._agenda.note_cycle(cycle)
-        self._display.note_cycle(cycle)
+        self._display.note_cycle(cycle, report, inputs)
 
     def _note_success(self, population: Population, at: datetime | None) -> None:
         if self._visits.note_success(population, at):

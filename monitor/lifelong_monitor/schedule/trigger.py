@@ -5,6 +5,7 @@ it; early, where many predictions are new, at the present second, in which only 
 import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from apscheduler.triggers.base import BaseTrigger
 
@@ -26,6 +27,16 @@ def due_before(now: datetime, interval: timedelta) -> datetime:
 
 
 @dataclass(frozen=True)
+class CycleRequest:
+    """An operator's request for a cycle."""
+
+    cycle_id: UUID
+    """id of the cycle, so that the same request never records two"""
+    actor: str
+    """in the audit log"""
+
+
+@dataclass(frozen=True)
 class Occasion:
     """What a cycle is due for."""
 
@@ -38,6 +49,8 @@ class Occasion:
     """predictions that have to be new"""
     is_early: bool = False
     """whether these make it due, not the clock"""
+    request: CycleRequest | None = None
+    """that makes it due, whatever has run; None: the clock or new predictions do"""
 
     @classmethod
     def by_the_clock(cls, settings: Settings, due_at: datetime) -> "Occasion":
@@ -50,18 +63,25 @@ class Occasion:
         new_samples = settings.new_samples_for(environment)
         if new_samples is None:
             return None
-        interval, spacing = (
-            interval_of(seconds)
-            for seconds in (settings.cycle_interval_seconds, settings.cycle_spacing_seconds)
-        )
+        interval, spacing = _interval_and_spacing(settings)
         due_at = max(due_before(now, min(spacing, _EARLY_RESOLUTION)), due_before(now, interval))
         return cls(due_at, interval, spacing, new_samples, is_early=True)
+
+    @classmethod
+    def on_request(cls, settings: Settings, request: CycleRequest, now: datetime) -> "Occasion":
+        """The cycle that an operator asks for: due now, at no time of another, whether predictions are new or not."""
+        interval, spacing = _interval_and_spacing(settings)
+        grids = interval, min(spacing, _EARLY_RESOLUTION)
+        due_at = now + _SMALLEST if any(due_before(now, grid) == now for grid in grids) else now
+        return cls(due_at, interval, new_samples=0, request=request)
 
     def has_run(self, last_due_at: datetime) -> bool:
         """Whether the last cycle leaves none to run: it was due then or later, or too short a time before.
 
         Another monitor may be one tick ahead; a cycle that is further ahead comes from a clock that was wrong.
         """
+        if self.request is not None:
+            return False
         return self.due_at - self.spacing < last_due_at <= self.due_at + self.interval
 
 
@@ -90,3 +110,7 @@ class AlignedTrigger(BaseTrigger):
 def interval_of(seconds: float) -> timedelta:
     """The interval as a time difference, at least a microsecond."""
     return timedelta(microseconds=max(1, math.floor(seconds * 1_000_000)))
+
+
+def _interval_and_spacing(settings: Settings) -> tuple[timedelta, timedelta]:
+    return interval_of(settings.cycle_interval_seconds), interval_of(settings.cycle_spacing_seconds)

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 from lifelong_core.store import Store
 from lifelong_core.store.access.audit_log import AuditKind
@@ -14,6 +15,8 @@ from lifelong_core.store.cycles.history_documents import audit_document, cycle_d
 from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.store.names import Name
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.routes.admin.jobs import accept_job
+from lifelong_service.schemas.design import JobAnswer
 from lifelong_service.schemas.history import AuditAnswer, AuditList, CycleAnswer, CycleList
 from lifelong_service.schemas.requests import RequestDocument
 
@@ -74,6 +77,20 @@ def reject_cycle(request: Request, cycle: UUID, rejected: Rejected) -> CycleAnsw
     store = worker_of(request).store
     closed = store.cycles.reject(cycle, reason=rejected.reason, actor=actor_of(request))
     return _cycles(store, [closed])[0]
+
+
+@router.post("/v1/admin/cycles/{cycle}/replay", status_code=202, responses={202: {"model": JobAnswer}})
+@access(Scope.OPERATE)
+def replay_cycle(request: Request, cycle: UUID) -> JSONResponse:
+    """Judge the window of a past cycle again and compare the reports; the answer is a job, a monitor does it.
+
+    The result of the job: `same`; `tolerance`, 0 where the comparison is to the last bit (1e-9 for a window that was
+    made of summaries); and each field that differs in `differences`, with its `recorded` and its `replayed` value. The
+    job fails where the log does not hold the predictions of that window any more.
+    """
+    store = worker_of(request).store
+    payload = {"cycle": str(store.cycles.get(cycle).id)}
+    return accept_job(store.jobs.submit("replay", payload, actor=actor_of(request)))
 
 
 @router.get("/v1/admin/audit")

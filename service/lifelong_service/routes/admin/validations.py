@@ -31,6 +31,7 @@ from lifelong_service.http.labelled_bodies import (
     read_labelled,
 )
 from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH
+from lifelong_service.routes.admin.jobs import accept_job
 from lifelong_service.schemas.design import JobAnswer, JobList, ValidationDocument
 
 PART = "labelled_set"
@@ -79,7 +80,7 @@ async def validate_model(
     """
     worker = worker_of(request)
     data = await read_labelled(request, PART, from_json=_from_json, from_npz=_from_npz)
-    document = await run_in_threadpool(
+    job = await run_in_threadpool(
         _submit,
         worker.store,
         reference,
@@ -87,7 +88,7 @@ async def validate_model(
         parameters={"environment": environment, "replicates": replicates, "level": level},
         actor=actor_of(request),
     )
-    return JSONResponse(document, 202, {"Location": f"/v1/admin/jobs/{document['id']}"})
+    return accept_job(job)
 
 
 @router.get("/v1/admin/jobs")
@@ -132,7 +133,7 @@ def show_report(request: Request, job: UUID) -> Response:
 
 def _submit(
     store: Store, reference: str, data: LabelledSet, *, parameters: dict[str, Any], actor: str
-) -> JobAnswer:
+) -> Job:
     model, task = _served(store, reference, parameters["environment"])
     version = _recommendation_version(store, task)
     check_classes(data.labelled, task)
@@ -143,8 +144,7 @@ def _submit(
         "metadata": list(data.metadata),
         **parameters,
     }
-    job = store.jobs.submit("validate", payload, labelled_set=data.to_bytes(), actor=actor)
-    return job_document(job)
+    return store.jobs.submit("validate", payload, labelled_set=data.to_bytes(), actor=actor)
 
 
 def _served(store: Store, reference: str, environment: str | None) -> tuple[Model, Task]:

@@ -78,10 +78,12 @@ def test_only_if_nothing_is_left_it_refuses(store: Store, settings: Settings, mo
 
 
 def test_people_are_told_how_many(store: Store, settings: Settings, model: Model) -> None:
-    spoil(store, predict(store, model, "clinic", draw(BALANCED, 600, seed=2))[:5])
+    for environment in ("clinic", "site"):
+        spoil(store, predict(store, model, environment, draw(BALANCED, 600, seed=2))[:5])
+    result = run_cycle(store, settings, model, "site", DUE)
     exporter = Exporter(cycle_interval_seconds=60)
     Ticker(store, settings, exporter).tick(datetime.now(UTC), DUE)
-    labels = {"model": model.reference, "environment": "clinic"}
-    assert exporter.registry.get_sample_value("lifelong_quarantined_predictions", labels) == 5
-    result = run_cycle(store, settings, model, "clinic", DUE)
+    for environment in ("clinic", "site"):
+        labels = {"model": model.reference, "environment": environment}
+        assert exporter.registry.get_sample_value("lifelong_quarantined_predictions", labels) == 5
     assert "Window: 595 predictions, and 5 that cannot be judged" in format_cycle(result, CLASS_NAMES)

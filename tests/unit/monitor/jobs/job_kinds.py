@@ -2,19 +2,18 @@
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lifelong_core.store import Store
+from lifelong_core.store import Job, Store
 from lifelong_monitor.jobs.__main__ import main
 
 
-def echo(store: Store, payload: Mapping[str, Any]) -> dict[str, Any]:
+def echo(store: Store, job: Job) -> dict[str, Any]:
     sys.stdout.write("a library that prints what it does\n")
     sys.stdout.flush()
     modesty = Path("/proc/self/oom_score_adj").read_text().strip()
-    return {"said": store.artifacts.put(payload["say"].encode()), "nice": os.nice(0), "oom": int(modesty)}
+    return {"said": store.artifacts.put(job.payload["say"].encode()), "nice": os.nice(0), "oom": int(modesty)}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,48 @@
+"""`lifelong cycles run`: a cycle of one population now."""
+
+import json
+from datetime import timedelta
+from uuid import UUID
+
+import click
+
+from lifelong.commands.common import Name, as_json, open_store
+from lifelong.commands.cycles.cycle_text import print_cycle
+from lifelong.commands.jobs import run_job, timeout_option
+from lifelong.commands.tables import wrap_text
+
+NOT_RECORDED = 1
+"""Exit status where no cycle was recorded."""
+
+
+@click.command(short_help="Run a cycle of a population now.")
+@click.option("--model", required=True, help="Reference of the model, name@version.")
+@click.option(
+    "--environment", type=Name(), default="default", show_default=True, help="Environment of the population."
+)
+@timeout_option
+@as_json
+def run(model: str, environment: str, timeout: timedelta, *, as_json: bool) -> None:
+    """Run a cycle of one population now, whether predictions are new or not; a monitor does it, as a job.
+
+    The cycle is one like any other: it holds the lease of the population, is recorded, and obeys policy, mode and pins.
+    The audit log names who asked for it. It exits with 0 where the cycle was recorded, else with 1.
+
+    \b
+    Example:
+      lifelong cycles run --model resnet@1 --environment clinic-a
+    """
+    with open_store() as store:
+        payload = {
+            "model": store.models.get(model).reference,
+            "environment": store.environments.get(environment).name,
+        }
+        result = run_job(store, "cycle", payload, timeout).result or {}
+        if as_json:
+            click.echo(json.dumps(result))
+        elif result["cycle"] is not None:
+            print_cycle(store, store.cycles.get(UUID(result["cycle"])))
+        else:
+            click.echo(wrap_text(f"No cycle was recorded: {result['reason']}."))
+    if result["cycle"] is None:
+        raise click.exceptions.Exit(NOT_RECORDED)

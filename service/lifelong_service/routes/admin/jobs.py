@@ -1,0 +1,11 @@
+"""Answers of the routes that submit a job."""
+
+from starlette.responses import JSONResponse
+
+from lifelong_core.store import Job
+from lifelong_service.documents.design import job_document
+
+
+def accept_job(job: Job) -> JSONResponse:
+    """202 with the job, and in `Location` the address that tells its state."""
+    return JSONResponse(job_document(job), 202, {"Location": f"/v1/admin/jobs/{job.id}"})

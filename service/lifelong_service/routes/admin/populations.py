@@ -1,0 +1,33 @@
+"""`/v1/admin/populations/{reference}/{environment}`: what an operator asks of one population."""
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from lifelong_core.store.access.records import Scope
+from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.routes.admin.jobs import accept_job
+from lifelong_service.schemas.design import JobAnswer
+
+router = APIRouter(route_class=GuardedRoute, tags=["populations"])
+
+
+@router.post(
+    "/v1/admin/populations/{reference}/{environment}/cycle",
+    status_code=202,
+    responses={202: {"model": JobAnswer}},
+)
+@access(Scope.OPERATE)
+def run_cycle(request: Request, reference: str, environment: str) -> JSONResponse:
+    """Run a cycle of a population now, whether predictions are new or not; the answer is a job.
+
+    A monitor runs it as a scheduled one: under the lease of the population, with its policy, mode and pins, and with a
+    record. The result of the job has the id of the cycle, which is the id of the job, its outcome (`keep`, `swap`,
+    `proposes a swap`, `would swap`, `refuse`; `skip`: none was recorded) and the reason.
+    """
+    store = worker_of(request).store
+    payload = {
+        "model": store.models.get(reference).reference,
+        "environment": store.environments.get(environment).name,
+    }
+    return accept_job(store.jobs.submit("cycle", payload, actor=actor_of(request)))
