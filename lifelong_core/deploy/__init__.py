@@ -1,4 +1,13 @@
-"""Environment-learning loop: quantify the prevalence, recalibrate, decide (thesis chapter 6)."""
+"""Deployment loop: estimate the prevalence, recalibrate, decide (thesis chapter 6).
+
+- `quantification`: prevalence of a window of unlabelled logits
+- `calibration`: calibrated probabilities from labelled logits
+- `head`, `decision`: probabilities, decisions and expected costs of new logits
+- `shift`: tests for a shift, change points, the label-shift assumption
+- `adaptation`: the cycle, from a window to keep, swap or refuse
+- `numerics`: optimisation and other numerical methods
+- `labeled`, `labelled_set`, `npz`, `documents`, `values`, `checks`: data types, their files, and checks
+"""
 
 from lifelong_core.deploy.adaptation.adapt import adapt
 from lifelong_core.deploy.adaptation.context import AdaptationContext

@@ -1,4 +1,4 @@
-"""Argument checks that only this package needs."""
+"""Argument checks of the deployment loop."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -15,7 +15,7 @@ LONGEST_CLASS_NAME = 200
 
 
 def as_parameter(values: ArrayLike, *, field: str) -> Floats:
-    """Finite numbers of reasonable size as a float64 array of their own.
+    """Return a float64 copy of finite numbers of reasonable size.
 
     Raises:
         InvalidInputError: not numbers, not finite, or larger than LARGEST_NUMBER.

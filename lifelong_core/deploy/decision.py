@@ -9,16 +9,15 @@ from numpy.typing import ArrayLike
 from lifelong_core.arrays import Floats, Integers, as_costs, as_probabilities
 
 ABSTAIN = "abstain"
-"""Name of the decision beyond the classes, where the costs have one."""
+"""Name of the decision to abstain, which follows the classes where the costs have it."""
 _UNIT = float(np.finfo(np.float64).eps)
 
 
 def bayes_decisions(probabilities: ArrayLike, costs: ArrayLike) -> Integers:
     """The decision with the smallest expected cost, for each sample (thesis Def. 6.9).
 
-    argmin_k sum_j costs[j, k] * probabilities[j]; of several such decisions the first. Sums that differ by no
-    more than their own rounding error count as equal. With 0-1 costs nothing is rounded: the rule is argmax,
-    bit by bit.
+    It is argmin_k sum_j costs[j, k] * probabilities[j], and the first one in a tie. Sums that differ by no more than
+    their rounding error count as a tie. With 0-1 costs nothing is rounded: the rule equals argmax, bit by bit.
 
     Args:
         probabilities: shape (N, C), rows on the simplex.
@@ -44,13 +43,13 @@ def bayes_decisions(probabilities: ArrayLike, costs: ArrayLike) -> Integers:
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """`bayes_decisions` for one cost matrix, prepared once."""
+    """Rule of `bayes_decisions` for one cost matrix, prepared once."""
 
     relative: Floats
-    """shape (C, D): the costs less the largest of their row, which changes every decision's cost alike; 0-1 costs
+    """shape (C, D): the costs less the largest of their row, which changes the cost of every decision alike; 0-1 costs
     become minus the identity, whose sums are exact"""
     slack: Floats
-    """shape (D,), bounds the rounding error of each decision's sum: one unit per inexact product or addition"""
+    """shape (D,): bound of the rounding error of each decision's sum, one unit per inexact product or addition"""
 
     @classmethod
     def of(cls, costs: Floats) -> Self:
@@ -62,7 +61,7 @@ class DecisionRule:
         return cls(relative, (additions + inexact_products) * _UNIT * np.abs(relative).max(axis=0))
 
     def decide(self, probabilities: Floats) -> Integers:
-        """Decisions of shape (N,) for probabilities that were checked before."""
+        """Decisions of shape (N,) for checked probabilities."""
         expected = expected_costs(probabilities, self.relative)
         best = expected.argmin(axis=1)[:, np.newaxis]
         limit = np.take_along_axis(expected, best, axis=1) + self.slack[best]
@@ -70,10 +69,10 @@ class DecisionRule:
 
 
 def expected_costs(probabilities: Floats, costs: Floats) -> Floats:
-    """sum_j costs[j, k] * probabilities[:, j], shape (N, D).
+    """Expected cost of each decision, sum_j costs[j, k] * probabilities[:, j], shape (N, D).
 
-    Summed class by class with element-wise operations: a row's result is the same to the last bit whatever
-    else is in the batch, which a matrix product does not promise (its kernels depend on the shape).
+    The sum runs class by class with element-wise operations, so that a row's result does not depend on the rest of the
+    batch, to the last bit. A matrix product does not guarantee this: its kernels depend on the shape.
     """
     total = np.zeros((probabilities.shape[0], costs.shape[1]))
     for column, row in zip(probabilities.T, costs, strict=True):

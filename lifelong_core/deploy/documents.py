@@ -1,4 +1,4 @@
-"""Reading and writing the JSON documents of value types."""
+"""Reading and writing of JSON documents of value types."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,12 @@ from lifelong_core.errors import InvalidInputError
 
 
 def canonical(document: Mapping[str, Any]) -> str:
-    """JSON with sorted keys and no white space: equal documents give equal strings. Floats keep every bit."""
+    """JSON with sorted keys and without white space: equal documents give equal strings, and floats keep every bit."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def parse_document(text: str, *, field: str) -> dict[str, Any]:
-    """A JSON object.
+    """Parse a JSON object.
 
     Raises:
         InvalidInputError: not JSON, or not an object.
@@ -31,7 +31,7 @@ def parse_document(text: str, *, field: str) -> dict[str, Any]:
 def take_fields(
     document: object, version: int, *, required: Sequence[str], optional: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The document without its `schema_version`, which must be `version`.
+    """Return the fields of a document without its `schema_version`, which must be `version`.
 
     Raises:
         InvalidInputError: another version, or a field is missing or unknown.
@@ -56,7 +56,7 @@ def take_fields(
 
 
 class FlatDocument:
-    """Mixin for frozen dataclasses whose fields are JSON values as they stand."""
+    """Mixin for frozen dataclasses whose fields are JSON values."""
 
     def to_document(self) -> dict[str, Any]:
         """All fields as JSON values; every number survives the round trip exactly."""

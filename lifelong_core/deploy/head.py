@@ -26,14 +26,14 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class HeadOutput(ArrayValue):
-    """What a head makes of N logits. A row depends on its own logits alone, to the last bit."""
+    """Output of a head for N logits. Each row depends on its own logits only, to the last bit."""
 
     probabilities: Floats
     """shape (N, C), calibrated for the prevalence that the head assumes"""
     decisions: Integers
     """shape (N,), 0..D-1"""
     expected_costs: Floats
-    """shape (N, D), cost to expect from each decision"""
+    """shape (N, D), expected cost of each decision"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +60,10 @@ class PostProcessingHead(ArrayValue):
     class_names: tuple[str, ...]
     """C different names"""
     provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """JSON values that say where the head comes from; they compute nothing and do not enter the digest"""
+    """JSON values that describe the origin of the head; they affect neither its output nor its digest"""
 
     def __post_init__(self) -> None:
-        """Check and freeze everything.
+        """Check and freeze all fields.
 
         Raises:
             InvalidInputError: a shape or a value does not fit; the message names the field.
@@ -101,7 +101,7 @@ class PostProcessingHead(ArrayValue):
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) over all that the head computes with: everything but the provenance."""
+        """SHA-256 (hex) over all fields but the provenance."""
         document = self.to_document()
         del document["provenance"]
         return hashlib.sha256(canonical(document).encode()).hexdigest()
@@ -167,8 +167,7 @@ def fit_head(
     class_names: Sequence[str] | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> PostProcessingHead:
-    """The head that is right for a population with the target prevalence (thesis section 6.1.3, steps 2 to
-    4).
+    """Fit the head for a population with the target prevalence (thesis section 6.1.3, steps 2 to 4).
 
     Args:
         calibration: labelled logits of the model.

@@ -1,4 +1,4 @@
-"""A calibration set: logits with their true classes."""
+"""Labelled logits, such as a calibration set."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -92,8 +92,8 @@ class LabeledLogits(ArrayValue):
         """Read what `to_bytes`, or `numpy.savez(logits=..., labels=..., groups=...)`, wrote.
 
         Args:
-            content: of the file.
-            maximum_bytes: what its arrays may take in memory; None: no limit.
+            content: bytes of the file.
+            maximum_bytes: limit of the memory of its arrays; None: no limit.
 
         Raises:
             PayloadTooLargeError: the file declares more than `maximum_bytes`.
@@ -116,7 +116,7 @@ class LabeledLogits(ArrayValue):
 
 
 def check_every_class(data: LabeledLogits) -> None:
-    """What is learnt class by class needs a sample of each.
+    """Check that every class has a sample.
 
     Raises:
         UnidentifiableError: a class has no sample.

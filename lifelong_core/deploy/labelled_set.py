@@ -1,4 +1,4 @@
-"""A labelled set to validate a model on: labelled logits, and what else is known of each sample."""
+"""Labelled logits with metadata per sample, for the validation of a model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 
 PREFIX = "metadata_"
-"""Of the names of arrays with metadata in an npz file."""
+"""Prefix of the names of metadata arrays in an npz file."""
 
 MOST_KEYS = 100
 _LONGEST_KEY = 100
@@ -23,7 +23,7 @@ _LONGEST_KEY = 100
 
 @dataclass(frozen=True, eq=False)
 class LabelledSet(ArrayValue):
-    """Labelled logits with metadata per sample, by which subgroups are reported.
+    """Labelled logits with metadata per sample; reports use the metadata for subgroups.
 
     Examples:
         >>> labelled = LabeledLogits([[2.0, 0.0], [0.5, 1.0]], [0, 1])
@@ -36,7 +36,7 @@ class LabelledSet(ArrayValue):
 
     labelled: LabeledLogits
     metadata: Mapping[str, NDArray[np.generic]] = field(default_factory=dict[str, NDArray[np.generic]])
-    """by key, shape (N,): strings, numbers or truth values; anything of that shape is taken"""
+    """by key, shape (N,): strings, numbers or booleans; any array of that shape"""
 
     def __post_init__(self) -> None:
         """Check and freeze the metadata.
@@ -64,8 +64,8 @@ class LabelledSet(ArrayValue):
         """Read what `to_bytes`, or `numpy.savez(logits=..., labels=..., groups=..., metadata_KEY=...)`, wrote.
 
         Args:
-            content: of the file.
-            maximum_bytes: what its arrays may take in memory; None: no limit.
+            content: bytes of the file.
+            maximum_bytes: limit of the memory of its arrays; None: no limit.
 
         Raises:
             PayloadTooLargeError: the file declares more than `maximum_bytes`.
@@ -95,7 +95,7 @@ def _column(key: str, values: ArrayLike, samples: int) -> NDArray[np.generic]:
     array = as_column(values, samples=samples, field=name).copy()
     if array.dtype.kind not in "biufUS":
         raise InvalidInputError(
-            f"expected strings, numbers or truth values, got values of type {array.dtype}.",
+            f"expected strings, numbers or booleans, got values of type {array.dtype}.",
             field=name,
             hint="Convert them, e.g. with astype(str).",
         )

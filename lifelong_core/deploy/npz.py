@@ -1,4 +1,4 @@
-"""Arrays as npz files: equal arrays give equal bytes, on every machine and at any time."""
+"""Arrays as npz files; equal arrays give equal bytes on every machine and at any time."""
 
 import hashlib
 import io
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The oldest time a zip entry can have."""
+"""Oldest time that a zip entry can have."""
 
 MAXIMUM_ENTRIES = 1000
-"""Of the directory of a file; each takes some 500 bytes of memory before anything is unpacked."""
+"""Limit of the entries in a file's directory; each takes some 500 bytes of memory before anything is unpacked."""
 
 _DIRECTORY_ENTRY = b"PK\x01\x02"
 _NUMBER_BYTES = 8
-"""Numbers are computed with as float64 or int64, however small they are in the file."""
+"""Bytes of a number in memory: computations use float64 or int64, however small the type in the file is."""
 
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -45,7 +45,7 @@ UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What numpy and zipfile raise for files that are damaged, or no npz files."""
+"""Exceptions that numpy and zipfile raise for damaged files and for files that are no npz files."""
 
 
 def array_digest(arrays: Mapping[str, NDArray[np.generic]]) -> str:
@@ -80,15 +80,15 @@ def read_npz(
     prefix: str | None = None,
     maximum_bytes: int | None = None,
 ) -> dict[str, NDArray[np.generic]]:
-    """The required arrays of an npz file, and those of the optional ones that it holds.
+    """Read the required arrays of an npz file, and those of the optional arrays that it has.
 
     Args:
-        content: of the file.
-        required: names of arrays that it must hold.
-        optional: names of others that are read as well.
-        field: how errors name the file.
-        prefix: every array whose name begins so is optional; None: no others are.
-        maximum_bytes: what the arrays may take in memory, 8 bytes for each number; what the file declares is checked
+        content: bytes of the file.
+        required: names of arrays that the file must have.
+        optional: names of further arrays to read.
+        field: name of the file in errors.
+        prefix: arrays whose names begin with it are optional too; None: no others are.
+        maximum_bytes: limit of the memory of the arrays, at 8 bytes for each number; the declared sizes are checked
             before anything is unpacked. None: no limit.
 
     Raises:
@@ -118,7 +118,7 @@ def read_npz(
 
 
 def _wanted(archive: zipfile.ZipFile, known: Iterable[str], prefix: str | None) -> list[str]:
-    """The arrays to read, in this order: the known ones, then those with the prefix."""
+    """Names of the arrays to read, in this order: known names, then those with the prefix."""
     held = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
     more = [name for name in held if prefix is not None and name.startswith(prefix)]
     return [name for name in dict.fromkeys((*known, *more)) if name in held]
@@ -127,7 +127,8 @@ def _wanted(archive: zipfile.ZipFile, known: Iterable[str], prefix: str | None) 
 def _check_declared(archive: zipfile.ZipFile, names: Iterable[str], maximum: int, field: str) -> None:
     """Compare the sizes in the directory, then the shapes in the headers, with the limit.
 
-    zipfile inflates no entry beyond the size in the directory, but other methods than deflate in pieces of any size.
+    zipfile inflates no entry beyond the size in the directory, but reads methods other than deflate in pieces of any
+    size.
     """
     entries = archive.infolist()
     if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):

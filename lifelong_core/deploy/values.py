@@ -9,22 +9,21 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class ArrayValue:
-    """Mixin for frozen dataclasses with array fields (declared with `eq=False`): equal when every field is
-    equal.
+    """Mixin for frozen dataclasses with array fields (declared with `eq=False`): equal if every field is equal.
 
     Arrays are equal when shape and every element are; the generated `__eq__` of a dataclass cannot compare
     them.
     """
 
     def __eq__(self, other: object) -> bool:
-        """Same class and equal fields."""
+        """Whether the classes are the same and all fields are equal."""
         if type(self) is not type(other):
             return NotImplemented
         names = [item.name for item in fields(self)]  # type: ignore[arg-type] # only dataclasses mix this in
         return all(_same(getattr(self, name), getattr(other, name)) for name in names)
 
     def __hash__(self) -> int:
-        """Consistent with equality: arrays count by their numbers."""
+        """Hash consistent with equality: arrays are hashed by their numbers."""
         return hash(tuple(_hashable(getattr(self, item.name)) for item in fields(self)))  # type: ignore[arg-type]
 
 

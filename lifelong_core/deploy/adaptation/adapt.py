@@ -1,4 +1,4 @@
-"""One pass of the five-step workflow (thesis section 6.1.3): from a window of logits to keep, swap or refuse."""
+"""One adaptation cycle (thesis section 6.1.3): from a window of logits to keep, swap or refuse."""
 
 import hashlib
 import operator
@@ -50,7 +50,7 @@ from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 DEFAULT_QUANTIFIER = "auto"
 MINIMUM_GROUPS = 20
-"""Samples of fewer independent groups (patients) say too little of a population, however many they are."""
+"""Windows of fewer independent groups (patients) are too small, whatever their number of samples."""
 
 
 def adapt(
@@ -67,43 +67,43 @@ def adapt(
     method: str = DEFAULT_QUANTIFIER,
     rng: int = 0,
 ) -> AdaptationReport:
-    """Judge one window: does its population need another head?
+    """Decide for one window whether its population needs another head: keep, swap or refuse.
 
-    A pure function: no clock, no files, nothing hidden; equal arguments give equal reports.
+    A pure function without clock, files or hidden state: equal arguments give equal reports.
 
-    1. Find when the prevalence changed within the window, and estimate it from the last change on, with intervals that
-       count window, calibration set and the doubt about the time of the change. Few samples get no further: it needs
-       `policy.minimum_samples` effective samples, from 20 groups or more where there are groups.
-    2. Keep the head unless the prevalence has shifted from what it assumes, or it was fitted on another calibration
-       set than this one. With `new_buckets` or `evidence`, evidence gathered over all cycles decides, so that endless
-       looks raise no more false alarms than the policy allows; otherwise this window alone, at `policy.level`.
-    3. Refit the head for the estimated prevalence, with half a sample of each class added, so that a class that
-       was not seen keeps a small prevalence (Jeffreys' prior) and can still be decided; no further away from the
-       present one than `policy.maximum_step`.
+    1. Find the change points of the prevalence in the window, and estimate the prevalence from the last change on. The
+       intervals include the sampling of window and calibration set and the uncertain time of the change. Keep the head
+       if the window has fewer than `policy.minimum_samples` effective samples, or, with groups, fewer than 20 groups.
+    2. Keep the head unless the prevalence has shifted from the prevalence that it assumes, or it was fitted on another
+       calibration set. With `new_buckets` or `evidence` the test is sequential over all cycles, so that endless looks
+       raise no more false alarms than the policy allows; otherwise it tests this window alone, at `policy.level`.
+    3. Refit the head for the estimated prevalence plus half a sample of each class (Jeffreys' prior), so that an unseen
+       class keeps a small prevalence and can still be decided. One step is at most `policy.maximum_step` long.
     4. Refuse if more has changed than the prevalence.
     5. Swap if, with probability 3/4, the gain in expected cost exceeds `policy.minimum_gain` times the largest
        difference that a decision can make; or if, with probability 9/10, the gain in expected log loss exceeds
        `policy.minimum_probability_gain` and the decisions do no harm: the gain in expected cost is not negative, and
-       with probability 3/4 no loss of more than `policy.minimum_gain`. A pin, a rejected proposal for the same
-       prevalence or a cool-down forbids it. Where `context.traffic` is unusual, the report says so, and `report.mode`
-       may ask for a person.
+       with probability 3/4 the loss is at most `policy.minimum_gain`. A pin, a rejected proposal for the same
+       prevalence or a cool-down prevents a swap. Where `context.traffic` is unusual, the report says so, and
+       `report.mode` may become a proposal to a person.
 
     Args:
         calibration: labelled logits of the model, or a quantifier fitted on them.
         window: shape (N, C), logits of the newest predictions in order of time, or summaries by the same quantifier
             of its successive parts, or of all at once (no change can be found then). Windows may overlap from cycle to
             cycle.
-        head: that serves at present.
-        policy: when to swap.
-        new_buckets: what has come in since the last cycle, each sample in exactly one bucket of one cycle.
-        evidence: `report.evidence` of the last cycle; it starts anew if head, quantifier or policy have changed.
-        context: circumstances that are no data: time since the last swap, a pin, rejected proposals, the other
+        head: the current head.
+        policy: conditions of a swap.
+        new_buckets: samples since the last cycle, each in exactly one bucket of one cycle.
+        evidence: `report.evidence` of the last cycle; it restarts if head, quantifier or policy have changed.
+        context: circumstances beside the data: time since the last swap, a pin, rejected proposals, the other
             environments' estimates.
-        groups: shape (N,), of the window; samples of one group may depend on each other. A summary has its own.
+        groups: shape (N,), groups of the window's rows; samples of one group may depend on each other. A summary
+            contains its groups.
         times: shape (N,), ascending; seconds since 1970 (UTC) of the rows, or of the begin of each summary's part. They
-            date the changes, and tell a rhythm of days or weeks.
-        method: the quantifier that is fitted where labelled logits are given; one of QUANTIFIERS.
-        rng: seed, kept for the replay. The present steps draw nothing.
+            date the changes, and show daily and weekly rhythms.
+        method: name of the quantifier to fit on labelled logits; one of QUANTIFIERS.
+        rng: seed, kept for replay. The present steps draw no random numbers.
 
     Raises:
         InvalidInputError: `rng` is no whole number.
@@ -164,7 +164,7 @@ def adapt(
 
 @dataclass(frozen=True)
 class _Findings:
-    """What the judgement needs beside the report."""
+    """Inputs and estimates of a cycle that are not in its report."""
 
     fitted: FittedQuantifier
     window: ArrayLike | WindowSummary
@@ -174,13 +174,13 @@ class _Findings:
 
     @property
     def superseded(self) -> bool:
-        """Was the head fitted on another calibration set?"""
+        """Whether the head was fitted on another calibration set."""
         own = self.fitted.calibration.digest
         return self.head.provenance.get("calibration_digest", own) != own
 
 
 def _judge(report: AdaptationReport, found: _Findings) -> AdaptationReport:
-    """Steps 2 to 5, on a window that is large enough."""
+    """Do steps 2 to 5 on a window that is large enough."""
     policy, estimate, head = report.policy, found.analysis.estimate, found.head
     shift = _shift_test(report.evidence, estimate, head, policy)
     kind = _assumption_test(found, policy)
@@ -203,20 +203,20 @@ def _judge(report: AdaptationReport, found: _Findings) -> AdaptationReport:
 
 @dataclass(frozen=True)
 class _Refitted:
-    """The candidate and what speaks for it."""
+    """The candidate with its gains."""
 
     candidate: PostProcessingHead
     gain: ExpectedGain
     probability_gain: ExpectedProbabilityGain
-    """of going all the way to the estimate"""
+    """gains of a head for the estimate itself"""
     step_gain: float
     step_probability_gain: float
-    """of the candidate itself, which a limited step may stop before the estimate"""
+    """gains of the candidate, which a limited step may fit for a prevalence before the estimate"""
     going_back: bool
 
 
 def _refit(report: AdaptationReport, found: _Findings) -> tuple[AdaptationReport, _Refitted]:
-    """The candidate, with what it gains and what it could cost in the report."""
+    """Fit the candidate; add its gains and its worst case to the report."""
     head, policy, context = found.head, report.policy, report.context
     analysis, further, data = found.analysis, None, found.fitted.calibration
     pooled = pool_analysis(analysis, context.others) if policy.pooling else None
@@ -251,9 +251,9 @@ def _refit(report: AdaptationReport, found: _Findings) -> tuple[AdaptationReport
 
 
 def _decide(report: AdaptationReport, refitted: _Refitted) -> AdaptationReport:
-    """Step 5: is the candidate worth it, and may it come in force?
+    """Do step 5: swap, unless the gain is too small or something forbids a swap.
 
-    A limited step is on its way to the estimate, where the gain is; by itself it must only do no harm.
+    The gain is that of a head for the estimate; the candidate of a limited step must only do no harm.
     """
     policy, context = report.policy, report.context
     worth = _worth(refitted, policy)
@@ -264,7 +264,7 @@ def _decide(report: AdaptationReport, refitted: _Refitted) -> AdaptationReport:
         return _end(report, "keep", Reason("head_pinned", "A person has pinned the head."))
     used = report.pooled or report.prevalence
     if used is not None and context.is_rejected(used):
-        text = "A person rejected a proposal for this prevalence: its intervals overlap the present ones."
+        text = "A person has rejected a proposal for this prevalence: its intervals overlap the present ones."
         return _end(report, "keep", Reason("proposal_rejected", text))
     passed = context.seconds_since_swap
     if passed is not None and passed < policy.cool_down_seconds:
@@ -277,7 +277,7 @@ def _decide(report: AdaptationReport, refitted: _Refitted) -> AdaptationReport:
 
 
 def _worth(refitted: _Refitted, policy: AdaptationPolicy) -> Reason:
-    """Why the candidate is worth a swap, by its decisions or by its probabilities; or why it is not."""
+    """Reason for a swap, by the candidate's decisions or by its probabilities; or the reason against it."""
     gain, by_probability = refitted.gain, refitted.probability_gain
     factor = 1 + policy.hysteresis if refitted.going_back else 1.0
     tolerated = policy.minimum_gain * largest_difference(refitted.candidate.costs)
@@ -301,7 +301,9 @@ def _worth(refitted: _Refitted, policy: AdaptationPolicy) -> Reason:
 
 
 def _analyse(fitted: FittedQuantifier, followed: FollowedWindow, confidence: float) -> Analysis:
-    """The estimate from the last change on; its covariance counts the doubt about whether and when there was one."""
+    """Estimate from the last change on; its covariance includes the uncertainty about whether and when the change
+    happened.
+    """
     analysis = fitted.analyse(followed.window, groups=followed.groups, confidence=confidence)
     if followed.scatter is not None:
         analysis = analysis.with_change_doubt(followed.scatter)
@@ -320,7 +322,7 @@ def _gather(
     new_buckets: Sequence[Bucket],
     evidence: ShiftEvidence | None,
 ) -> ShiftEvidence | None:
-    """The evidence with the new buckets; None where a single window is to be judged by itself."""
+    """Evidence including the new buckets; None where the window is tested by itself."""
     if not new_buckets and evidence is None:
         return None
     key = hashlib.sha256("\n".join((fitted.digest, head.digest, policy.digest)).encode()).hexdigest()
@@ -357,9 +359,9 @@ def _assumption_test(found: _Findings, policy: AdaptationPolicy) -> AssumptionTe
 
 
 def _too_small(analysis: Analysis, policy: AdaptationPolicy) -> Reason | None:
-    """Why the window says too little to be judged; None: it is large enough."""
+    """Reason why the window is too small; None: it is large enough."""
     if analysis.clusters is not None and analysis.clusters.number < MINIMUM_GROUPS:
-        text = f"The window comes from fewer than {MINIMUM_GROUPS} groups of equal size: too few to judge by."
+        text = f"The window comes from fewer than {MINIMUM_GROUPS} groups of equal size: too few to judge."
         return Reason("window_too_small", text)
     if analysis.estimate.effective_n < policy.minimum_samples:
         return reasons.too_few_samples(analysis.estimate, policy.minimum_samples)
@@ -375,7 +377,7 @@ def _begin(
     context: AdaptationContext,
     seed: int,
 ) -> AdaptationReport:
-    """A report with the inputs and nothing found yet."""
+    """Report with the inputs only."""
     samples, digest = window_digest(window, groups)
     return AdaptationReport(
         outcome="keep",
@@ -404,7 +406,7 @@ def _begin(
 
 def _seed(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        raise InvalidInputError("expected a whole number, which the report can hold.", field="rng")
+        raise InvalidInputError("expected a whole number.", field="rng")
     return operator.index(value)
 
 

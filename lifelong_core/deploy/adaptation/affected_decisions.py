@@ -1,4 +1,4 @@
-"""Which logged decisions would another head make otherwise, and what did they cost?"""
+"""Logged decisions that another head makes otherwise, and their expected cost."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -17,10 +17,10 @@ from lifelong_core.errors import InvalidInputError
 
 @dataclass(frozen=True)
 class DecisionChange:
-    """Decisions of one kind that a head makes otherwise, all in the same way."""
+    """Number and cost of the decisions that a head changes from one given decision to another."""
 
     decision: int
-    """as it was logged"""
+    """the logged decision"""
     new_decision: int
     count: int
     expected_cost: float
@@ -29,7 +29,7 @@ class DecisionChange:
 
 @dataclass(frozen=True)
 class AffectedCounts:
-    """How many of the logged decisions a head makes otherwise; adds up over parts of the log.
+    """Counts of the logged decisions that a head makes otherwise; counts of parts of the log add up.
 
     Examples:
         >>> one = AffectedCounts(10, (DecisionChange(0, 1, count=2, expected_cost=1.5),))
@@ -39,7 +39,7 @@ class AffectedCounts:
     """
 
     predictions: int = 0
-    """decisions that were compared"""
+    """decisions compared"""
     changes: tuple[DecisionChange, ...] = ()
     """each pair of decisions at most once, most costly first"""
 
@@ -92,22 +92,22 @@ class AffectedCounts:
 
 @dataclass(frozen=True, eq=False)
 class AffectedDecisions(ArrayValue):
-    """The logged decisions that a head makes otherwise; entry k of every array is one of them."""
+    """Logged decisions that a head makes otherwise; entry k of every array describes one of them."""
 
     predictions: int
-    """how many decisions were compared"""
+    """decisions compared"""
     rows: Integers
-    """shape (K,), ascending: which of them differ"""
+    """shape (K,), ascending row indices of the decisions that differ"""
     decisions: Integers
-    """shape (K,), as they were logged"""
+    """shape (K,), the logged decisions"""
     new_decisions: Integers
-    """shape (K,), those of the head"""
+    """shape (K,), the decisions of the head"""
     expected_costs: Floats
     """shape (K,), not negative: expected cost of the logged decision less that of the head's"""
 
     @property
     def counts(self) -> AffectedCounts:
-        """How many there are, by what was logged and what the head decides."""
+        """Counts by logged decision and new decision."""
         pairs, place = np.unique(np.stack((self.decisions, self.new_decisions)), axis=1, return_inverse=True)
         counts = np.bincount(place.ravel(), minlength=pairs.shape[1])
         costs = np.bincount(place.ravel(), self.expected_costs, minlength=pairs.shape[1])
@@ -116,15 +116,15 @@ class AffectedDecisions(ArrayValue):
 
 
 def find_affected(logits: ArrayLike, decisions: ArrayLike, head: PostProcessingHead) -> AffectedDecisions:
-    """Compare logged decisions with those that a head makes of the same logits.
+    """Compare logged decisions with the decisions of a head on the same logits.
 
-    The cost of a difference is what the head expects under its own probabilities of the sample: the cost of the logged
-    decision less the cost of its own. The head's decision has the smallest expected cost, so that no difference is
-    negative; one within rounding error of 0 is a tie.
+    The cost of a difference is the expected cost of the logged decision less that of the head's decision, under the
+    head's probabilities. It is never negative, because the head's decision has the smallest expected cost; a cost
+    within rounding error of 0 is a tie.
 
     Args:
-        logits: shape (N, C), as they were logged (float32).
-        decisions: shape (N,), as they were logged, 0..D-1, by whichever head.
+        logits: shape (N, C), the logged logits (float32).
+        decisions: shape (N,), the logged decisions of any heads, 0..D-1.
         head: the head to compare with, with D decisions.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a cycle has to know beside its window: handed over as a value, so that judging it stays a pure function."""
+"""Circumstances of a cycle beside its window, as a value, so that the cycle stays a pure function."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -25,17 +25,17 @@ class AdaptationContext(ArrayValue):
     """
 
     seconds_since_swap: float | None = None
-    """since the last change of the head in this environment; None: there was none"""
+    """since the last change of the head in this environment; None: the head never changed"""
     pinned: bool = False
-    """a person holds the head"""
+    """whether a person has pinned the head"""
     previous_prevalence: Floats | None = None
-    """shape (C,), what the head before the present one assumed; None: there was none"""
+    """shape (C,), assumed prevalence of the previous head; None: there was no previous head"""
     others: tuple[PrevalenceEstimate, ...] = ()
-    """the newest estimates of the model's other environments"""
+    """newest estimates of the model's other environments"""
     rejected: tuple[PrevalenceEstimate, ...] = ()
-    """estimates of the proposals that a person rejected since the present head came in force"""
+    """estimates of the proposals that a person has rejected since the current head became active"""
     traffic: Traffic | None = None
-    """where the window came from; None: not looked at, as where no swap is wanted"""
+    """origin of the window's predictions; None: not examined, for example where no swap is due"""
 
     def __post_init__(self) -> None:
         """Check and freeze the values.
@@ -58,7 +58,7 @@ class AdaptationContext(ArrayValue):
         object.__setattr__(self, "rejected", tuple(self.rejected))
 
     def is_rejected(self, estimate: PrevalenceEstimate) -> bool:
-        """Whether a rejected estimate says practically the same: the intervals overlap in every class."""
+        """Whether the intervals overlap those of a rejected estimate in every class."""
         return any(
             bool(np.all((estimate.low <= other.high) & (other.low <= estimate.high)))
             for other in self.rejected

@@ -1,5 +1,4 @@
-"""What a new head would save: expected costs and log losses of two heads in a population with the estimated
-prevalence."""
+"""Expected gain of a new head: costs and log losses of two heads in a population with the estimated prevalence."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -16,8 +15,8 @@ from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.scientific import t_quantile
 
 LOWEST_PROBABILITY = 1e-4
-"""A smaller probability of the true class counts as this one: no loss exceeds 9.2 nats, so that a single calibration
-case that both heads get utterly wrong does not decide."""
+"""Smaller probabilities of the true class count as this one: no loss exceeds 9.2 nats, so that a single calibration
+case with gross errors of both heads does not decide."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class ExpectedGain(FlatDocument):
     high: float
     """ends of the interval with the policy's confidence"""
     lower_quartile: float
-    """with probability 3/4 the gain is at least this; what the policy looks at"""
+    """with probability 3/4 the gain is at least this; the policy compares this value"""
     current_cost: float
     """expected cost of a decision of the current head"""
     candidate_cost: float
@@ -45,10 +44,10 @@ class ExpectedProbabilityGain(FlatDocument):
     high: float
     """ends of the interval with the policy's confidence"""
     optimism: float
-    """by how much `value` exceeds the true gain on average where nothing has shifted, because the same estimate chooses
-    the candidate and judges it (Efron 2004)"""
+    """mean excess of `value` over the true gain where nothing has shifted: the same estimate selects and judges the
+    candidate (Efron 2004)"""
     lower_decile: float
-    """with probability 9/10 the gain is at least this, the optimism allowed for; what the policy looks at"""
+    """with probability 9/10 the gain is at least this, corrected for the optimism; the policy compares this value"""
     current_log_loss: float
     """expected log loss of the current head's probabilities"""
     candidate_log_loss: float
@@ -57,18 +56,18 @@ class ExpectedProbabilityGain(FlatDocument):
 
 @dataclass(frozen=True)
 class HeadComparison:
-    """What the current head and a candidate make of calibration samples that they have not seen.
+    """Outputs of the current head and of a candidate on held-out calibration samples.
 
-    The candidate's outputs are cross-fitted: each calibration sample is judged by a head fitted without its fold. So
-    are those of the current head where it was fitted on the same calibration set, because a head looks better than it
-    is on the samples that it was fitted on.
+    The candidate's outputs are cross-fitted: the output for each calibration sample comes from a head fitted without
+    its fold. The outputs of the current head are cross-fitted too if it was fitted on this calibration set, because a
+    head looks better than it is on its own training samples.
     """
 
     calibration: LabeledLogits
     costs: Floats
     """shape (C, D)"""
     target_prevalence: Floats
-    """shape (C,), for which the candidate is fitted"""
+    """shape (C,), target prevalence of the candidate"""
     current: HeadOutput
     candidate: HeadOutput
     """outputs on the M calibration samples"""
@@ -86,31 +85,31 @@ class HeadComparison:
 
     @property
     def cost_unit(self) -> float:
-        """Largest difference of a decision. Costs may be of any size; in this unit their squares do not overflow."""
+        """Largest difference that a decision makes; in this unit the squares of costs of any size do not overflow."""
         return largest_difference(self.costs) or 1.0
 
     @property
     def cost_savings(self) -> Floats:
-        """By how many units the candidate's decisions are cheaper, shape (M,)."""
+        """Cost of the current head's decisions less the candidate's, in cost units, shape (M,)."""
         labels = self.calibration.labels
         before, after = (self.costs[labels, one.decisions] for one in (self.current, self.candidate))
         return (before - after) / self.cost_unit
 
     @property
     def log_loss_savings(self) -> Floats:
-        """By how many nats the candidate's log losses are smaller, shape (M,)."""
+        """Log loss of the current head less the candidate's, in nats, shape (M,)."""
         return self._log_losses(self.current) - self._log_losses(self.candidate)
 
     def cost_gain(self, prevalence: Floats) -> float:
-        """`ExpectedGain.value` in a population of that prevalence, (C,)."""
+        """`ExpectedGain.value` in a population with this prevalence, (C,)."""
         return self.cost_unit * self._expected(self.cost_savings, prevalence)
 
     def log_loss_gain(self, prevalence: Floats) -> float:
-        """`ExpectedProbabilityGain.value` in a population of that prevalence, (C,)."""
+        """`ExpectedProbabilityGain.value` in a population with this prevalence, (C,)."""
         return self._expected(self.log_loss_savings, prevalence)
 
     def log_loss(self, output: HeadOutput, prevalence: Floats) -> float:
-        """Expected log loss in a population of that prevalence, (C,)."""
+        """Expected log loss in a population with this prevalence, (C,)."""
         return self._expected(self._log_losses(output), prevalence)
 
     def _log_losses(self, output: HeadOutput) -> Floats:
@@ -135,10 +134,10 @@ def expected_gain(
 
     Args:
         compared: both heads on the calibration set.
-        analysis: of the window.
+        analysis: analysis of the window.
         confidence: nominal coverage of the interval.
-        further_covariance: shape (C, C), of the estimate, that comes neither from the window nor from the
-            calibration set.
+        further_covariance: shape (C, C), part of the estimate's covariance that comes neither from the window nor
+            from the calibration set.
     """
     prevalence = analysis.estimate.prevalence
     found = _Estimate.of(compared.cost_savings, analysis, further_covariance).scaled(compared.cost_unit)
@@ -162,9 +161,9 @@ def expected_probability_gain(
 ) -> ExpectedProbabilityGain:
     """Gain in expected log loss of the candidate's probabilities, in the population that `analysis` estimates.
 
-    Arguments as of `expected_gain`. The optimism is that of a candidate with the densities which the calibration set
-    shows, p_k(t) = t_k f_k / sum_j t_j f_j: trace of (derivative of the class means of log p_k by t) times
-    (covariance of the estimate).
+    The arguments are those of `expected_gain`. The optimism is that of a candidate with the densities
+    of the calibration set, p_k(t) = t_k f_k / sum_j t_j f_j: trace of (derivative of the class means of log p_k by t)
+    times (covariance of the estimate).
     """
     prevalence, optimism = analysis.estimate.prevalence, _optimism(compared, analysis.estimate.covariance)
     found = _Estimate.of(compared.log_loss_savings, analysis, further_covariance)
@@ -181,23 +180,23 @@ def expected_probability_gain(
 
 
 def largest_difference(costs: Floats) -> float:
-    """How much a decision can change the cost of a sample; a constant added to a row of the costs changes nothing."""
+    """Largest difference between the costs of two decisions for one true class."""
     return float((costs.max(axis=1) - costs.min(axis=1)).max())
 
 
 def worst_case_cost_increase(
     logits: Logits, counts: Floats | Integers, current: PostProcessingHead, candidate: PostProcessingHead
 ) -> float:
-    """What a swap could cost at worst, per decision on these samples, whatever their true classes are.
+    """Largest possible increase of the mean cost by a swap on these samples, whatever their true classes are.
 
-    Where both heads decide alike, nothing; elsewhere the largest amount by which the candidate's decision can be the
-    dearer one. No assumption enters: it holds where the workflow's assumptions fail.
+    Equal decisions add nothing. For different decisions it adds the largest amount by which the candidate's decision
+    can cost more. It needs no assumption, so it holds where the assumptions of the workflow fail.
 
     Args:
         logits: shape (U, C).
         counts: shape (U,), how often each row occurs.
-        current: the head that serves.
-        candidate: the head that would; with the same costs.
+        current: the current head.
+        candidate: the head to swap in, with the same costs.
     """
     before, after = current.apply(logits).decisions, candidate.apply(logits).decisions
     dearer = np.maximum(current.costs[:, after] - current.costs[:, before], 0).max(axis=0)
@@ -215,10 +214,10 @@ class _Estimate:
 
     @classmethod
     def of(cls, savings: Floats, analysis: Analysis, further_covariance: Floats | None) -> Self:
-        """From the savings on the calibration samples, (M,).
+        """Estimate from the savings on the calibration samples, (M,).
 
         Variance by influence functions, like that of the prevalence: through the estimated prevalence, through the
-        class means of the savings, and through what both owe to the same calibration samples.
+        class means of the savings, and through the covariance of both, which come from the same calibration samples.
         """
         prevalence, labels = analysis.estimate.prevalence, analysis.calibration.labels
         by_class = class_means(savings, analysis.calibration)
@@ -241,7 +240,7 @@ class _Estimate:
         return replace(self, value=unit * self.value, error=unit * self.error)
 
     def exceeded_with(self, probability: float) -> float:
-        """The savings are at least this with that probability."""
+        """Value that the savings exceed with this probability."""
         return self.value - self.error * float(t_quantile(self.degrees_of_freedom, probability))
 
     def interval(self, confidence: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""How many samples are needed: the width of intervals that are still to be measured."""
+"""Sample size planning: the width of intervals before a window exists."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -16,17 +16,17 @@ from lifelong_core.errors import InvalidInputError
 from lifelong_core.scientific import t_quantile
 
 LARGEST_WINDOW = 10**9
-"""No plan looks at a larger window."""
+"""Largest window that a plan considers."""
 
 MOST_CASES = 10**6
-"""No plan asks for more further calibration cases of a class: nobody would collect them."""
+"""Largest number of further calibration cases of a class that a plan asks for."""
 
 _SMALLEST_COMPOSED, _LARGEST_COMPOSED = 4_000, 20_000
 
 
 @dataclass(frozen=True, eq=False)
 class SamplePlan(ArrayValue):
-    """What the width of the intervals for a prevalence consists of, before there is any window.
+    """Components of the interval width for a prevalence, before there is a window.
 
     The variance of the estimate for class k is `window_variance[k] / n`, which shrinks with the window's size n, and
     two parts that the calibration set fixes however large the window is: `sum_j calibration_variance[k, j]` and
@@ -51,18 +51,18 @@ class SamplePlan(ArrayValue):
     confidence: float
     """of each class's interval"""
     prevalence: Floats
-    """shape (C,), that is expected"""
+    """shape (C,), expected prevalence"""
     cases: Floats
-    """shape (C,), calibration cases of each class; groups count once"""
+    """shape (C,), calibration cases of each class; cases of one group count once"""
     window_variance: Floats
-    """shape (C,), of what one sample of the window contributes"""
+    """shape (C,), variance that one sample of the window contributes"""
     calibration_variance: Floats
-    """shape (C, C): [k, j] is the variance of class k's estimate owed to the calibration cases of class j"""
+    """shape (C, C): [k, j] is the variance of class k's estimate due to the calibration cases of class j"""
     calibration_degrees: Floats
-    """shape (C,), degrees of freedom with which the columns of `calibration_variance` are known; 0: not at all"""
+    """shape (C,), degrees of freedom of the columns of `calibration_variance`; 0: unknown"""
     disagreement: Floats
-    """shape (C,), variance that no sample explains: the squared difference of the method's two solutions, and mixes
-    that may look alike; that of a window without chance, to which a real window's chance adds next to nothing"""
+    """shape (C,), variance that more samples do not reduce: the squared difference of the method's two solutions, and
+    mixes that look alike; computed for a window without sampling noise, which adds next to nothing to it"""
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -86,18 +86,18 @@ class SamplePlan(ArrayValue):
         prevalence: ArrayLike | None = None,
         confidence: float = 0.95,
     ) -> Self:
-        """A rule of thumb for the time before there is a calibration set.
+        """Plan by a rule of thumb, before there is a calibration set.
 
-        Every class is recognised with probability `accuracy` and confused with each other class alike, and adjusted
-        classify and count estimates the prevalence (Forman 2008): its errors in closed form. Methods that look at the
-        probabilities, ours included, need fewer samples; classes that are confused more often than others need more.
+        Every class is recognised with probability `accuracy` and confused with every other class equally often. The
+        variance is that of adjusted classify and count (Forman 2008), in closed form. Methods that use probabilities
+        need fewer samples; classes that are confused more often need more.
 
         Args:
             classes: number C of classes, at least 2.
             accuracy: balanced accuracy, above 1 / C.
             cases_per_class: calibration cases of each class.
-            prevalence: shape (C,), that is expected; None: all classes alike.
-            confidence: of each class's interval.
+            prevalence: shape (C,), expected prevalence; None: equal classes.
+            confidence: nominal coverage of each class's interval.
 
         Raises:
             InvalidInputError: a value is out of range.
@@ -106,9 +106,9 @@ class SamplePlan(ArrayValue):
             raise InvalidInputError("expected at least two classes.", field="classes")
         if not 1 / classes < accuracy < 1:
             raise InvalidInputError(
-                f"expected a number above 1/{classes}, which guessing gives, and below 1; got {accuracy:g}.",
+                f"expected a number above 1/{classes} (guessing) and below 1, got {accuracy:g}.",
                 field="accuracy",
-                hint="A model that never errs needs no plan; of a very good one, give for example 0.99.",
+                hint="For a very good model, give for example 0.99.",
             )
         if not 2 <= cases_per_class < np.inf:
             raise InvalidInputError("expected at least two cases.", field="cases_per_class")
@@ -129,15 +129,16 @@ class SamplePlan(ArrayValue):
         )
 
     def half_widths(self, size: float) -> Floats:
-        """Half the width of each class's interval for a window of this many independent samples, shape (C,).
+        """Half the width of each class's interval for a window of `size` independent samples, shape (C,).
 
-        Typical values, before the interval is cut off at 0 and 1: from 1 on nothing is known of the share. Infinite
-        where the calibration set does not show its own spread. For samples that come in groups (patients), `size` is
-        the effective size.
+        The values are typical ones before the interval is cut off at 0 and 1: at 1 or more the prevalence is unknown.
+        They are infinite where the calibration set does not show its own spread. For samples in groups (patients),
+        `size` is the effective size.
 
-        Never below the `floor`. With a handful of calibration cases Welch's approximation would give windows of
-        middling size shorter intervals than endless ones: their well known variance adds degrees of freedom, and the
-        quantile falls faster than the variance rises. No window knows more than a larger one, so we do not plan on it.
+        The values are never below the `floor`. With a handful of calibration cases Welch's approximation would give
+        windows of medium size shorter intervals than endless ones: their variance adds degrees of freedom, and the
+        quantile falls faster than the variance rises. A larger window never has less information, so the plan ignores
+        this effect.
 
         Raises:
             InvalidInputError: fewer than two samples.
@@ -147,13 +148,13 @@ class SamplePlan(ArrayValue):
         return np.maximum(self._reach(self.window_variance / size, size - 1), self.floor())
 
     def floor(self) -> Floats:
-        """What the calibration set leaves open however large the window is: half the width, shape (C,)."""
+        """Half the width of each class's interval for an endless window, shape (C,)."""
         return self._reach(np.zeros_like(self.window_variance), np.inf)
 
     def size_needed(self, half_width: float) -> int | None:
-        """Samples of the smallest window that gives every class at most this half-width.
+        """Size of the smallest window that gives every class at most this half-width.
 
-        None: no window does, because the calibration set is too small; see `cases_needed`.
+        None: no window suffices, because the calibration set is too small; see `cases_needed`.
 
         Raises:
             InvalidInputError: the half-width is not between 0 and 1.
@@ -168,11 +169,11 @@ class SamplePlan(ArrayValue):
         return high
 
     def cases_needed(self, half_width: float) -> Integers | None:
-        """Further calibration cases of each class, shape (C,), for a window to reach this half-width.
+        """Further calibration cases of each class, shape (C,), that let a window reach this half-width.
 
-        So many that the calibration set causes no more than half of the variance: the window then needs no more than
-        twice the samples that it would need with an endless calibration set. The classes whose cases help most get the
-        most (Neyman 1934).
+        With them the calibration set causes at most half of the variance: the window then needs at most twice the
+        samples that it would need with an endless calibration set. Most cases go to the classes where they help most
+        (Neyman 1934).
 
         None: more than MOST_CASES of a class, or the calibration set does not show its own spread.
 
@@ -195,7 +196,7 @@ class SamplePlan(ArrayValue):
         return None if needed.max() > MOST_CASES else np.ceil(needed - 1e-9).astype(np.int64)
 
     def extend(self, further: ArrayLike) -> Self:
-        """The plan after adding calibration cases like those there are, shape (C,) of each class.
+        """Plan after adding calibration cases like the present ones, shape (C,) of each class.
 
         Raises:
             InvalidInputError: another shape, or a negative number.
@@ -231,7 +232,7 @@ class SamplePlan(ArrayValue):
         return float(t_quantile(np.inf, (1 + self.confidence) / 2))
 
     def _reach(self, window: Floats, window_degrees: float) -> Floats:
-        """t quantile times standard error, degrees of freedom by Welch and Satterthwaite as in `combine`."""
+        """t quantile times standard error; degrees of freedom by Welch and Satterthwaite as in `combine`."""
         fixed = self.calibration_variance.sum(axis=1)
         if self.calibration_degrees.min() == 0:
             return np.full_like(fixed, np.inf)
@@ -246,16 +247,16 @@ class SamplePlan(ArrayValue):
 def plan_samples(
     fitted: FittedQuantifier, *, prevalence: ArrayLike | None = None, confidence: float = 0.95
 ) -> SamplePlan:
-    """How wide the intervals of a fitted quantifier will be in a population with this prevalence.
+    """Plan the width of the intervals of a fitted quantifier in a population with this prevalence.
 
-    The quantifier analyses a window that is composed of its own calibration cases in the expected mix. From the
-    influences of single samples (see `quantification.uncertainty`) follows what each sample of the window and each
-    calibration case of each class adds to the variance.
+    The quantifier analyses a window composed of its own calibration cases in the expected mix. The influences of single
+    samples (see `quantification.uncertainty`) give the variance that each sample of the window and each calibration
+    case of each class adds.
 
     Args:
         fitted: the quantifier with its calibration set.
-        prevalence: shape (C,), that is expected; None: that of the calibration set.
-        confidence: of each class's interval.
+        prevalence: shape (C,), expected prevalence; None: that of the calibration set.
+        confidence: nominal coverage of each class's interval.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -290,7 +291,7 @@ def plan_samples(
 
 
 def _composed(data: LabeledLogits, shares: Floats, size: int) -> Integers:
-    """Rows of the calibration set, each of a class as often as any other, that together have this mix."""
+    """Rows of the calibration set in this mix; the rows of one class occur equally often."""
     wanted = np.rint(shares * size).astype(np.int64)
     rows = [
         members[np.arange(count) * members.size // max(count, 1)]
@@ -302,10 +303,10 @@ def _composed(data: LabeledLogits, shares: Floats, size: int) -> Integers:
 
 
 def _calibration_parts(analysis: Analysis) -> Floats:
-    """Variance of each class's estimate (rows) owed to the calibration cases of each class (columns), shape (C, C).
+    """Variance of each class's estimate (rows) due to the calibration cases of each class (columns), shape (C, C).
 
-    With groups in the calibration set the parts of single cases are raised to what the groups together cause. A single
-    case is taken to be spread like those of the other classes, as `combine` does.
+    With groups in the calibration set, the parts of single cases are raised to the variance that the groups cause. A
+    single case has the spread of the other classes, as in `combine`.
     """
     data, scores = analysis.calibration, analysis.influence.calibration
     counts = data.counts
@@ -323,14 +324,14 @@ def _calibration_parts(analysis: Analysis) -> Floats:
 
 
 def _calibration_degrees(data: LabeledLogits, cases: Floats) -> Floats:
-    """Degrees of freedom of each class's part as in `combine`, shape (C,): a single group shows no spread."""
+    """Degrees of freedom of each class's part as in `combine`, shape (C,); a single group shows no spread."""
     if data.groups is None and data.samples > data.classes:
         return np.maximum(cases - 1, 1.0)
     return cases - 1
 
 
 def _allocation(spread: Floats, cases: Floats, allowed: float) -> Floats:
-    """Further cases of each class, (C,), as few as possible, for sum_j spread_j / (cases_j + further_j) <= allowed."""
+    """Smallest numbers of further cases of each class, (C,), for sum_j spread_j / (cases_j + further_j) <= allowed."""
     roots = np.sqrt(spread)
     growing = roots > 0
     while growing.any():

@@ -1,4 +1,4 @@
-"""The policy of adaptation: when a cycle swaps the head, and who has the last word."""
+"""Policy of adaptation: when a cycle swaps the head, and whether a person must approve it."""
 
 import hashlib
 from collections.abc import Mapping
@@ -22,29 +22,29 @@ OnUnusualTraffic: TypeAlias = Literal["report", "propose"]
 ON_UNUSUAL_TRAFFIC: tuple[OnUnusualTraffic, ...] = ("report", "propose")
 
 LARGEST_STEP = 2.0
-"""L1 distance between two prevalences that share no class: a limit of this size limits nothing."""
+"""L1 distance of two prevalences without a common class: a limit of this size has no effect."""
 
 MOST_LOOKS = 1e12
-"""Evidence is not gathered any further than this (`evidence.LARGEST_LOG_CAPITAL`)."""
+"""Largest average run length: the evidence is capped there (`evidence.LARGEST_LOG_CAPITAL`)."""
 
 NO_PROBABILITY_GAIN = 10.0
-"""No gain in log loss exceeds this (`gain.LOWEST_PROBABILITY`): a policy with it swaps by decisions alone."""
+"""No gain in log loss exceeds this (`gain.LOWEST_PROBABILITY`): with it, the policy swaps by decisions alone."""
 
 _NO_MATTER_OF_EVIDENCE = ("unusual_traffic", "change_level", "minimum_probability_gain")
 
 _NEW_IN_4: Mapping[str, Any] = {"change_level": 0.0, "minimum_probability_gain": NO_PROBABILITY_GAIN}
-"""Fields that documents of schema version 3 and before lack, with the values that do what was done then."""
+"""Fields that documents of schema versions up to 3 lack, with the values that keep their behaviour."""
 
 
 _FIRST_FIELDS = ("minimum_samples", "level", "confidence", "minimum_gain")
-"""Those of documents of schema version 1."""
+"""Fields of documents of schema version 1."""
 
 _RENAMED_IN_5: Mapping[str, str] = {"looks_between_false_alarms": "average_run_length"}
 
 
 @dataclass(frozen=True)
 class AdaptationPolicy:
-    """When a cycle swaps the head.
+    """Conditions under which a cycle swaps the head.
 
     Examples:
         >>> AdaptationPolicy(level=0.001).minimum_samples
@@ -58,38 +58,39 @@ class AdaptationPolicy:
     minimum_samples: int = 200
     """below this effective window size a cycle always keeps the head"""
     level: float = 0.01
-    """significance level, over all classes, of "the prevalence has shifted", for a window judged by itself"""
+    """significance level, over all classes, of "the prevalence has shifted", for a single window"""
     average_run_length: float = 175_200
-    """for evidence gathered over many cycles: mean number of looks between two false alarms; 20 years of hours"""
+    """for evidence over many cycles: mean number of looks between two false alarms; the default is 20 years of hours"""
     tolerance: float = 0.01
-    """share of the population that may change its class without this counting as a shift of the evidence"""
+    """share of the population that may change its class without this counting as a shift in the evidence"""
     change_level: float = 0.005
-    """largest probability that a change of the prevalence is found in a window without one; 0: none is looked for, and
-    every estimate uses the whole window"""
+    """largest probability of a change point in a window without a change; 0: no search, and every estimate uses the
+    whole window"""
     assumption_level: float = 0.01
     """significance level of "more has changed than the prevalence" """
     assumption_violated: OnViolation = "refuse"
-    """what to do then: refuse to swap, or report it and go on"""
+    """action if more has changed than the prevalence: refuse to swap, or report it and continue"""
     confidence: float = 0.95
-    """of every reported interval"""
+    """nominal coverage of every reported interval"""
     minimum_gain: float = 0.005
-    """smallest drop of the expected cost worth a swap, as a fraction of the largest difference a decision makes"""
+    """smallest drop of the expected cost that justifies a swap, as a fraction of the largest difference a decision
+    makes"""
     minimum_probability_gain: float = 0.002
-    """smallest drop of the expected log loss, in nats per prediction, worth a swap that does not raise the expected
-    cost; NO_PROBABILITY_GAIN: no swap by probabilities alone"""
+    """smallest drop of the expected log loss, in nats per prediction, that justifies a swap which does not raise the
+    expected cost; NO_PROBABILITY_GAIN: no swap by probabilities alone"""
     maximum_step: float = LARGEST_STEP
     """largest L1 distance, in (0, 2], by which one swap moves the assumed prevalence; 2: no limit"""
     cool_down_seconds: float = 0.0
     """no swap within this time after the last one"""
     hysteresis: float = 1.0
-    """a swap back towards what the head before assumed must gain (1 + hysteresis) times as much"""
+    """a swap back towards the prevalence that the previous head assumed must gain (1 + hysteresis) times as much"""
     mode: Mode = "auto"
-    """auto: swap; propose: ask a person; shadow: only report"""
+    """auto: swap; propose: ask a person; shadow: report only"""
     pooling: bool = False
     """shrink an estimate from few samples towards those of the model's other environments"""
     unusual_traffic: OnUnusualTraffic = "report"
-    """what becomes of a swap for a window that came in a burst, or from another sender than usual: it is published, and
-    the report says so; or a person is asked"""
+    """handling of a swap if the window came in a burst, or from an unusual sender: the swap is published, and the
+    report says so; or a person is asked"""
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -129,9 +130,9 @@ class AdaptationPolicy:
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex): evidence gathered under one policy is none under another.
+        """SHA-256 (hex) over the fields that the evidence depends on: evidence is valid for one policy only.
 
-        Fields that the evidence does not depend on and that came later have no part in it.
+        Fields that came later and do not affect the evidence are left out.
         """
         document = {**self.to_document(), "schema_version": 2}
         for name in _NO_MATTER_OF_EVIDENCE:
@@ -163,7 +164,7 @@ class AdaptationPolicy:
 
 
 def _later_fields(version: int) -> Mapping[str, Any]:
-    """The fields that documents of a schema version lack, with the values that do what was done then."""
+    """Fields that documents of a schema version lack, with the values that keep their behaviour."""
     if version == 4:
         return {}
     if version == 3:
@@ -183,7 +184,7 @@ def _between(value: float, low: float, high: float, *, field: str) -> float:
 
 
 def _number(value: float, *, field: str) -> Floats:
-    """A parameter that is no truth value: numpy would read true as 1."""
+    """Check that a parameter is no boolean: numpy would read true as 1."""
     if isinstance(value, bool | np.bool_):
         raise InvalidInputError("expected a number, not true or false.", field=field)
     return as_parameter(value, field=field)

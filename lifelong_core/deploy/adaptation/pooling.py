@@ -1,4 +1,4 @@
-"""A small environment borrows strength from the model's other environments."""
+"""Pooling: shrink the estimate of a small environment towards the model's other environments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +12,14 @@ from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_i
 from lifelong_core.scientific import chi_square_quantile
 
 MINIMUM_OTHERS = 3
-"""How much environments differ cannot be told from fewer."""
+"""Fewest other environments from which the spread between environments can be estimated."""
 
 _CAUTION = 0.25
-"""The spread between environments is taken as large as makes the observed one this improbable: who overestimates it
-borrows too little, who underestimates it takes a hospital for the average of the others."""
+"""The spread between environments is taken so large that the observed one has this tail probability. An overestimated
+spread shrinks too little; an underestimated one pulls a hospital to the average of the others."""
 _USUAL = 0.75
-"""An environment that is farther off the others than this share of them would be is taken for a sign that they differ
-more than they seem to."""
+"""An environment farther from the others than this share of them raises the spread: the environments differ more than
+they seem to."""
 
 _SMALLEST_VARIANCE = 1e-12
 _HALVINGS = 60
@@ -27,37 +27,37 @@ _HALVINGS = 60
 
 @dataclass(frozen=True)
 class Pooling:
-    """How an estimate moves towards the other environments: p + gain @ (centre - p).
+    """Shrinkage of an estimate towards the other environments: p + gain @ (centre - p).
 
-    With it, `spread` is added to the covariance: what is not known of the centre, and how much environments differ.
+    The covariance grows by `spread`: the uncertainty of the centre, and the differences between environments.
     """
 
     prevalence: Floats
     """shape (C,), the pooled estimate, on the simplex"""
     gain: Floats
-    """shape (C, C): 0 trusts the own window alone, 1 the others alone (on directions that sum to zero)"""
+    """shape (C, C): 0 uses the own window alone, 1 the others alone (on directions that sum to zero)"""
     spread: Floats
-    """shape (C, C)"""
+    """shape (C, C), covariance added to that of the estimate"""
     heterogeneity: float
     """in 0..1: variance between environments in units of mean * (1 - mean), of each class"""
     environments: int
-    """others that were used"""
+    """number of other environments used"""
 
 
 @dataclass(frozen=True)
 class PooledAnalysis:
-    """The analysis of a window after the other environments had their say."""
+    """Analysis of a window, shrunk towards the other environments."""
 
     analysis: Analysis
-    """with the pooled estimate, and what the window's samples still contribute to it"""
+    """with the pooled estimate, and the remaining influence of the window's samples on it"""
     spread: Floats
-    """shape (C, C), covariance of the estimate that comes from the other environments"""
+    """shape (C, C), covariance of the estimate due to the other environments"""
     environments: int
-    """others that were used"""
+    """number of other environments used"""
 
 
 def pool_analysis(analysis: Analysis, others: Sequence[PrevalenceEstimate]) -> PooledAnalysis | None:
-    """`pool` for the estimate of an analysis and all that depends on it; None where it cannot be pooled."""
+    """Apply `pool` to the estimate of an analysis and to its influences; None where pooling is impossible."""
     own, influence = analysis.estimate, analysis.influence
     sampling = replace(influence, calibration=np.zeros_like(influence.calibration))
     shared = replace(
@@ -103,23 +103,22 @@ def pool(
 ) -> Pooling | None:
     """Shrink a prevalence towards those of other environments (empirical Bayes, Efron and Morris 1973).
 
-    The environments' true prevalences are taken to scatter around a common centre m with covariance
-    h (diag(m) - m m'), as those of a Dirichlet distribution do. h comes from the others by the Q-profile method
-    (Viechtbauer 2007) at its cautious end. The own window does not enter the centre; it raises h where the others'
-    scatter would make it an outlier, because an environment that is unlike the others must not be taken for one of
-    them: its own samples then decide. Only the sampling error of the window is shrunk: the error that the
-    calibration set causes is common to all environments, and borrowing cannot correct it.
+    The model: the environments' true prevalences scatter around a common centre m with covariance h (diag(m) - m m'),
+    like those of a Dirichlet distribution. h comes from the others by the Q-profile method (Viechtbauer 2007) at its
+    cautious end. The own window does not enter the centre. It raises h where it would be an outlier under the others'
+    scatter: an environment unlike the others must rely on its own samples. Only the sampling error of the window is
+    shrunk; the error due to the calibration set is common to all environments, so that pooling cannot correct it.
 
     Args:
-        prevalence: shape (C,), own estimate.
-        window_covariance: shape (C, C), the part of its covariance that comes from the window.
-        others: the other environments' estimates.
-        shared_covariance: shape (C, C), of the error that all environments have in common. It makes their estimates
-            wrong, but not different from each other; None: there is none.
+        prevalence: shape (C,), estimate of this environment.
+        window_covariance: shape (C, C), part of its covariance due to the window.
+        others: estimates of the other environments.
+        shared_covariance: shape (C, C), covariance of the error common to all environments, which does not make their
+            estimates differ; None: there is none.
 
     Returns:
-        None where fewer than MINIMUM_OTHERS other environments with the same classes are given, or where the own
-        window is unlike them all, however much they may differ.
+        None with fewer than MINIMUM_OTHERS other environments of the same classes, or where the own window is an
+        outlier for every h.
 
     Examples:
         >>> def estimate(first, error):
@@ -159,7 +158,7 @@ def pool(
 
 
 def _own_error(estimate: PrevalenceEstimate, shared: Floats | None) -> Floats:
-    """The part of an estimate's covariance that other environments do not share, at least that of counting labels."""
+    """The part of an estimate's covariance that other environments do not share, at least that of counted labels."""
     smoothed = smooth(estimate.prevalence, estimate.effective_n)
     counting = (np.diag(smoothed) - np.outer(smoothed, smoothed)) / estimate.effective_n
     if shared is None:
@@ -169,7 +168,7 @@ def _own_error(estimate: PrevalenceEstimate, shared: Floats | None) -> Floats:
 
 
 def _heterogeneity(points: Floats, errors: Floats, basis: Floats) -> float:
-    """The h at which the weighted squared distances from the centre reach the _CAUTION quantile of chi-square."""
+    """Value of h at which the weighted squared distances from the centre reach the _CAUTION quantile of chi-square."""
     goal = chi_square_quantile((points.shape[0] - 1) * points.shape[1], _CAUTION)
     low, high = 0.0, 1.0
     if _distance(points, errors, basis, low) <= goal:
@@ -185,7 +184,7 @@ def _heterogeneity(points: Floats, errors: Floats, basis: Floats) -> float:
 def _fitting(
     own: Floats, error: Floats, points: Floats, errors: Floats, basis: Floats, *, at_least: float
 ) -> float | None:
-    """The smallest h from `at_least` to 1 under which the own estimate is no outlier among the others; None: none."""
+    """Smallest h from `at_least` to 1 under which the own estimate is no outlier among the others, or None."""
     goal = chi_square_quantile(own.size, _USUAL)
 
     def unusual(heterogeneity: float) -> bool:
@@ -205,7 +204,7 @@ def _fitting(
 
 
 def _distance(points: Floats, errors: Floats, basis: Floats, heterogeneity: float) -> float:
-    """Sum over environments of (p - m)' (V + h B)^-1 (p - m): falls as h grows."""
+    """Sum over environments of (p - m)' (V + h B)^-1 (p - m), which falls as h grows."""
     centre, _, scatter = _centre(points, errors, basis, heterogeneity)
     residuals = points - centre
     weights = _inverses(errors + heterogeneity * scatter)
@@ -215,7 +214,7 @@ def _distance(points: Floats, errors: Floats, basis: Floats, heterogeneity: floa
 def _centre(
     points: Floats, errors: Floats, basis: Floats, heterogeneity: float
 ) -> tuple[Floats, Floats, Floats]:
-    """The centre and its covariance by generalised least squares, and B = diag(m) - m m', in tangent coordinates."""
+    """Centre and its covariance by generalised least squares, and B = diag(m) - m m', in tangent coordinates."""
     classes = basis.shape[0]
     mean = np.maximum(1 / classes + basis @ points.mean(axis=0), 1 / (2 * classes * points.shape[0]))
     mean /= mean.sum()

@@ -1,4 +1,4 @@
-"""Why a cycle ended as it did: a code for machines, a sentence with its figures for people."""
+"""Reasons for the outcome of a cycle: a code for programs, and a sentence with the figures for people."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from lifelong_core.deploy.shift.shift_test import ShiftTest
 from lifelong_core.errors import InvalidInputError
 
 _SHOWN = 2
-"""Disagreements that a sentence names; the report lists more."""
+"""Disagreements that a sentence shows; the report lists more."""
 _SMALLEST_SAID = 1e-12
 
 ReasonCode: TypeAlias = Literal[
@@ -47,12 +47,12 @@ ReasonCode: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class Reason:
-    """One reason of an outcome."""
+    """One reason for the outcome of a cycle."""
 
     code: ReasonCode
-    """for machines"""
+    """for programs"""
     text: str
-    """the same as a sentence with its figures, for people"""
+    """the reason as a sentence with its figures, for people"""
 
     def to_document(self) -> dict[str, Any]:
         """The reason as JSON values."""
@@ -73,13 +73,13 @@ class Reason:
 
 
 def too_few_samples(estimate: PrevalenceEstimate, minimum: int) -> Reason:
-    """The window is too small to judge by."""
-    text = f"The window says as much as {estimate.effective_n:.0f} independent samples; {minimum} are needed."
+    """Reason: the window is too small."""
+    text = f"The window is worth {estimate.effective_n:.0f} independent samples; {minimum} are needed."
     return Reason("window_too_small", text)
 
 
 def prevalence_changed(changes: Sequence[ChangePoint]) -> Reason:
-    """The prevalence changed within the window."""
+    """Reason: the prevalence changed within the window."""
     last = changes[-1]
     when = f"{last.samples_ago} samples ago (95 % interval {last.low} to {last.high})"
     if last.changed_at is not None:
@@ -95,30 +95,30 @@ def prevalence_changed(changes: Sequence[ChangePoint]) -> Reason:
 
 
 def prevalence_fluctuates(pattern: Pattern, *, is_followed: bool) -> Reason:
-    """Changes that come and go; with a change that stays besides, where one is followed."""
+    """Reason: the prevalence comes and goes; `is_followed` says whether a lasting change is followed as well."""
     if pattern == "jitter":
-        how = "comes and goes besides" if is_followed else "comes and goes, without a change that stays"
-        advice = "If this has a cause, such as a scanner or a ward, send its predictions to environments of their own."
+        how = "also comes and goes" if is_followed else "comes and goes, without a lasting change"
+        advice = "If this has a cause, such as a scanner or a ward, give each its own environment."
     else:
         how = f"follows the {pattern}"
         example = "day and night" if pattern == "time of day" else "weekdays and weekends"
-        advice = f"Make environments of it, such as {example}, so that each gets a head of its own."
-    window = "what came after the change" if is_followed else "the whole window"
+        advice = f"Use separate environments, such as {example}, so that each gets its own head."
+    window = "the part after the change" if is_followed else "the whole window"
     text = f"The prevalence {how}; the estimate is the mean of {window}. {advice}"
     return Reason("prevalence_fluctuates", text)
 
 
 def unchanged(test: ShiftTest) -> Reason:
-    """No shift was found."""
+    """Reason: there is no significant shift."""
     text = f"The prevalence does not differ significantly from what the head assumes ({_strength(test)})."
     return Reason("prevalence_unchanged", text)
 
 
 def shifted(estimate: PrevalenceEstimate, head: PostProcessingHead, test: ShiftTest) -> Reason:
-    """A shift was found; names the class that moved most."""
+    """Reason: the prevalence has shifted; names the class that moved most."""
     k = int(np.argmax(np.abs(estimate.prevalence - head.assumed_prevalence)))
     text = (
-        f"The prevalence has shifted ({_strength(test)}): most of all that of {head.class_names[k]!r}, assumed "
+        f"The prevalence has shifted ({_strength(test)}): most for {head.class_names[k]!r}, assumed "
         f"{head.assumed_prevalence[k]:.3f}, estimated {estimate.prevalence[k]:.3f} "
         f"({estimate.low[k]:.3f} to {estimate.high[k]:.3f})."
     )
@@ -126,7 +126,7 @@ def shifted(estimate: PrevalenceEstimate, head: PostProcessingHead, test: ShiftT
 
 
 def pooled(own: PrevalenceEstimate, found: PooledAnalysis, head: PostProcessingHead) -> Reason:
-    """Other environments had their say; names the class whose estimate moved most."""
+    """Reason: the estimate was pooled with other environments; names the class whose estimate moved most."""
     used = found.analysis.estimate.prevalence
     k = int(np.argmax(np.abs(used - own.prevalence)))
     text = (
@@ -137,33 +137,36 @@ def pooled(own: PrevalenceEstimate, found: PooledAnalysis, head: PostProcessingH
 
 
 def step_limited(head: PostProcessingHead, wanted: Floats, maximum: float) -> Reason:
-    """The candidate goes only part of the way."""
+    """Reason: the candidate covers only part of the distance to the estimate."""
     distance = float(np.abs(wanted - head.assumed_prevalence).sum())
-    text = f"The estimate is {distance:.2f} (L1) away from what the head assumes; one swap goes {maximum:g} at most."
+    text = (
+        f"The estimate is {distance:.2f} (L1) from the prevalence that the head assumes; "
+        f"one swap covers at most {maximum:g}."
+    )
     return Reason("step_limited", text)
 
 
 @dataclass(frozen=True)
 class GainThresholds:
-    """What a swap must gain."""
+    """Thresholds of the gain for a swap."""
 
     cost: float
-    """in expected cost, by the lower quartile"""
+    """of the expected cost, for the lower quartile"""
     log_loss: float
-    """in expected log loss, by the lower decile"""
+    """of the expected log loss, for the lower decile"""
     tolerated: float
-    """loss in expected cost, by the lower quartile, that a gain in log loss makes up for"""
+    """largest loss in expected cost, for the lower quartile, that a gain in log loss outweighs"""
 
 
 def enough_gain(gain: ExpectedGain, threshold: float) -> Reason:
-    """The candidate's decisions are worth a swap."""
+    """Reason: the candidate's decisions justify a swap."""
     return Reason("gain_sufficient", _cost_gain(gain, threshold))
 
 
 def enough_probability_gain(
     gain: ExpectedGain, by_probability: ExpectedProbabilityGain, wanted: GainThresholds
 ) -> Reason:
-    """The candidate's probabilities are worth a swap, and its decisions do no harm."""
+    """Reason: the candidate's probabilities justify a swap, and its decisions do no harm."""
     text = f"{_cost_gain(gain, wanted.cost)} {_log_loss_gain(by_probability, wanted.log_loss)}"
     return Reason("probability_gain_sufficient", text)
 
@@ -175,7 +178,7 @@ def too_little_gain(
     *,
     going_back: bool,
 ) -> Reason:
-    """The candidate is worth a swap neither by its decisions nor by its probabilities."""
+    """Reason: neither the candidate's decisions nor its probabilities justify a swap."""
     text = f"{_cost_gain(gain, wanted.cost)} {_log_loss_gain(by_probability, wanted.log_loss)}"
     if by_probability.lower_decile > wanted.log_loss:
         text += (
@@ -183,38 +186,42 @@ def too_little_gain(
             f" {gain.lower_quartile:.4f}) must not be negative, nor that lower quartile below {-wanted.tolerated:.4f}."
         )
     if going_back:
-        text += " It would go back towards what the head before assumed, for which more is demanded."
+        text += " The swap would go back towards the prevalence of the previous head, so the thresholds are higher."
     return Reason("gain_too_small", text)
 
 
 def losing_step(quantity: str, value: float, threshold: float) -> Reason:
-    """Going all the way would gain enough, but the first step, which is all that is allowed, costs too much."""
+    """Reason: a head for the estimate would gain enough, but the first step, as far as one swap may go, costs too
+    much.
+    """
     text = (
-        f"The step that one swap may go changes the {quantity} by {-value:+.4f}, a loss of more than "
-        f"{threshold:.4f}, although the whole way would be a gain."
+        f"One swap may go only part of the way. This step changes the {quantity} by {-value:+.4f}, a loss of more "
+        f"than {threshold:.4f}, although the whole way would be a gain."
     )
     return Reason("gain_too_small", text)
 
 
 def assumption_violated(test: AssumptionTest, harm: float | None = None) -> Reason:
-    """More has changed than the prevalence; names what disagrees most, and what a swap could cost at worst."""
+    """Reason: more has changed than the prevalence; names the largest disagreements and the worst-case cost of a
+    swap.
+    """
     parts = [f"More has changed than the prevalence ({_probability(test.p_value)}, level {test.level:g})."]
     parts += [item.text for item in test.disagreements[:_SHOWN]]
     if not test.reliable:
         parts.append("The calibration set is too small for this test to keep its level.")
     if harm is not None:
-        parts.append(f"If all is other than estimated, a swap costs up to {harm:.3f} per decision.")
+        parts.append(f"In the worst case a swap costs {harm:.3f} more per decision.")
     return Reason("assumption_violated", " ".join(parts))
 
 
 def cooling_down(passed: float, wanted: float) -> Reason:
-    """The last swap is too recent."""
-    text = f"The head changed {passed:.0f} s ago; the next swap has to wait until {wanted:.0f} s have passed."
+    """Reason: the last swap is too recent."""
+    text = f"The head changed {passed:.0f} s ago; the next swap must wait until {wanted:.0f} s have passed."
     return Reason("cooling_down", text)
 
 
 def another_sender(traffic: Traffic) -> Reason:
-    """Much of the window came from a sender that sent little here before."""
+    """Reason: much of the window came from a sender that sent little here before."""
     text = (
         f"{traffic.sender_share:.0%} of the window came with the token {traffic.sender!r}, which sent"
         f" {traffic.usual_share or 0:.0%} of the predictions before it."
@@ -223,7 +230,7 @@ def another_sender(traffic: Traffic) -> Reason:
 
 
 def burst(traffic: Traffic) -> Reason:
-    """Much of the window came at an unusual rate."""
+    """Reason: much of the window came at an unusual rate."""
     text = (
         f"{traffic.burst_share or 0:.0%} of the window came in hours with more than {BURST_FACTOR:g} times the"
         f" predictions of a busy hour there (the busiest: {traffic.burst_ratio or 0:.0f} times)."
@@ -266,8 +273,8 @@ def _verb(gain: float) -> str:
 
 
 def _sure(probability: str, gain: float, threshold: float) -> str:
-    found = "by nothing that is sure, less than"
+    change = "by no certain amount, less than"
     if gain > 0:
         verdict = "more than" if gain > threshold else "which does not exceed"
-        found = f"by at least {gain:.4f}, {verdict}"
-    return f"with probability {probability} {found} the {threshold:.4f} that a swap must gain."
+        change = f"by at least {gain:.4f}, {verdict}"
+    return f"with probability {probability} {change} the {threshold:.4f} that a swap must gain."

@@ -25,7 +25,7 @@ OUTCOMES: tuple[Outcome, ...] = ("keep", "swap", "refuse")
 
 
 class _Part(Protocol):
-    """What goes to and from a JSON document by itself."""
+    """Value with its own JSON document."""
 
     def to_document(self) -> dict[str, Any]: ...
 
@@ -35,32 +35,33 @@ class _Part(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class AdaptationReport(ArrayValue):
-    """What one cycle found and decided, with all that is needed to replay it beside the logged window."""
+    """Report of one cycle: estimates, tests, decision, and all that a replay needs beside the logged window."""
 
     outcome: Outcome
     reasons: tuple[Reason, ...]
     prevalence: PrevalenceEstimate | None
-    """of the window's population, from the last change on; None when nothing could be estimated"""
+    """estimate from the last change on; None: there was no estimate"""
     change_points: tuple[ChangePoint, ...]
-    """when the prevalence changed within the window, in order of time"""
+    """changes of the prevalence within the window, in order of time"""
     assumed_prevalence: Floats
-    """shape (C,), of the current head"""
+    """shape (C,), assumed prevalence of the current head"""
     shift_test: ShiftTest | None
     """None: the cycle ended before it"""
     evidence: ShiftEvidence | None
-    """of a shift, gathered up to this cycle; goes into the next one. None: the cycle was given neither evidence nor new
-    buckets, or ended before it could read them (then the next cycle goes on from what this one was given)"""
+    """evidence of a shift up to this cycle, the input of the next cycle. None: the cycle had neither evidence nor new
+    buckets, or ended before it read them (the next cycle then continues from the input of this one)"""
     assumption_test: AssumptionTest | None
     """"only the prevalence has changed"; None: the cycle ended before it"""
     pooled: PrevalenceEstimate | None
-    """the estimate after the other environments had their say; None: it was not pooled"""
+    """estimate after pooling with the other environments; None: it was not pooled"""
     expected_gain: ExpectedGain | None
-    """of a head for the estimated prevalence, even where a swap goes only part of the way; None: the cycle ended
-    before it"""
+    """gain of a head for the estimated prevalence, even where a swap covers only part of the distance; None: the cycle
+    ended before it"""
     expected_probability_gain: ExpectedProbabilityGain | None
-    """the same for its probabilities; None also in reports of schema version 2 or older"""
+    """the same for the probabilities; None also in reports of schema version 2 or older"""
     worst_case_cost_increase: float | None
-    """what a swap could cost at worst per decision on this window, whatever changed; None: the cycle ended before"""
+    """largest possible cost of a swap per decision on this window, whatever has changed; None: the cycle ended before
+    it"""
     candidate: PostProcessingHead | None
     """the head to swap in; None unless the outcome is swap"""
     policy: AdaptationPolicy
@@ -74,7 +75,7 @@ class AdaptationReport(ArrayValue):
     head_digest: str
     """of the current head"""
     window_digest: str | None
-    """over logits and groups; None when they are no numbers of a legal shape"""
+    """over logits and groups; None: they are not legal arrays"""
 
     def __post_init__(self) -> None:
         """Freeze the array."""
@@ -89,7 +90,7 @@ class AdaptationReport(ArrayValue):
 
     @property
     def mode(self) -> Mode:
-        """What becomes of a swap: the mode of the policy, or a proposal where it asks for one after unusual traffic."""
+        """Mode of a swap: that of the policy, or propose where the policy demands it after unusual traffic."""
         is_unusual = any(reason.code == "traffic_unusual" for reason in self.reasons)
         if self.policy.mode == "auto" and self.policy.unusual_traffic == "propose" and is_unusual:
             return "propose"
@@ -154,7 +155,7 @@ _PARTS: Mapping[str, type[_Part]] = {
     "expected_probability_gain": ExpectedProbabilityGain,
     "candidate": PostProcessingHead,
 }
-"""Fields that are documents of their own, or None."""
+"""Fields with their own documents, or None."""
 
 _PLAIN = (
     "worst_case_cost_increase",
@@ -165,7 +166,7 @@ _PLAIN = (
     "head_digest",
     "window_digest",
 )
-"""Fields that are JSON values as they stand."""
+"""Fields that are JSON values."""
 
 
 def _document(value: _Part | None) -> dict[str, Any] | None:
@@ -173,7 +174,7 @@ def _document(value: _Part | None) -> dict[str, Any] | None:
 
 
 def _as_present(document: object) -> object:
-    """A report of an older schema version in the present form: what did not exist then is None, or empty."""
+    """Convert a report of an older schema version: fields that did not exist are None or empty."""
     if not isinstance(document, Mapping):
         return document
     found = dict(cast("Mapping[str, Any]", document))

@@ -1,4 +1,4 @@
-"""Whether the predictions of a window came as usual: at which rate, and with which token."""
+"""Traffic of a window: whether the rate and the senders of its predictions are usual."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -12,26 +12,26 @@ from lifelong_core.deploy.documents import take_fields
 from lifelong_core.errors import InvalidInputError
 
 BUSY = 0.9
-"""An hour is busy with as many predictions as this quantile of the hours that have any."""
+"""The rate of a busy hour is this quantile over the hours with predictions."""
 BURST_FACTOR = 5.0
-"""An hour with more than so many times the predictions of a busy one is a burst."""
+"""An hour with more than this many times the predictions of a busy hour is a burst."""
 BURST_SHARE = 0.25
-"""From this share of the window on, predictions of bursts make the traffic unusual."""
+"""Traffic is unusual if at least this share of the window came in bursts."""
 LEAST_HOURS = 12
-"""Of fewer hours with predictions nobody can say what is usual."""
+"""Fewest hours with predictions that show the usual rate."""
 SENDER_SHARE = 0.25
-"""From this share of the window on, one sender makes the traffic unusual ..."""
+"""Traffic is unusual if one sender has at least this share of the window ..."""
 USUAL_SHARE = 0.1
-"""... if it sent less than this share before."""
+"""... and had less than this share before."""
 LEAST_BEFORE = 200
-"""Of fewer predictions before the window nobody can say who usually sends."""
+"""Fewest predictions before the window that show the usual senders."""
 
 _RANGES = {"sender_share": 1.0, "usual_share": 1.0, "burst_share": 1.0, "burst_ratio": np.inf}
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Where the predictions of a window came from, beside what is usual there.
+    """Senders and rates of a window's predictions, compared with the usual ones.
 
     Examples:
         >>> Traffic(sender="clinic-b", sender_share=0.8, usual_share=0.0).is_other_sender
@@ -41,15 +41,15 @@ class Traffic:
     """
 
     sender: str
-    """whose share of the window exceeds its usual one most; where that is not known, the largest"""
+    """the sender with the largest excess over its usual share; where usual shares are unknown, the largest sender"""
     sender_share: float
     """its share of the window"""
     usual_share: float | None = None
-    """its share of the predictions before the window; None: too few to say"""
+    """its share of the predictions before the window; None: too few predictions"""
     burst_share: float | None = None
-    """share of the window that came in bursts; None: too few hours to say what is usual"""
+    """share of the window that came in bursts; None: too few hours"""
     burst_ratio: float | None = None
-    """predictions of the window's busiest hour, relative to a busy hour; None: as above"""
+    """predictions of the window's busiest hour, relative to a busy hour; None: too few hours"""
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -101,13 +101,13 @@ class Traffic:
 def describe_traffic(
     window: Mapping[str, int], before: Mapping[str, int], hours: Mapping[datetime, int], *, since: datetime
 ) -> Traffic | None:
-    """Compare the traffic of a window with what is usual.
+    """Compare the traffic of a window with the usual traffic.
 
     Args:
         window: predictions of the window by sender.
-        before: those before the window.
-        hours: predictions of each hour by its beginning, those of the window and of weeks before it.
-        since: beginning of the hour of the window's first prediction.
+        before: predictions before the window by sender.
+        hours: predictions of each hour by its begin, of the window and of the weeks before it.
+        since: begin of the hour of the window's first prediction.
 
     Returns:
         None if the window is empty.

@@ -1,4 +1,4 @@
-"""Windows and buckets in the forms that a cycle accepts: raw logits, or their summary."""
+"""Forms of windows and buckets that a cycle accepts: raw logits, or summaries."""
 
 import hashlib
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ Window: TypeAlias = ArrayLike | WindowSummary | Sequence[WindowSummary]
 
 
 def are_summaries(window: Window) -> TypeGuard[Sequence[WindowSummary]]:
-    """Is the window known by summaries of its successive parts?"""
+    """Whether the window consists of summaries of its successive parts."""
     if not isinstance(window, list | tuple):
         return False
     parts = cast("Sequence[object]", window)
@@ -47,16 +47,16 @@ class FollowedWindow:
     changes: tuple[ChangePoint, ...]
     """in order of time"""
     window: ArrayLike | WindowSummary
-    """what came after the last change"""
+    """the part after the last change"""
     groups: ArrayLike | None
-    """of these rows"""
+    """groups of these rows"""
     alternatives: tuple[tuple[ArrayLike | WindowSummary, float], ...]
-    """windows from other times on that the last change may have had, and how much of the squared difference of their
-    estimates belongs to the variance"""
+    """windows for other possible times of the last change, each with its weight: the share of the squared difference of
+    the estimates that enters the variance"""
     pattern: Pattern | None = None
-    """what changes that are none to follow look like"""
+    """pattern of changes that come and go, which the window does not follow"""
     scatter: Floats | None = None
-    """shape (C, C), covariance of the prevalence because of the pattern"""
+    """shape (C, C), covariance of the prevalence due to the pattern"""
 
 
 def follow_changes(
@@ -66,14 +66,14 @@ def follow_changes(
     times: ArrayLike | None,
     level: float,
 ) -> FollowedWindow:
-    """Cut off what came before the last change of the prevalence.
+    """Cut off the part before the last change of the prevalence.
 
     Args:
         fitted: quantifier.
         window: rows or summaries in order of time; a single summary holds no order, and no change is found in it.
-        groups: shape (N,), of rows.
+        groups: shape (N,), groups of the rows.
         times: shape (N,), seconds since 1970 (UTC) of the rows, or of the begin of each summary's part.
-        level: probability of a change point where there is no change; 0: none is looked for.
+        level: probability of a change point where there is no change; 0: no search.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -110,7 +110,9 @@ def _follow_summaries(
     level: float,
 ) -> FollowedWindow:
     if groups is not None:
-        raise InvalidInputError("a summary knows the groups of its samples.", field="groups")
+        raise InvalidInputError(
+            "expected no groups: a summary contains the groups of its samples.", field="groups"
+        )
     moments = _as_times(times, len(window))
     inhabited = [place for place, summary in enumerate(window) if summary.samples]
     if level == 0 or len(inhabited) < 2:
@@ -133,7 +135,7 @@ def _follow_summaries(
 
 
 def _worth(found: Segmentation) -> list[tuple[int, float]]:
-    """The alternatives that may be seen in the variance."""
+    """Alternatives that count in the variance."""
     return [(piece, weight) for piece, weight in found.alternatives if weight >= _SMALLEST_WEIGHT]
 
 
@@ -158,7 +160,7 @@ def _as_times(times: ArrayLike | None, length: int) -> Floats | None:
 
 
 def window_digest(window: Window, groups: ArrayLike | None) -> tuple[int, str | None]:
-    """Number of samples, and SHA-256 (hex) over logits and groups; 0 and None where they are not legal."""
+    """Number of samples, and SHA-256 (hex) over logits and groups; 0 and None for illegal arrays."""
     if isinstance(window, WindowSummary):
         return window.samples, window.digest
     if are_summaries(window):
@@ -182,7 +184,7 @@ def window_digest(window: Window, groups: ArrayLike | None) -> tuple[int, str | 
 
 
 def points_of(window: ArrayLike | WindowSummary) -> tuple[Logits, Integers]:
-    """Logits of distinct rows, (U, C), and how many samples are there, (U,)."""
+    """Logits of distinct rows, (U, C), and their numbers of samples, (U,)."""
     if isinstance(window, WindowSummary):
         return window.points()
     logits = as_logits(window)
@@ -191,7 +193,7 @@ def points_of(window: ArrayLike | WindowSummary) -> tuple[Logits, Integers]:
 
 
 def mean_features(window: ArrayLike | WindowSummary, reference: AssumptionReference) -> Floats:
-    """Mean over the samples of what the assumption test looks at, shape (M,)."""
+    """Mean features of the assumption test over the samples, shape (M,)."""
     if isinstance(window, WindowSummary):
         return window.moments / window.samples
     logits = as_logits(window)
@@ -199,7 +201,7 @@ def mean_features(window: ArrayLike | WindowSummary, reference: AssumptionRefere
 
 
 def scores_of(head: PostProcessingHead, bucket: Bucket) -> BucketScores:
-    """What the sequential test looks at.
+    """Scores of a bucket for the sequential test.
 
     Raises:
         InvalidInputError: the logits are not finite or do not fit the head.
