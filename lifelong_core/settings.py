@@ -12,14 +12,13 @@ import tomllib
 from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
-    StringConstraints,
     ValidationError,
     field_validator,
 )
@@ -31,8 +30,11 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from lifelong_core import policy_defaults as defaults
 from lifelong_core.errors import ConfigurationError, InvalidInputError
 from lifelong_core.logs import LogFormat
+from lifelong_core.names import Name
+from lifelong_core.policy_defaults import LARGEST_STEP, MOST_LOOKS, Mode, OnUnusualTraffic, OnViolation
 from lifelong_core.redaction import redact
 from lifelong_core.validation_errors import as_input_error, suggest
 
@@ -44,9 +46,9 @@ def _check_network(value: str) -> str:
         raise ValueError("expected an IP address or a network, such as 10.0.0.0/24") from error
 
 
+Group = TypeVar("Group", bound=BaseModel)
 Positive = Annotated[int, Field(gt=0)]
 Network = Annotated[str, AfterValidator(_check_network)]
-EnvironmentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 
 OTHER_VARIABLES = frozenset({"LIFELONG_CONFIG", "LIFELONG_TOKEN", "LIFELONG_SHARED_DATA"})
 """Variables with our prefix that are no settings: the file, a client's token, the data of the tests."""
@@ -70,79 +72,85 @@ class PolicySettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     minimum_samples: Positive = Field(
-        default=200, description="Below this effective window size a cycle always keeps the head."
+        default=defaults.MINIMUM_SAMPLES,
+        description="Below this effective window size a cycle always keeps the head.",
     )
     level: float = Field(
-        default=0.01,
+        default=defaults.LEVEL,
         gt=0,
         lt=1,
         description="Significance level, over all classes, of 'the prevalence has shifted', where a window is judged"
         " by itself.",
     )
     average_run_length: float = Field(
-        default=175_200,
+        default=defaults.AVERAGE_RUN_LENGTH,
         ge=1,
-        le=1e12,
+        le=MOST_LOOKS,
         description="Mean number of cycles between two false alarms of the sequential test; 20 years of hours.",
     )
     tolerance: float = Field(
-        default=0.01,
+        default=defaults.TOLERANCE,
         ge=0,
         le=1,
         description="Share of the population that may change its class without being a shift for the sequential test.",
     )
     change_level: float = Field(
-        default=0.005,
+        default=defaults.CHANGE_LEVEL,
         ge=0,
         le=1,
         description="Largest probability that a change of the prevalence is found in a window without one; every"
         " estimate uses the predictions after the last change. 0: none is looked for.",
     )
     assumption_level: float = Field(
-        default=0.01, gt=0, lt=1, description="Significance level of 'more has changed than the prevalence'."
+        default=defaults.ASSUMPTION_LEVEL,
+        gt=0,
+        lt=1,
+        description="Significance level of 'more has changed than the prevalence'.",
     )
-    assumption_violated: Literal["refuse", "report"] = Field(
-        default="refuse",
+    assumption_violated: OnViolation = Field(
+        default=defaults.ASSUMPTION_VIOLATED,
         description="What a cycle does then: refuse to swap, or report it and go on.",
     )
-    confidence: float = Field(default=0.95, gt=0, lt=1, description="Confidence of every reported interval.")
+    confidence: float = Field(
+        default=defaults.CONFIDENCE, gt=0, lt=1, description="Confidence of every reported interval."
+    )
     minimum_gain: float = Field(
-        default=0.005,
+        default=defaults.MINIMUM_GAIN,
         ge=0,
         description="Smallest drop of the expected cost worth a swap, as a fraction of the largest difference that"
         " a decision makes.",
     )
     minimum_probability_gain: float = Field(
-        default=0.002,
+        default=defaults.MINIMUM_PROBABILITY_GAIN,
         ge=0,
         description="Smallest drop of the expected log loss (nats per prediction) worth a swap that does not raise the"
         " expected cost; 10 or more: no swap by probabilities alone.",
     )
     maximum_step: float = Field(
-        default=2,
+        default=defaults.MAXIMUM_STEP,
         gt=0,
-        le=2,
+        le=LARGEST_STEP,
         description="Largest L1 distance by which one swap moves the assumed prevalence; 2: no limit.",
     )
     cool_down_seconds: float = Field(
-        default=0,
+        default=defaults.COOL_DOWN_SECONDS,
         ge=0,
         description="No swap within this time after the last change of the head, by whomever.",
     )
     hysteresis: float = Field(
-        default=1,
+        default=defaults.HYSTERESIS,
         ge=0,
         description="A swap back towards what the head before assumed must gain (1 + hysteresis) times as much.",
     )
-    mode: Literal["auto", "propose", "shadow"] = Field(
-        default="auto", description="auto: swap; propose: ask a person; shadow: only report."
+    mode: Mode = Field(
+        default=defaults.MODE, description="auto: swap; propose: ask a person; shadow: only report."
     )
     pooling: bool = Field(
-        default=False,
+        default=defaults.POOLING,
         description="Shrink an estimate from few samples towards those of the model's other environments.",
     )
-    unusual_traffic: Literal["report", "propose"] = Field(
-        default="report",
+    unusual_traffic: OnUnusualTraffic = Field(
+        default=defaults.UNUSUAL_TRAFFIC,
         description="Where a cycle swaps and much of its window came in a burst, or with a token that sent little"
         " before: only report it, or ask a person as in mode propose.",
     )
@@ -224,7 +232,7 @@ class Settings(BaseSettings):
         description="Predictions with their labels and request ids are deleted this many days after they were made,"
         " jobs after they ended; None: they are kept.",
     )
-    environment_retention_days: dict[EnvironmentName, Positive] = Field(
+    environment_retention_days: dict[Name, Positive] = Field(
         default_factory=dict[str, int],
         description="Environments with a retention of their own.",
     )
@@ -385,18 +393,18 @@ class Settings(BaseSettings):
     cycle_interval_seconds: float = Field(
         default=3600,
         gt=0,
-        description="Time between two cycles of one (model, environment) by the clock, at UTC multiples of it.",
+        description="Time between two cycles of one population by the clock, at UTC multiples of it.",
     )
     cycle_new_samples: int | None = Field(
         default=None,
         ge=0,
-        description="From this number of new predictions on, a (model, environment) gets an early cycle, before the"
+        description="From this number of new predictions on, a population gets an early cycle, before the"
         " clock says so; None: half of its policy's minimum_samples; 0: no early cycles.",
     )
     cycle_spacing_seconds: float = Field(
         default=60,
         ge=0,
-        description="Shortest time between an early cycle of one (model, environment) and the cycle before it.",
+        description="Shortest time between an early cycle of one population and the cycle before it.",
     )
     news_poll_seconds: float = Field(
         default=2,
@@ -444,7 +452,7 @@ class Settings(BaseSettings):
         default=3600, ge=1, description="A job that takes longer is ended and has failed."
     )
     policy: PolicySettings = Field(default_factory=PolicySettings, description="When a cycle swaps the head.")
-    environment_policies: dict[EnvironmentName, PolicySettings] = Field(
+    environment_policies: dict[Name, PolicySettings] = Field(
         default_factory=dict[str, PolicySettings],
         description="Environments with a policy of their own, each with the values in which it differs from `policy`:"
         ' [environment_policies."hospital-a"] in the file, or as JSON.',
@@ -550,10 +558,7 @@ class Settings(BaseSettings):
 
     def policy_for(self, environment: str) -> PolicySettings:
         """The policy of an environment: the common one with its own values on top."""
-        own = self.environment_policies.get(environment)
-        if own is None:
-            return self.policy
-        return self.policy.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+        return _overlaid(self.policy, self.environment_policies.get(environment))
 
     def new_samples_for(self, environment: str) -> int | None:
         """New predictions from which on an environment gets an early cycle; None: never.
@@ -574,12 +579,7 @@ class Settings(BaseSettings):
 
     def limits_for(self, token: str) -> TokenLimits:
         """The limits of a token: the common ones with its own values on top."""
-        own = self.named_token_limits.get(token)
-        if own is None:
-            return self.token_limits
-        return self.token_limits.model_copy(
-            update={name: getattr(own, name) for name in own.model_fields_set}
-        )
+        return _overlaid(self.token_limits, self.named_token_limits.get(token))
 
     @property
     def environment_modes(self) -> dict[str, str]:
@@ -621,6 +621,13 @@ class Settings(BaseSettings):
     def window_age(self) -> timedelta:
         """`window_seconds` as a time difference."""
         return timedelta(seconds=self.window_seconds)
+
+
+def _overlaid(common: Group, own: Group | None) -> Group:
+    """The common values, replaced by those that `own` sets."""
+    if own is None:
+        return common
+    return common.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
 
 
 def _source_of(field: str | None) -> str:

@@ -26,7 +26,7 @@ class Name(click.ParamType):
         Raises:
             InvalidInputError: it is not legal.
         """
-        from lifelong_core.store.names import check_name
+        from lifelong_core.names import check_name
 
         field = (
             None

@@ -17,7 +17,7 @@ def artifacts(installation: Installation) -> Iterator[Finding]:
         try:
             store.artifacts.get(digest)
         except LifelongError as error:
-            yield failure(f"{name}: {error.message}", error.hint or "Bring it back from the backup.")
+            yield failure(f"{name}: {error.message}", error.hint or "Restore it from a backup.")
     yield ok(f"{len(wanted)} there and whole.")
 
 

@@ -34,7 +34,7 @@ def integrity(installation: Installation) -> Iterator[Finding]:
     health, today = installation.store.health, installation.now.date()
     if not installation.quick:
         for line in health.damage()[:_MOST]:
-            yield failure(f"the database file is damaged: {line}.", "Bring it back from the backup.")
+            yield failure(f"the database file is damaged: {line}.", "Restore it from a backup.")
     missing = health.days_without_partition(today, 2)
     if missing:
         yield failure(

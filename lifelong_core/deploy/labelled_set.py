@@ -14,7 +14,7 @@ from lifelong_core.deploy.npz import read_npz, write_npz
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 
-PREFIX = "metadata_"
+METADATA_PREFIX = "metadata_"
 """Prefix of the names of metadata arrays in an npz file."""
 
 MOST_KEYS = 100
@@ -57,7 +57,9 @@ class LabelledSet(ArrayValue):
         arrays: dict[str, NDArray[np.generic]] = {"logits": labelled.logits, "labels": labelled.labels}
         if labelled.groups is not None:
             arrays["groups"] = labelled.groups
-        return write_npz(arrays | {f"{PREFIX}{key}": values for key, values in self.metadata.items()})
+        return write_npz(
+            arrays | {f"{METADATA_PREFIX}{key}": values for key, values in self.metadata.items()}
+        )
 
     @classmethod
     def from_bytes(cls, content: bytes, *, maximum_bytes: int | None = None) -> Self:
@@ -75,13 +77,14 @@ class LabelledSet(ArrayValue):
             content,
             ("logits", "labels"),
             ("groups",),
-            prefix=PREFIX,
+            prefix=METADATA_PREFIX,
             field="labelled_set",
             maximum_bytes=maximum_bytes,
         )
         rows: dict[str, Any] = {name: found.pop(name, None) for name in ("logits", "labels", "groups")}
         return cls(
-            LabeledLogits(**rows), {name.removeprefix(PREFIX): values for name, values in found.items()}
+            LabeledLogits(**rows),
+            {name.removeprefix(METADATA_PREFIX): values for name, values in found.items()},
         )
 
 

@@ -3,6 +3,7 @@
 Nothing outside this package speaks SQL or knows the name of a table.
 """
 
+from lifelong_core.names import DEFAULT_ENVIRONMENT, NAME_PATTERN, check_name
 from lifelong_core.store.access.records import AuditEntry, ConsoleSession, Scope, Token
 from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.store.design.records import (
@@ -40,7 +41,6 @@ from lifelong_core.store.log.records import (
     StoredRequest,
     Window,
 )
-from lifelong_core.store.names import DEFAULT_ENVIRONMENT, NAME_PATTERN, check_name
 from lifelong_core.store.registry.monitors import Heartbeat, MonitorProcess, Tick, Visit
 from lifelong_core.store.registry.records import Model, ModelKind, ModelLoad, Registry, ServingWorker, Task
 from lifelong_core.store.registry.serving import (

@@ -4,9 +4,10 @@ import hashlib
 import os
 import re
 import secrets
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
@@ -46,7 +47,7 @@ class Artifacts:
             ) from error
         self._files, root = opened
         self._root = root.rstrip("/")
-        self._place_shown = redact(self._root)
+        self._shown_root = redact(self._root)
         self._is_local = "file" in _protocols(self._files)
         self._cache = cache or _default_cache()
 
@@ -57,30 +58,35 @@ class Artifacts:
             UnavailableError: the storage cannot be written.
         """
         digest = digest_of(content)
-        place = self._place(digest)
-        try:
-            if not self._is_whole(place, digest):
-                self._write(place, content)
-        except OSError as error:
-            raise UnavailableError(
-                f"the artifact storage {self._place_shown} cannot be written: {redact(str(error))}.",
-                field=_FIELD,
-            ) from error
+        location = self._location(digest)
+        with self._explain_errors("written"):
+            if not self._is_whole(location, digest):
+                self._write(location, content)
         return digest
 
-    def _write(self, place: str, content: bytes) -> None:
+    @contextmanager
+    def _explain_errors(self, action: Literal["read", "written"]) -> Generator[None, None, None]:
+        try:
+            yield
+        except OSError as error:
+            raise UnavailableError(
+                f"the artifact storage {self._shown_root} cannot be {action}: {redact(str(error))}.",
+                field=_FIELD,
+            ) from error
+
+    def _write(self, location: str, content: bytes) -> None:
         """A reader finds the whole artifact or none; on a local disk it survives a power failure."""
         if self._is_local:
-            write_whole(Path(place), content)
+            write_whole(Path(location), content)
             return
-        draft = f"{place}.{secrets.token_hex(8)}"
-        self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
+        draft = f"{location}.{secrets.token_hex(8)}"
+        self._files.makedirs(location.rpartition("/")[0], exist_ok=True)
         self._files.pipe_file(draft, content)
-        self._files.mv(draft, place)
+        self._files.mv(draft, location)
 
-    def _is_whole(self, place: str, digest: str) -> bool:
+    def _is_whole(self, location: str, digest: str) -> bool:
         """Whether the bytes are there already; damaged ones are repaired by putting them again."""
-        return self._files.exists(place) and digest_of(self._files.cat_file(place)) == digest
+        return self._files.exists(location) and digest_of(self._files.cat_file(location)) == digest
 
     def has(self, digest: str) -> bool:
         """Whether there are bytes under that digest; whether they are whole, `get` finds out.
@@ -88,13 +94,8 @@ class Artifacts:
         Raises:
             UnavailableError: the storage cannot be read.
         """
-        try:
-            return bool(self._files.exists(self._place(digest)))
-        except OSError as error:
-            raise UnavailableError(
-                f"the artifact storage {self._place_shown} cannot be read: {redact(str(error))}.",
-                field=_FIELD,
-            ) from error
+        with self._explain_errors("read"):
+            return bool(self._files.exists(self._location(digest)))
 
     def get(self, digest: str) -> bytes:
         """The bytes of that digest.
@@ -104,19 +105,15 @@ class Artifacts:
             DamagedArtifactError: the storage has other bytes than were put.
             UnavailableError: the storage cannot be read.
         """
-        place = self._place(digest)
-        try:
-            content: bytes = self._files.cat_file(place)
-        except FileNotFoundError as error:
-            raise NotFoundError(
-                f"the artifact {digest} is not in {self._place_shown}.", hint="Bring it back from the backup."
-            ) from error
-        except OSError as error:
-            raise UnavailableError(
-                f"the artifact storage {self._place_shown} cannot be read: {redact(str(error))}.",
-                field=_FIELD,
-            ) from error
-        return _verified(content, digest, place)
+        location = self._location(digest)
+        with self._explain_errors("read"):
+            try:
+                content: bytes = self._files.cat_file(location)
+            except FileNotFoundError as error:
+                raise NotFoundError(
+                    f"the artifact {digest} is not in {self._shown_root}.", hint="Restore it from a backup."
+                ) from error
+        return _verified(content, digest, location)
 
     def remove(self, digest: str) -> None:
         """Delete the bytes of that digest, if there are any. Nobody may need them: the same bytes are kept once.
@@ -124,14 +121,8 @@ class Artifacts:
         Raises:
             UnavailableError: the storage cannot be written.
         """
-        try:
-            with suppress(FileNotFoundError):
-                self._files.rm_file(self._place(digest))
-        except OSError as error:
-            raise UnavailableError(
-                f"the artifact storage {self._place_shown} cannot be written: {redact(str(error))}.",
-                field=_FIELD,
-            ) from error
+        with self._explain_errors("written"), suppress(FileNotFoundError):
+            self._files.rm_file(self._location(digest))
 
     def path(self, digest: str) -> Path:
         """A local file with the bytes of that digest; remote ones are downloaded once.
@@ -143,13 +134,13 @@ class Artifacts:
         """
         if self._is_local:
             self.get(digest)
-            return Path(self._place(digest))
+            return Path(self._location(digest))
         copy = self._cache / digest
         if not (copy.is_file() and digest_of(copy.read_bytes()) == digest):
             _write_copy(copy, self.get(digest))
         return copy
 
-    def _place(self, digest: str) -> str:
+    def _location(self, digest: str) -> str:
         if not re.fullmatch(r"[0-9a-f]{64}", digest):
             raise InvalidInputError(f"{digest[:80]!r} is not a SHA-256 in hexadecimal.", field="digest")
         return f"{self._root}/{digest[:2]}/{digest}"
@@ -170,11 +161,11 @@ def _default_cache() -> Path:
     return (Path(home) if home else Path.home() / ".cache") / "lifelong" / "artifacts"
 
 
-def _verified(content: bytes, digest: str, place: str) -> bytes:
+def _verified(content: bytes, digest: str, location: str) -> bytes:
     if digest_of(content) != digest:
         raise DamagedArtifactError(
-            f"the artifact {redact(place)} has other bytes than were put.",
-            hint="Bring it back from the backup.",
+            f"the artifact {redact(location)} has other bytes than were put.",
+            hint="Restore it from a backup.",
         )
     return content
 

@@ -11,7 +11,7 @@ from lifelong_core.store.log.commit_order import read_log_position, rows_of
 from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.log.partitions import DEFAULT_PARTITION, missing_days
 from lifelong_core.store.schema import tables
-from lifelong_core.store.summaries.rows import Place, read_cursor
+from lifelong_core.store.summaries.rows import SummaryKey, read_cursor
 
 _log, _leases, _summaries = tables.predictions, tables.leases, tables.window_summaries
 
@@ -107,9 +107,9 @@ class Health:
 
     def summaries(self, model_id: int, environment: str, digest: str) -> SummaryState | None:
         """How far the summaries of a population are that a quantifier made; None: nobody has begun."""
-        place = Place(model_id, environment, digest)
+        key = SummaryKey(model_id, environment, digest)
         with self._database.read() as connection:
-            cursor = read_cursor(connection, place)
+            cursor = read_cursor(connection, key)
             if cursor is None:
                 return None
             population = rows_of(model_id, environment)
@@ -121,7 +121,7 @@ class Health:
             counts = sa.select(
                 sa.func.count().filter(_summaries.c.summary.is_(None)),
                 sa.func.coalesce(sa.func.sum(_summaries.c.quarantined), 0),
-            ).where(*place.among(_summaries))
+            ).where(*key.match(_summaries))
             stale, quarantined = connection.execute(counts).one()
             return SummaryState(
                 unread=connection.execute(unread).scalar_one(),

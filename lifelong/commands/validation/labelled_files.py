@@ -6,9 +6,6 @@ from typing import Any
 
 from lifelong.commands.cycles.inputs import name_file_in_errors
 
-METADATA = "metadata_"
-"""Arrays of these names say what else is known of each sample."""
-
 
 @dataclass(frozen=True)
 class LabelledOutputs:
@@ -39,6 +36,7 @@ def read_outputs(path: Path) -> LabelledOutputs:
     import numpy as np
 
     from lifelong_core.arrays import expect_logits
+    from lifelong_core.deploy.labelled_set import METADATA_PREFIX
     from lifelong_core.deploy.npz import read_npz
     from lifelong_core.errors import InvalidInputError
 
@@ -48,7 +46,9 @@ def read_outputs(path: Path) -> LabelledOutputs:
         raise InvalidInputError(f"{path} cannot be read ({error.strerror}).") from error
     optional = ("probabilities", "logits", "decisions", "groups", "class_names")
     with name_file_in_errors(path, InvalidInputError):
-        found: dict[str, Any] = dict(read_npz(content, ("labels",), optional, prefix=METADATA, field="npz"))
+        found: dict[str, Any] = dict(
+            read_npz(content, ("labels",), optional, prefix=METADATA_PREFIX, field="npz")
+        )
         if "logits" in found and "probabilities" in found:
             raise InvalidInputError(
                 "it holds logits and probabilities.", field="npz", hint="Give one of them."
@@ -70,7 +70,9 @@ def read_outputs(path: Path) -> LabelledOutputs:
         with name_file_in_errors(path, InvalidInputError):
             found["class_names"] = _names_in(found["class_names"])
     metadata = {
-        name.removeprefix(METADATA): found.pop(name) for name in list(found) if name.startswith(METADATA)
+        name.removeprefix(METADATA_PREFIX): found.pop(name)
+        for name in list(found)
+        if name.startswith(METADATA_PREFIX)
     }
     return LabelledOutputs(**found, metadata=metadata or None)
 

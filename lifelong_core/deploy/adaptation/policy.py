@@ -3,29 +3,25 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, Self, TypeAlias, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
+from lifelong_core import policy_defaults as defaults
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy.checks import as_level, as_parameter
 from lifelong_core.deploy.documents import canonical, take_fields
 from lifelong_core.errors import InvalidInputError
-
-Mode: TypeAlias = Literal["auto", "propose", "shadow"]
-MODES: tuple[Mode, ...] = ("auto", "propose", "shadow")
-
-OnViolation: TypeAlias = Literal["refuse", "report"]
-ON_VIOLATION: tuple[OnViolation, ...] = ("refuse", "report")
-
-OnUnusualTraffic: TypeAlias = Literal["report", "propose"]
-ON_UNUSUAL_TRAFFIC: tuple[OnUnusualTraffic, ...] = ("report", "propose")
-
-LARGEST_STEP = 2.0
-"""L1 distance of two prevalences without a common class: a limit of this size has no effect."""
-
-MOST_LOOKS = 1e12
-"""Largest average run length: the evidence is capped there (`evidence.LARGEST_LOG_CAPITAL`)."""
+from lifelong_core.policy_defaults import (
+    LARGEST_STEP,
+    MODES,
+    MOST_LOOKS,
+    ON_UNUSUAL_TRAFFIC,
+    ON_VIOLATION,
+    Mode,
+    OnUnusualTraffic,
+    OnViolation,
+)
 
 NO_PROBABILITY_GAIN = 10.0
 """No gain in log loss exceeds this (`gain.LOWEST_PROBABILITY`): with it, the policy swaps by decisions alone."""
@@ -55,40 +51,40 @@ class AdaptationPolicy:
         lifelong_core.errors.InvalidInputError: mode: expected one of auto, propose, shadow.
     """
 
-    minimum_samples: int = 200
+    minimum_samples: int = defaults.MINIMUM_SAMPLES
     """below this effective window size a cycle always keeps the head"""
-    level: float = 0.01
+    level: float = defaults.LEVEL
     """significance level, over all classes, of "the prevalence has shifted", for a single window"""
-    average_run_length: float = 175_200
+    average_run_length: float = defaults.AVERAGE_RUN_LENGTH
     """for evidence over many cycles: mean number of looks between two false alarms; the default is 20 years of hours"""
-    tolerance: float = 0.01
+    tolerance: float = defaults.TOLERANCE
     """share of the population that may change its class without this counting as a shift in the evidence"""
-    change_level: float = 0.005
+    change_level: float = defaults.CHANGE_LEVEL
     """largest probability of a change point in a window without a change; 0: no search, and every estimate uses the
     whole window"""
-    assumption_level: float = 0.01
+    assumption_level: float = defaults.ASSUMPTION_LEVEL
     """significance level of "more has changed than the prevalence" """
-    assumption_violated: OnViolation = "refuse"
+    assumption_violated: OnViolation = defaults.ASSUMPTION_VIOLATED
     """action if more has changed than the prevalence: refuse to swap, or report it and continue"""
-    confidence: float = 0.95
+    confidence: float = defaults.CONFIDENCE
     """nominal coverage of every reported interval"""
-    minimum_gain: float = 0.005
+    minimum_gain: float = defaults.MINIMUM_GAIN
     """smallest drop of the expected cost that justifies a swap, as a fraction of the largest difference a decision
     makes"""
-    minimum_probability_gain: float = 0.002
+    minimum_probability_gain: float = defaults.MINIMUM_PROBABILITY_GAIN
     """smallest drop of the expected log loss, in nats per prediction, that justifies a swap which does not raise the
     expected cost; NO_PROBABILITY_GAIN: no swap by probabilities alone"""
-    maximum_step: float = LARGEST_STEP
+    maximum_step: float = defaults.MAXIMUM_STEP
     """largest L1 distance, in (0, 2], by which one swap moves the assumed prevalence; 2: no limit"""
-    cool_down_seconds: float = 0.0
+    cool_down_seconds: float = defaults.COOL_DOWN_SECONDS
     """no swap within this time after the last one"""
-    hysteresis: float = 1.0
+    hysteresis: float = defaults.HYSTERESIS
     """a swap back towards the prevalence that the previous head assumed must gain (1 + hysteresis) times as much"""
-    mode: Mode = "auto"
+    mode: Mode = defaults.MODE
     """auto: swap; propose: ask a person; shadow: report only"""
-    pooling: bool = False
+    pooling: bool = defaults.POOLING
     """shrink an estimate from few samples towards those of the model's other environments"""
-    unusual_traffic: OnUnusualTraffic = "report"
+    unusual_traffic: OnUnusualTraffic = defaults.UNUSUAL_TRAFFIC
     """handling of a swap if the window came in a burst, or from an unusual sender: the swap is published, and the
     report says so; or a person is asked"""
 
@@ -169,10 +165,10 @@ def _later_fields(version: int) -> Mapping[str, Any]:
         return {}
     if version == 3:
         return _NEW_IN_4
-    defaults = asdict(AdaptationPolicy()) | _NEW_IN_4
+    values = {**asdict(AdaptationPolicy()), **_NEW_IN_4}
     if version == 2:
-        return {name: defaults[name] for name in ("unusual_traffic", *_NEW_IN_4)}
-    return {name: value for name, value in defaults.items() if name not in _FIRST_FIELDS}
+        return {name: values[name] for name in ("unusual_traffic", *_NEW_IN_4)}
+    return {name: value for name, value in values.items() if name not in _FIRST_FIELDS}
 
 
 def _between(value: float, low: float, high: float, *, field: str) -> float:

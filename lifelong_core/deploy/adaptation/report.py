@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, cast
 from lifelong_core.arrays import Floats, read_only
 from lifelong_core.deploy.adaptation.context import AdaptationContext
 from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabilityGain
-from lifelong_core.deploy.adaptation.policy import AdaptationPolicy, Mode
+from lifelong_core.deploy.adaptation.policy import AdaptationPolicy
 from lifelong_core.deploy.adaptation.reasons import Reason
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
@@ -19,6 +19,7 @@ from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence
 from lifelong_core.deploy.shift.shift_test import ShiftTest
 from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.policy_defaults import Mode
 
 Outcome: TypeAlias = Literal["keep", "swap", "refuse"]
 OUTCOMES: tuple[Outcome, ...] = ("keep", "swap", "refuse")

@@ -17,7 +17,7 @@ from lifelong_core.store.access.records import ConsoleSession, Token
 from lifelong_core.store.access.rows import token_of
 from lifelong_core.store.access.token_lookup import hash_secret, named_token, valid_token
 from lifelong_core.store.engine.clock import database_time
-from lifelong_core.store.engine.columns import Moment
+from lifelong_core.store.engine.columns import Moment, read_record
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.schema import tables
 
@@ -147,17 +147,7 @@ class ConsoleSessions:
         with self._database.read() as connection:
             is_open = _sessions.c.valid_until > database_time(connection)
             rows = connection.execute(query.where(is_open).order_by(_sessions.c.used_at.desc()))
-            return [
-                ConsoleSession(
-                    token=row.name,
-                    address=row.address,
-                    created_at=row.created_at,
-                    used_at=row.used_at,
-                    valid_until=row.valid_until,
-                    ends_at=row.ends_at,
-                )
-                for row in rows
-            ]
+            return [read_record(row, ConsoleSession, token=row.name) for row in rows]
 
     def delete_expired(self) -> int:
         """Delete what is over; how many there were.

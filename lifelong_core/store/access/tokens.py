@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, InvalidInputError
+from lifelong_core.names import check_name
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.access.console_sessions import end_sessions
 from lifelong_core.store.access.records import BOUND_SCOPES, Scope, Token
@@ -16,7 +17,6 @@ from lifelong_core.store.access.token_lookup import hash_secret, named_token, to
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.names import check_name
 from lifelong_core.store.registry.environments import ensure_environment
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.schema import tables

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Mask
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, find_affected
 from lifelong_core.store.cycles.affected_periods import AffectedPeriod, period_of
-from lifelong_core.store.cycles.affected_ranking import Place, RankedPrediction, Ranking
+from lifelong_core.store.cycles.affected_ranking import RankedPrediction, Ranking, RankPosition
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.swaps import AffectedFigures, Swaps
 from lifelong_core.store.engine.database import Database
@@ -53,7 +53,7 @@ class AffectedList:
     figures: AffectedFigures
     predictions: Iterator[AffectedPrediction]
     """read from the log as they are asked for; those that were deleted meanwhile are left out"""
-    next: Place | None
+    next: RankPosition | None
     """behind which the list goes on; None: this is its end"""
 
 
@@ -114,19 +114,19 @@ class AffectedDecisionLog:
         )
 
     def most_costly(
-        self, period: AffectedPeriod, *, limit: int | None = None, after: Place | None = None
+        self, period: AffectedPeriod, *, limit: int | None = None, after: RankPosition | None = None
     ) -> AffectedList:
         """The affected predictions of a period, most costly first; this reads the whole period.
 
         Args:
             period: what to read.
             limit: how many are wanted; None: all.
-            after: the place behind which the list begins, `next` of the list before.
+            after: the position behind which the list begins, `next` of the list before.
         """
         ranking = Ranking(limit, after)
         figures = next(found for found in self.scan(period, ranking) if found is not None)
         ranked = list(ranking)
-        return AffectedList(figures, self._read(ranked), ranked[-1].place if ranking.has_more else None)
+        return AffectedList(figures, self._read(ranked), ranked[-1].position if ranking.has_more else None)
 
     def _read(self, ranked: list[RankedPrediction]) -> Iterator[AffectedPrediction]:
         label = (_labels.c.logged_on == _log.c.logged_on) & (_labels.c.prediction_id == _log.c.id)
@@ -134,20 +134,20 @@ class AffectedDecisionLog:
         query = sa.select(*columns).select_from(_log.outerjoin(_labels, label))
         for start in range(0, len(ranked), MOST_VALUES):
             some = ranked[start : start + MOST_VALUES]
-            ids = [one.place.id for one in some]
+            ids = [one.position.id for one in some]
             days = {logged_on(one) for one in ids}
             with self._database.read() as connection:
                 found = connection.execute(query.where(_log.c.logged_on.in_(days), _log.c.id.in_(ids)))
                 rows = {row.id: row for row in found}
             for one in some:
-                row = rows.get(one.place.id)
+                row = rows.get(one.position.id)
                 if row is not None:
                     yield AffectedPrediction(
                         id=row.id,
                         head_version=row.head_version,
                         decision=row.decision,
                         new_decision=one.new_decision,
-                        expected_cost=one.place.cost,
+                        expected_cost=one.position.cost,
                         group_hash=row.group_hash,
                         label=row.label,
                     )

@@ -18,8 +18,8 @@ _ENTRY = np.dtype([("cost", "<f8"), ("high", "<u8"), ("low", "<u8"), ("decision"
 
 
 @dataclass(frozen=True)
-class Place:
-    """A place in the list: most costly first; of equal costs, the earlier id."""
+class RankPosition:
+    """A position in the list, which is sorted by falling cost, then by id."""
 
     cost: float
     id: UUID
@@ -33,27 +33,27 @@ class Place:
         """Read what `str` wrote.
 
         Raises:
-            InvalidInputError: it is no place.
+            InvalidInputError: the text is not a position.
         """
         cost, _, identity = text.partition(":")
         try:
-            place = cls(float(cost), UUID(identity))
+            position = cls(float(cost), UUID(identity))
         except ValueError:
-            place = None
-        if place is None or not math.isfinite(place.cost):
+            position = None
+        if position is None or not math.isfinite(position.cost):
             raise InvalidInputError(
-                f"{text[:80]!r} is no place in this list.",
+                f"{text[:80]!r} is not a position in this list.",
                 field=field,
                 hint="Give `next` of the page before.",
             )
-        return place
+        return position
 
 
 @dataclass(frozen=True)
 class RankedPrediction:
     """An affected prediction in the list."""
 
-    place: Place
+    position: RankPosition
     new_decision: int
 
 
@@ -62,10 +62,10 @@ class Ranking:
 
     Args:
         limit: how many are wanted; None: all.
-        after: only what comes behind this place; None: from the beginning.
+        after: only predictions after this position; None: from the beginning.
     """
 
-    def __init__(self, limit: int | None = None, after: Place | None = None) -> None:
+    def __init__(self, limit: int | None = None, after: RankPosition | None = None) -> None:
         self._limit = limit
         self._after = after
         self._parts: list[NDArray[np.void]] = []
@@ -90,7 +90,7 @@ class Ranking:
         """The most costly ones, at most as many as are wanted."""
         for entry in self._sorted()[: self._limit]:
             cost, high, low, decision = entry.item()
-            yield RankedPrediction(Place(cost, UUID(int=(high << 64) | low)), decision)
+            yield RankedPrediction(RankPosition(cost, UUID(int=(high << 64) | low)), decision)
 
     @property
     def has_more(self) -> bool:
@@ -102,7 +102,7 @@ class Ranking:
         return entries[np.lexsort((entries["low"], entries["high"], -entries["cost"]))]
 
 
-def _is_behind(entries: NDArray[np.void], after: Place) -> NDArray[np.bool_]:
+def _is_behind(entries: NDArray[np.void], after: RankPosition) -> NDArray[np.bool_]:
     high, low = np.uint64(after.id.int >> 64), np.uint64(after.id.int & (2**64 - 1))
     is_later = (entries["high"] > high) | ((entries["high"] == high) & (entries["low"] > low))
     return (entries["cost"] < after.cost) | ((entries["cost"] == after.cost) & is_later)

@@ -11,8 +11,9 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.deploy.adaptation.policy import Mode
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.names import check_reason
+from lifelong_core.policy_defaults import Mode
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.cycles.records import Cycle, Outcome, Rejection
 from lifelong_core.store.cycles.rows import REJECTION_COLUMNS, cycle_of, cycle_row
@@ -24,7 +25,7 @@ from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.heads import activations
 from lifelong_core.store.heads.heads import publish_head, subject_of
 from lifelong_core.store.heads.pins import refuse_pinned
-from lifelong_core.store.names import check_reason
+from lifelong_core.store.log.records import Population
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.registry.records import Model
 from lifelong_core.store.registry.registry import bump_revision, change_registry
@@ -61,7 +62,7 @@ class Cycles:
         Args:
             cycle: what happened; `published_version` and `proposal` are filled in here.
             candidate: the head that the cycle wants in force; given exactly when the outcome is swap.
-            expected_sequence: the newest activation of (model, environment) that the cycle saw (0: none);
+            expected_sequence: the newest activation of a population that the cycle saw (0: none);
                 None: only the serving head itself is compared.
             mode: auto publishes the candidate, propose keeps it until a person approves, shadow does neither.
             requested_by: the actor that asked for the cycle, named in the audit log; None: the cycle was due by itself,
@@ -120,7 +121,7 @@ class Cycles:
         Raises:
             NotFoundError: there is no such cycle.
             ConflictError: it proposed none, the proposal was approved or rejected before, a newer cycle has judged the
-                place, its judged head serves no more, or it is pinned by now; nothing is written.
+                population, the judged head serves no more, or a pin holds it now; nothing is written.
         """
         with change_registry(self._database) as connection:
             cycle = _cycle(connection, cycle_id)
@@ -176,7 +177,7 @@ class Cycles:
     def list_rejected(
         self, model_id: int, environment: str, *, head_version: int, since: datetime
     ) -> list[Cycle]:
-        """The cycles whose proposals were rejected since then, of one place and against one head, newest first."""
+        """The cycles whose proposals were rejected since then, of one population and against one head, newest first."""
         chosen = sa.select(_cycles.c.id).where(
             *_at(model_id, environment),
             _cycles.c.head_version == head_version,
@@ -209,7 +210,7 @@ class Cycles:
         return found
 
     def last(self, model_id: int, environment: str) -> Cycle | None:
-        """The cycle of (model, environment) that read furthest in the log; None if none has run.
+        """The cycle of a population that read furthest in the log; None if none has run.
 
         It is the one that was due last, unless a clock was wrong.
         """
@@ -360,12 +361,12 @@ def _cycle(connection: sa.Connection, cycle_id: UUID) -> Cycle:
 def _newest_of_each_place(
     connection: sa.Connection, model_id: int | None, environment: str | None
 ) -> list[Cycle]:
-    place = _cycles.c.model_id, _cycles.c.environment
-    furthest = sa.select(*place, sa.func.max(_cycles.c.log_position)).where(*_at(model_id, environment))
+    population = _cycles.c.model_id, _cycles.c.environment
+    furthest = sa.select(*population, sa.func.max(_cycles.c.log_position)).where(*_at(model_id, environment))
     chosen = sa.select(_cycles.c.id).where(
-        sa.tuple_(*place, _cycles.c.log_position).in_(furthest.group_by(*place))
+        sa.tuple_(*population, _cycles.c.log_position).in_(furthest.group_by(*population))
     )
-    newest: dict[tuple[int, str], Cycle] = {}
+    newest: dict[Population, Cycle] = {}
     for cycle in _read(connection, chosen):
         newest.setdefault((cycle.model_id, cycle.environment), cycle)
     return list(newest.values())

@@ -1,24 +1,23 @@
-"""What a monitor asks about all populations at once, so that those without news cost no query of their own."""
+"""Queries of a monitor over all populations at once, so that those without news need no query of their own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
+from lifelong_core.store.heads.records import HeadPopulation
+from lifelong_core.store.heads.rows import environment_of
 from lifelong_core.store.log.commit_order import read_log_position
+from lifelong_core.store.log.records import Population
 from lifelong_core.store.schema import tables
-from lifelong_core.store.schema.tables import DEFAULT_HEAD
 
 _log, _labels, _cycles = tables.predictions, tables.labels, tables.cycles
 _summaries, _cursors, _activations = tables.window_summaries, tables.summary_cursors, tables.head_activations
-
-Population: TypeAlias = tuple[int, str]
-"""Model id and environment."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class NewestCycle:
 
 @dataclass(frozen=True)
 class LabelState:
-    """Changes with every label that is recorded, corrected or deleted."""
+    """State of a population's labels; it changes when a label is recorded, corrected or deleted."""
 
     count: int
     newest: datetime
@@ -48,7 +47,7 @@ class LabelState:
 
 
 class PopulationWatch:
-    """Answers one question about all populations with one query."""
+    """Queries over all populations; each method runs one query."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -139,8 +138,8 @@ class PopulationWatch:
             .distinct()
         )
         with self._database.read() as connection:
-            found = {_population(row) for row in connection.execute(complete)}
-            return frozenset(found.difference(_population(row) for row in connection.execute(stale)))
+            summarised = {_population(row) for row in connection.execute(complete)}
+            return frozenset(summarised.difference(_population(row) for row in connection.execute(stale)))
 
     def labels(self) -> dict[Population, LabelState]:
         """The state of the labels of each population that has some."""
@@ -160,17 +159,16 @@ class PopulationWatch:
         with self._database.read() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
-    def head_changes(self) -> dict[tuple[int, str | None], datetime]:
-        """When the head of each place changed last, by model id and environment (None: the model's default head)."""
-        place = _activations.c.model_id, _activations.c.environment
-        newest = sa.select(*place, sa.func.max(_activations.c.sequence)).group_by(*place)
-        query = sa.select(*place, _activations.c.activated_at).where(
-            sa.tuple_(*place, _activations.c.sequence).in_(newest)
+    def head_changes(self) -> dict[HeadPopulation, datetime]:
+        """Time of the latest activation of each head."""
+        population = _activations.c.model_id, _activations.c.environment
+        newest = sa.select(*population, sa.func.max(_activations.c.sequence)).group_by(*population)
+        query = sa.select(*population, _activations.c.activated_at).where(
+            sa.tuple_(*population, _activations.c.sequence).in_(newest)
         )
         with self._database.read() as connection:
             return {
-                (row.model_id, None if row.environment == DEFAULT_HEAD else row.environment): row.activated_at
-                for row in connection.execute(query)
+                (row.model_id, environment_of(row)): row.activated_at for row in connection.execute(query)
             }
 
 

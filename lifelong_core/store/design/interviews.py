@@ -13,7 +13,7 @@ from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.design.records import InterviewRecord
 from lifelong_core.store.engine.clock import now
-from lifelong_core.store.engine.columns import Row
+from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import document_text
 from lifelong_core.store.log.identifiers import new_prediction_id
@@ -153,13 +153,4 @@ def _record(connection: sa.Connection, interview_id: UUID) -> InterviewRecord:
 
 
 def _record_of(row: Row) -> InterviewRecord:
-    return InterviewRecord(
-        id=row.id,
-        task=row.task,
-        revision=row.revision,
-        document=row.document,
-        created_at=row.created_at,
-        created_by=row.created_by,
-        updated_at=row.updated_at,
-        updated_by=row.updated_by,
-    )
+    return read_record(row, InterviewRecord)

@@ -1,7 +1,8 @@
 """Column types that mean the same on both databases."""
 
+from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 from uuid import UUID
 
 import numpy as np
@@ -14,8 +15,21 @@ from lifelong_core.errors import InvalidInputError
 
 _FLOAT32 = np.dtype("<f4")
 
+Record = TypeVar("Record")
 Row: TypeAlias = Any
 """A row of a result: its attributes are the columns of the query."""
+
+
+def read_record(row: Row, record: type[Record], **converted: Any) -> Record:
+    """A record, which is a dataclass, of a row whose columns have the names of its fields.
+
+    Args:
+        row: the row.
+        record: the class.
+        converted: values of fields that differ from the column.
+    """
+    names = [field.name for field in fields(cast("Any", record)) if field.name not in converted]
+    return record(**{name: getattr(row, name) for name in names}, **converted)
 
 
 class Moment(TypeDecorator[datetime]):

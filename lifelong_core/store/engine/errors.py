@@ -72,7 +72,7 @@ def _explain_sqlite(error: sqlite3.Error, file: Path) -> LifelongError:
         return ConfigurationError(
             f"the database file {file} is damaged, or not a database at all: {error}.",
             field=_FIELD,
-            hint="Bring it back from the backup, together with no older -wal file.",
+            hint="Restore it from a backup, without an older -wal file.",
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         reason, hint = _why_not_writable(file)

@@ -18,14 +18,14 @@ _activations = tables.head_activations
 
 
 def history(connection: sa.Connection, model: Model, environment: str | None) -> list[Activation]:
-    """All activations of (model, environment), oldest first."""
-    query = sa.select(_activations).where(*_place(model.id, environment)).order_by(_activations.c.sequence)
+    """All activations of a population, oldest first."""
+    query = sa.select(_activations).where(*_matches(model.id, environment)).order_by(_activations.c.sequence)
     return [activation_of(row) for row in connection.execute(query)]
 
 
 def activated_at(connection: sa.Connection, model_id: int, environment: str | None) -> datetime:
-    """When the newest activation of (model, environment) was; there is one."""
-    query = sa.select(_activations.c.activated_at).where(*_place(model_id, environment))
+    """When the newest activation of a population was; there is one."""
+    query = sa.select(_activations.c.activated_at).where(*_matches(model_id, environment))
     return connection.execute(query.order_by(_activations.c.sequence.desc()).limit(1)).scalar_one()
 
 
@@ -94,7 +94,7 @@ def rollback_to(
 
 
 def serving_version(connection: sa.Connection, model_id: int, environment: str | None) -> int | None:
-    """The version of the head that (model, environment) uses: its own, else the model's default; None: neither."""
+    """The version of the head that a population uses: its own, else the model's default; None: neither."""
     own = _newest(connection, model_id, environment)
     if own is not None and not own.uses_default_head:
         return own.head_version
@@ -102,7 +102,7 @@ def serving_version(connection: sa.Connection, model_id: int, environment: str |
 
 
 def has_own_head(connection: sa.Connection, model_id: int, environment: str | None) -> bool:
-    """Whether a head is in force for (model, environment) itself, so that the default head does not matter there."""
+    """Whether a head is in force for the population itself, so that the default head does not apply."""
     own = _newest(connection, model_id, environment)
     return own is not None and not own.uses_default_head
 
@@ -146,7 +146,7 @@ def _is(activation: Row, head_version: int) -> bool:
 
 def _reachable(connection: sa.Connection, model: Model, environment: str | None) -> Iterator[Row]:
     """The present activation and those that repeated rollbacks bring back, in this order."""
-    rows = connection.execute(sa.select(_activations).where(*_place(model.id, environment)))
+    rows = connection.execute(sa.select(_activations).where(*_matches(model.id, environment)))
     by_sequence = {row.sequence: row for row in rows}
     sequence = max(by_sequence, default=None)
     while sequence is not None:
@@ -175,16 +175,16 @@ def _append(
 
 
 def _newest(connection: sa.Connection, model_id: int, environment: str | None) -> Row | None:
-    query = sa.select(_activations).where(*_place(model_id, environment))
+    query = sa.select(_activations).where(*_matches(model_id, environment))
     return connection.execute(query.order_by(_activations.c.sequence.desc()).limit(1)).one_or_none()
 
 
 def _activation(connection: sa.Connection, model_id: int, environment: str | None, sequence: int) -> Row:
-    place = _place(model_id, environment)
+    matches = _matches(model_id, environment)
     return connection.execute(
-        sa.select(_activations).where(*place, _activations.c.sequence == sequence)
+        sa.select(_activations).where(*matches, _activations.c.sequence == sequence)
     ).one()
 
 
-def _place(model_id: int, environment: str | None) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+def _matches(model_id: int, environment: str | None) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
     return _activations.c.model_id == model_id, _activations.c.environment == environment_key(environment)

@@ -10,7 +10,7 @@ from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.documents import as_bytes
 from lifelong_core.store.heads.checks import check_fit
-from lifelong_core.store.heads.records import HeadRecord
+from lifelong_core.store.heads.records import HeadPopulation, HeadRecord
 from lifelong_core.store.heads.rows import head_of
 from lifelong_core.store.registry.records import Registry, Task
 from lifelong_core.store.schema import tables
@@ -19,13 +19,13 @@ _heads = tables.heads
 
 
 class DamagedHeadError(UnavailableError):
-    """What the database holds of a head is not what was published."""
+    """The stored head differs from the published one."""
 
 
 def read_heads(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> dict[tuple[int, int], HeadRecord | str]:
-    """The heads for which the condition holds, by model id and version, oldest first; for a damaged one, its damage."""
+    """The heads that meet the condition, by model id and version, oldest first; for a damaged head, its damage."""
     columns = [column for column in _heads.c if column is not _heads.c.document]
     query = sa.select(*columns, as_bytes(connection, _heads.c.document)).where(condition)
     rows = connection.execute(query.order_by(_heads.c.model_id, _heads.c.version))
@@ -33,39 +33,39 @@ def read_heads(
 
 
 def split_damaged(
-    versions: Mapping[tuple[int, str | None], int],
-    found: Mapping[tuple[int, int], HeadRecord | str],
+    versions: Mapping[HeadPopulation, int],
+    records: Mapping[tuple[int, int], HeadRecord | str],
     task_of_model: Mapping[int, Task],
-) -> tuple[dict[tuple[int, str | None], HeadRecord], dict[tuple[int, str | None], str]]:
-    """The heads that can be served in the places where they are in force, and why the others cannot.
+) -> tuple[dict[HeadPopulation, HeadRecord], dict[HeadPopulation, str]]:
+    """The heads in force that can be served, and the damage of the others.
 
     Args:
-        versions: of the head in force, by model id and environment.
-        found: what `read_heads` gave.
+        versions: of the heads in force.
+        records: the result of `read_heads`.
         task_of_model: the task of each model, by its id.
     """
-    served: dict[tuple[int, str | None], HeadRecord] = {}
-    damaged: dict[tuple[int, str | None], str] = {}
-    for place, version in versions.items():
-        record = found.get((place[0], version), f"head {version} is missing")
-        fitting = record if isinstance(record, str) else _fitting(task_of_model[place[0]], record)
+    served: dict[HeadPopulation, HeadRecord] = {}
+    damaged: dict[HeadPopulation, str] = {}
+    for population, version in versions.items():
+        record = records.get((population[0], version), f"head {version} is missing")
+        fitting = record if isinstance(record, str) else _fitting(task_of_model[population[0]], record)
         if isinstance(fitting, str):
-            damaged[place] = fitting
+            damaged[population] = fitting
         else:
-            served[place] = fitting
+            served[population] = fitting
     return served, damaged
 
 
 def keep_last_good(registry: Registry, previous: Registry) -> Registry:
-    """The registry with the head that served before in each place whose present one is damaged.
+    """The registry with the previous head of each population whose present head is damaged.
 
-    A model of the same id that is another one (of a database that was restored, or made anew) has no head before.
+    A model that has only the id in common (after the database was restored or made anew) has no previous head.
     """
     kept = {
-        place: record
-        for place in registry.damaged.keys() - registry.heads.keys()
-        if (record := previous.heads.get(place)) is not None
-        and registry.models[place[0]].created_at == previous.models[place[0]].created_at
+        population: record
+        for population in registry.damaged.keys() - registry.heads.keys()
+        if (record := previous.heads.get(population)) is not None
+        and registry.models[population[0]].created_at == previous.models[population[0]].created_at
     }
     return replace(registry, heads=MappingProxyType({**kept, **registry.heads})) if kept else registry
 

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import NotFoundError
+from lifelong_core.names import check_reason
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
@@ -15,7 +16,6 @@ from lifelong_core.store.heads.checks import check_calibration, check_digest, ch
 from lifelong_core.store.heads.damaged_heads import DamagedHeadError, read_heads
 from lifelong_core.store.heads.records import Activation, HeadPin, HeadRecord
 from lifelong_core.store.heads.rows import head_of
-from lifelong_core.store.names import check_reason
 from lifelong_core.store.registry.environments import ensure_environment, expect_environment
 from lifelong_core.store.registry.models import model_referenced
 from lifelong_core.store.registry.records import Model
@@ -219,7 +219,7 @@ class Heads:
             return head_of_version(connection, model_referenced(connection, reference), version)
 
     def activations(self, reference: str, *, environment: str | None = None) -> list[Activation]:
-        """The history of (model, environment), oldest first; environment None: of the model's default head.
+        """The history of a population, oldest first; environment None: of the model's default head.
 
         Raises:
             NotFoundError: there is no such model.

@@ -1,4 +1,4 @@
-"""Pins: places where a person holds the head that is in force, so that no cycle replaces it."""
+"""Pins: no cycle replaces a pinned head."""
 
 import sqlalchemy as sa
 
@@ -41,7 +41,7 @@ def remove(connection: sa.Connection, model: Model, environment: str | None) -> 
     Raises:
         ConflictError: there is none.
     """
-    if not connection.execute(sa.delete(_pins).where(*_place(model, environment))).rowcount:
+    if not connection.execute(sa.delete(_pins).where(*_matches(model, environment))).rowcount:
         raise ConflictError(
             f"the {_named(environment)} of {model.reference} is not pinned.",
             field="environment",
@@ -77,11 +77,11 @@ def _already(model: Model, pin: HeadPin) -> ConflictError:
 
 
 def _pin(connection: sa.Connection, model: Model, environment: str | None) -> HeadPin | None:
-    row = connection.execute(sa.select(_pins).where(*_place(model, environment))).one_or_none()
+    row = connection.execute(sa.select(_pins).where(*_matches(model, environment))).one_or_none()
     return None if row is None else pin_of(row)
 
 
-def _place(model: Model, environment: str | None) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+def _matches(model: Model, environment: str | None) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
     return _pins.c.model_id == model.id, _pins.c.environment == environment_key(environment)
 
 

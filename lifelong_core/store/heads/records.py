@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.values import ArrayValue
+
+HeadPopulation: TypeAlias = tuple[int, str | None]
+"""Model id and environment that a head serves; environment None: the model's default head."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +37,7 @@ class HeadRecord:
 
 @dataclass(frozen=True)
 class Activation:
-    """A head became the active one of (model, environment); environment None is the model's default head."""
+    """A head became active for a population; environment None: the model's default head."""
 
     model_id: int
     environment: str | None
@@ -49,7 +52,7 @@ class Activation:
 
 @dataclass(frozen=True)
 class HeadPin:
-    """A person holds the head of (model, environment), or, with environment None, the model's default head."""
+    """A pin keeps cycles from replacing the head of a population; environment None: the model's default head."""
 
     model_id: int
     environment: str | None

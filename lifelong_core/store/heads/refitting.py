@@ -135,7 +135,11 @@ def _situation(connection: sa.Connection, task_name: str) -> _Situation:
         task,
         model,
         set_id,
-        {place: version for (model_id, place), version in versions.items() if model_id == model.id},
+        {
+            environment: version
+            for (model_id, environment), version in versions.items()
+            if model_id == model.id
+        },
         {pin.environment: pin for pin in all_pins(connection) if pin.model_id == model.id},
     )
 
@@ -168,9 +172,9 @@ def _present_heads(connection: sa.Connection, found: _Situation) -> dict[str | N
     records = read_heads(
         connection, (rows.model_id == model_id) & rows.version.in_(set(found.versions.values()))
     )
-    versions = {(model_id, place): version for place, version in found.versions.items()}
+    versions = {(model_id, environment): version for environment, version in found.versions.items()}
     served, damaged = split_damaged(versions, records, {model_id: found.task})
-    return {place: head for (_, place), head in (*served.items(), *damaged.items())}
+    return {environment: head for (_, environment), head in (*served.items(), *damaged.items())}
 
 
 def _plan(
@@ -185,7 +189,7 @@ def _plan(
     provenance = {"origin": "recommendation", "model": found.model.reference, "task": found.task.name}
     fitted: dict[str | None, PostProcessingHead] = {}
     kept: list[KeptHead] = []
-    for environment in (None, *sorted(place for place in found.versions if place is not None)):
+    for environment in (None, *sorted(filter(None, found.versions))):
         head = present.get(environment)
         target = _stated_prevalences(recommendation) if environment is None else None
         if target is None and isinstance(head, HeadRecord):
@@ -240,7 +244,7 @@ def _held(found: _Situation) -> tuple[KeptHead, ...]:
             "pinned",
             f"it is {_pinned(found.pins[environment])}, and keeps as its own what was the default head.",
         )
-        for environment in sorted(place for place in found.pins if place is not None)
+        for environment in sorted(filter(None, found.pins))
         if environment not in found.versions
     )
 

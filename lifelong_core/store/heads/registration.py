@@ -15,11 +15,11 @@ from lifelong_core.deploy.calibration.acceptance.report import (
     examine_calibration,
 )
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnidentifiableError
+from lifelong_core.names import check_reason
 from lifelong_core.store.heads.calibration_sets import check_classes, insert_calibration_set
 from lifelong_core.store.heads.heads import publish_head
 from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.lifecycle.privacy import without_group_keys
-from lifelong_core.store.names import check_reason
 from lifelong_core.store.registry.models import (
     check_graph_is_stored,
     model_referenced,

@@ -25,6 +25,7 @@ from lifelong_core.errors import (
     NotFoundError,
     UnavailableError,
 )
+from lifelong_core.names import check_name
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts, digest_of
 from lifelong_core.store.engine.clock import database_time, days_before
@@ -46,7 +47,6 @@ from lifelong_core.store.jobs.rows import (
 )
 from lifelong_core.store.lifecycle.retention import ACTOR
 from lifelong_core.store.log.identifiers import new_prediction_id
-from lifelong_core.store.names import check_name
 from lifelong_core.store.schema import tables
 
 MOST_ATTEMPTS = 3

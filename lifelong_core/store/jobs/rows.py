@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from lifelong_core.errors import LifelongError
-from lifelong_core.store.engine.columns import Row
+from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.jobs.records import Job, JobsState
 from lifelong_core.store.schema import tables
 
@@ -85,20 +85,8 @@ def is_needed(connection: sa.Connection, digest: str, ended: datetime) -> bool:
 
 def job_of(row: Row) -> Job:
     """A row of `jobs`."""
-    return Job(
-        id=row.id,
-        kind=row.kind,
-        payload_document=row.payload,
-        state=row.state,
-        attempts=row.attempts,
-        created_at=row.created_at,
-        created_by=row.created_by,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        result_document=row.result,
-        error_document=row.error,
-        holder=row.holder,
-        token=row.token,
+    return read_record(
+        row, Job, payload_document=row.payload, result_document=row.result, error_document=row.error
     )
 
 

@@ -66,7 +66,7 @@ class Exports:
         until: datetime | None = None,
         size: int = 10_000,
     ) -> Iterator[LoggedPage]:
-        """All predictions of (model, environment), oldest first, with the labels that they have by now.
+        """All predictions of a population, oldest first, with the labels that they have by now.
 
         Args:
             model_id: of the model.

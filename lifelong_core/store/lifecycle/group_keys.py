@@ -84,7 +84,7 @@ class KeyFile:
         """
         if not set(known) <= set(self.digests):
             return ()
-        first = next((place for place, digest in enumerate(self.digests) if digest in known), None)
+        first = next((index for index, digest in enumerate(self.digests) if digest in known), None)
         return self.digests[:first]
 
 

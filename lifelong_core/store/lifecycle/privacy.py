@@ -22,7 +22,7 @@ from lifelong_core.store.files import make_folder, sync_to_disk, write_whole
 KEY_BYTES = 32
 HASH_BYTES = 16
 _FIELD = "group_key_file"
-_RESTORE = "Bring it back from the backup: groups hashed with another key no longer match."
+_RESTORE = "Restore it from a backup: groups hashed with another key no longer match."
 
 
 def group_hash(key: bytes, group: str) -> bytes:
@@ -52,8 +52,8 @@ def number_groups(groups: NDArray[np.generic] | None) -> Integers | None:
     """
     if groups is None:
         return None
-    _, first, place = np.unique(groups, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[place].astype(np.int64)
+    _, first, index = np.unique(groups, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[index].astype(np.int64)
 
 
 def without_group_keys(labelled: LabeledLogits) -> LabeledLogits:

@@ -158,10 +158,10 @@ class _Run:
         population: tuple[int, str, date] | None = None,
     ) -> None:
         """Delete the rows of a table that are old, in batches; those of the log from the summaries, too."""
-        columns = [*table.primary_key.columns, order.label("place")]
+        columns = [*table.primary_key.columns, order.label("position")]
         reached: tuple[sa.ColumnElement[bool], ...] = ()
         while not self._batches.is_stopped:
-            # Found before the lock is taken. On PostgreSQL what was deleted is still in the index, hence the place.
+            # Found before the lock is taken. On PostgreSQL what was deleted is still in the index, hence the position.
             query = sa.select(*columns).where(*old, *reached).order_by(order).limit(self._batches.size)
             with self._database.read() as connection:
                 rows = connection.execute(query).all()
@@ -171,7 +171,7 @@ class _Run:
                 if population is not None:
                     _mark_stale(connection, *population)
                 self._deleted[table] += delete_rows(connection, table, [tuple(row)[:-1] for row in rows])
-            reached = (order >= rows[-1].place,)
+            reached = (order >= rows[-1].position,)
 
     def _drop_partitions(self) -> None:
         """Drop the days of which no environment keeps anything; the others are left to the batches."""

@@ -61,7 +61,7 @@ class Labels:
     def newest_labelled(
         self, model_id: int, environment: str, *, limit: int, classes: int
     ) -> LabelledPredictions:
-        """The newest predictions of (model, environment) that have a label, at most `limit`, oldest first.
+        """The newest predictions of a population that have a label, at most `limit`, oldest first.
 
         Args:
             model_id: of the model that predicted.

@@ -116,7 +116,7 @@ class Predictions:
         log_position: int | None = None,
         classes: int | None = None,
     ) -> Window:
-        """The newest predictions of (model, environment) made at or after `since`, at most `limit`, oldest first.
+        """The newest predictions of a population made at or after `since`, at most `limit`, oldest first.
 
         Args:
             model_id: of the model.
@@ -170,7 +170,7 @@ class Predictions:
     def count_between(
         self, model_id: int, environment: str, log_position_from: int, log_position_to: int
     ) -> int:
-        """How many predictions of (model, environment) appeared between two log positions."""
+        """How many predictions of a population appeared between two log positions."""
         query = (
             sa.select(sa.func.count())
             .select_from(_log)
@@ -189,7 +189,7 @@ class Predictions:
         limit: int,
         classes: int | None = None,
     ) -> Window:
-        """The predictions of (model, environment) that appeared between two log_positions, in the order of the commits.
+        """The predictions of a population that appeared between two log_positions, in the order of the commits.
 
         Late ones are among them, whenever they were made: reading from one log position to the next gives each once.
 

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Integers, Logits
 from lifelong_core.deploy.values import ArrayValue
 
+Population: TypeAlias = tuple[int, str]
+"""Model id and environment."""
+
 
 @dataclass(frozen=True, eq=False)
 class Prediction(ArrayValue):
@@ -27,7 +30,7 @@ class Prediction(ArrayValue):
 
 @dataclass(frozen=True)
 class RequestKey:
-    """By what a repeated request is recognised."""
+    """The key that identifies a repeated request."""
 
     model_id: int
     environment: str
@@ -56,7 +59,7 @@ class StoredRequest:
 
 @dataclass(frozen=True, order=True)
 class LogPosition:
-    """A place in commit order: everything before it is committed for good, so nothing can appear behind a reader.
+    """A position in commit order. No row appears before it any more, so a reader misses none.
 
     Commit order is not id order, because ids are made before the commit.
     """
@@ -67,7 +70,7 @@ class LogPosition:
 
 @dataclass(frozen=True, eq=False)
 class Window(ArrayValue):
-    """The newest predictions of one (model, environment), oldest first, as read up to `log_position`."""
+    """The newest predictions of one population, oldest first, as read up to `log_position`."""
 
     ids: tuple[UUID, ...]
     logits: Logits

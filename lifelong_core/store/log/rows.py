@@ -6,21 +6,13 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.store.engine.columns import Row, unpack_logits
+from lifelong_core.store.engine.columns import Row, read_record, unpack_logits
 from lifelong_core.store.log.records import Prediction
 
 
 def prediction_of(row: Row) -> Prediction:
     """A row of `predictions`."""
-    return Prediction(
-        id=row.id,
-        model_id=row.model_id,
-        environment=row.environment,
-        head_version=row.head_version,
-        decision=row.decision,
-        logits=unpack_logits(row.logits),
-        group_hash=row.group_hash,
-    )
+    return read_record(row, Prediction, logits=unpack_logits(row.logits))
 
 
 def join_ids(ids: list[UUID]) -> bytes:
@@ -36,4 +28,6 @@ def split_ids(blob: bytes) -> list[UUID]:
 def group_keys(ids: Sequence[UUID], groups: Sequence[bytes | None]) -> NDArray[np.generic]:
     """A key for each prediction in hexadecimal, shape (N,): that of its group, else its own id."""
     pairs = zip(ids, groups, strict=True)
-    return np.array([one.hex if group is None else bytes(group).hex() for one, group in pairs], dtype=np.str_)
+    return np.array(
+        [identity.hex if group is None else bytes(group).hex() for identity, group in pairs], dtype=np.str_
+    )

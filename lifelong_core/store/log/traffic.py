@@ -14,7 +14,7 @@ _summaries = tables.window_summaries
 
 
 class TrafficCounts:
-    """Counts predictions of one (model, environment) by the id of the token that sent them; None: without a token."""
+    """Counts predictions of one population by the id of the token that sent them; None: without a token."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -5,17 +5,14 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-import numpy as np
-
-from lifelong_core.arrays import read_only
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store.access.records import Scope, Token
-from lifelong_core.store.heads.records import HeadPin, HeadRecord
+from lifelong_core.store.engine.columns import unpack_floats
+from lifelong_core.store.heads.records import HeadPin, HeadPopulation, HeadRecord
 from lifelong_core.store.registry.records import Model, Registry, Task
 
-Place = tuple[int, str | None]
 Value = TypeVar("Value")
 _TOKEN_MOMENTS = ("expires_at", "rotated_at", "previous_expires_at")
 
@@ -26,22 +23,22 @@ def registry_document(registry: Registry) -> dict[str, Any]:
         "revision": registry.revision,
         "tasks": [_task_document(task) for task in registry.tasks.values()],
         "models": [_model_document(model) for model in registry.models.values()],
-        "heads": _by_place(registry.heads, _head_document),
+        "heads": _by_population(registry.heads, _head_document),
         "environments": sorted(registry.environments),
-        "pins": _by_place(registry.pins, _pin_document),
+        "pins": _by_population(registry.pins, _pin_document),
         "tokens": [_token_document(digest, token) for digest, token in registry.tokens.items()],
-        "damaged": _by_place(registry.damaged, lambda reason: {"reason": reason}),
+        "damaged": _by_population(registry.damaged, lambda reason: {"reason": reason}),
         "group_keys": list(registry.group_keys),
         "disabled_environments": sorted(registry.disabled_environments),
     }
 
 
 def registry_from(document: Mapping[str, Any]) -> Registry:
-    """What `registry_document` wrote.
+    """The registry in a document of `registry_document`.
 
     Raises:
-        InvalidInputError: a head is not the one that was written.
-        KeyError, TypeError, ValueError: it is no such document.
+        InvalidInputError: the digest of a head is wrong.
+        KeyError, TypeError, ValueError: the document has another form.
     """
     tasks = [_task_from(item) for item in document["tasks"]]
     models = [_model_from(item) for item in document["models"]]
@@ -49,19 +46,19 @@ def registry_from(document: Mapping[str, Any]) -> Registry:
         revision=int(document["revision"]),
         tasks=MappingProxyType({task.id: task for task in tasks}),
         models=MappingProxyType({model.id: model for model in models}),
-        heads=_from_places(document["heads"], _head_from),
+        heads=_from_populations(document["heads"], _head_from),
         environments=frozenset(document["environments"]),
-        pins=_from_places(document["pins"], _pin_from),
+        pins=_from_populations(document["pins"], _pin_from),
         tokens=MappingProxyType(dict(_token_from(item) for item in document["tokens"])),
-        damaged=_from_places(document["damaged"], lambda item: str(item["reason"])),
-        # A document of an older version has none.
+        damaged=_from_populations(document["damaged"], lambda item: str(item["reason"])),
+        # Documents of older versions lack these.
         group_keys=tuple(str(digest) for digest in document.get("group_keys", ())),
         disabled_environments=frozenset(document.get("disabled_environments", ())),
     )
 
 
-def _by_place(
-    values: Mapping[Place, Value], document_of: Callable[[Value], dict[str, Any]]
+def _by_population(
+    values: Mapping[HeadPopulation, Value], document_of: Callable[[Value], dict[str, Any]]
 ) -> list[dict[str, Any]]:
     return [
         {"model_id": model_id, "environment": environment, **document_of(value)}
@@ -69,32 +66,29 @@ def _by_place(
     ]
 
 
-def _from_places(
+def _from_populations(
     items: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], Value]
-) -> MappingProxyType[Place, Value]:
+) -> MappingProxyType[HeadPopulation, Value]:
     return MappingProxyType({(item["model_id"], item["environment"]): read(item) for item in items})
 
 
 def _task_document(task: Task) -> dict[str, Any]:
     return {
-        "id": task.id,
-        "name": task.name,
+        **vars(task),
         "class_names": list(task.class_names),
         "costs": task.costs.tolist(),
-        "promoted_model_id": task.promoted_model_id,
         "created_at": task.created_at.isoformat(),
     }
 
 
 def _task_from(item: Mapping[str, Any]) -> Task:
-    return Task(
-        id=item["id"],
-        name=item["name"],
-        class_names=tuple(item["class_names"]),
-        costs=read_only(np.asarray(item["costs"], dtype=np.float64)),
-        promoted_model_id=item["promoted_model_id"],
-        created_at=_moment(item["created_at"]),
-    )
+    values: dict[str, Any] = {
+        **item,
+        "class_names": tuple(item["class_names"]),
+        "costs": unpack_floats(item["costs"]),
+        "created_at": _moment(item["created_at"]),
+    }
+    return Task(**values)
 
 
 def _model_document(model: Model) -> dict[str, Any]:

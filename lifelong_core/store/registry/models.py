@@ -5,6 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.names import check_name
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store.access.audit_log import REFUSED_GRAPH, write_audit
 from lifelong_core.store.artifacts import Artifacts, DamagedArtifactError
@@ -12,7 +13,6 @@ from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.heads.activations import serving_version
-from lifelong_core.store.names import check_name
 from lifelong_core.store.registry.records import Model, ModelKind
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.rows import model_of

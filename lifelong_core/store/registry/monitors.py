@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 
-from lifelong_core.deploy.adaptation.policy import Mode
 from lifelong_core.monitor_settings import describe_differences
+from lifelong_core.policy_defaults import Mode
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
@@ -39,7 +39,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Visit:
-    """The newest visit of a monitor to a population (model, environment)."""
+    """The newest visit of a monitor to a population."""
 
     model_id: int
     environment: str

@@ -16,7 +16,7 @@ from lifelong_core.errors import (
 )
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store.access.records import Token
-from lifelong_core.store.heads.records import HeadPin, HeadRecord
+from lifelong_core.store.heads.records import HeadPin, HeadPopulation, HeadRecord
 
 ModelKind: TypeAlias = Literal["onnx", "external"]
 
@@ -85,18 +85,18 @@ class Registry:
     revision: int
     tasks: MappingProxyType[int, Task]
     models: MappingProxyType[int, Model]
-    heads: MappingProxyType[tuple[int, str | None], HeadRecord]
+    heads: MappingProxyType[HeadPopulation, HeadRecord]
     environments: frozenset[str]
     """all of them, the disabled ones included"""
-    pins: MappingProxyType[tuple[int, str | None], HeadPin] = field(
-        default_factory=lambda: MappingProxyType[tuple[int, str | None], HeadPin]({})
+    pins: MappingProxyType[HeadPopulation, HeadPin] = field(
+        default_factory=lambda: MappingProxyType[HeadPopulation, HeadPin]({})
     )
     tokens: MappingProxyType[bytes, "Token"] = field(
         default_factory=lambda: MappingProxyType[bytes, Token]({})
     )
     """the tokens that are not revoked, by the hash of their secret; whether one has expired, the clock says"""
-    damaged: MappingProxyType[tuple[int, str | None], str] = field(
-        default_factory=lambda: MappingProxyType[tuple[int, str | None], str]({})
+    damaged: MappingProxyType[HeadPopulation, str] = field(
+        default_factory=lambda: MappingProxyType[HeadPopulation, str]({})
     )
     """why the head that is in force there cannot be served; if `heads` has one all the same, it is the last good one"""
     group_keys: tuple[str, ...] = ()
@@ -176,14 +176,14 @@ class Registry:
             ConflictError: the model has no head yet, because it has no calibration set.
             UnavailableError: the head that is in force there is damaged, and no good one of that place is known.
         """
-        for place in ((model.id, environment), (model.id, None)):
-            record = self.heads.get(place)
+        for population in ((model.id, environment), (model.id, None)):
+            record = self.heads.get(population)
             if record is not None:
                 return record
             # Never the default head in the place of a damaged one: it would decide differently, and nobody knew.
-            if place in self.damaged:
+            if population in self.damaged:
                 raise UnavailableError(
-                    f"the head of {model.reference} that is in force cannot be used: {self.damaged[place]}.",
+                    f"the head of {model.reference} that is in force cannot be used: {self.damaged[population]}.",
                     field="model",
                     hint="Publish it again, or roll it back.",
                 )
@@ -194,10 +194,10 @@ class Registry:
 
         It is the environment's own, or that of the default head while the environment uses it.
         """
-        place = (model.id, environment)
-        own = self.pins.get(place)
-        if own is not None or place in self.heads or place in self.damaged:
-            return own
+        population = (model.id, environment)
+        pin = self.pins.get(population)
+        if pin is not None or population in self.heads or population in self.damaged:
+            return pin
         return self.pins.get((model.id, None))
 
 
@@ -234,7 +234,7 @@ class ServingWorker:
     seen_at: datetime
     revision: int
     """of the registry that it serves"""
-    heads: MappingProxyType[tuple[int, str | None], int]
+    heads: MappingProxyType[HeadPopulation, int]
     """version of the head that it serves, by model id and environment (None: the model's default head)"""
     is_lost: bool
     """whether it has given no sign of life for so long that it is taken for dead"""

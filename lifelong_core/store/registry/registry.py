@@ -11,7 +11,7 @@ from lifelong_core.store.access.rows import tokens_by_secret
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.heads.damaged_heads import read_heads, split_damaged
 from lifelong_core.store.heads.pins import all_pins
-from lifelong_core.store.heads.records import HeadRecord
+from lifelong_core.store.heads.records import HeadPopulation, HeadRecord
 from lifelong_core.store.heads.rows import activation_of
 from lifelong_core.store.registry.records import Registry
 from lifelong_core.store.registry.rows import model_of, task_of
@@ -90,8 +90,8 @@ def _revision(connection: sa.Connection) -> int:
     return connection.execute(sa.select(tables.registry_revision.c.revision)).scalar_one()
 
 
-def active_versions(connection: sa.Connection) -> dict[tuple[int, str | None], int]:
-    """Version of the head in force in each place that has one of its own, by model id and environment."""
+def active_versions(connection: sa.Connection) -> dict[HeadPopulation, int]:
+    """Version of the head in force of each population that has a head of its own."""
     activations = tables.head_activations
     newest = (
         sa.select(
@@ -112,12 +112,12 @@ def active_versions(connection: sa.Connection) -> dict[tuple[int, str | None], i
         )
         .where(activations.c.uses_default_head.is_(False))
     )
-    in_force = [activation_of(row) for row in connection.execute(query)]
-    return {(one.model_id, one.environment): one.head_version for one in in_force}
+    active = [activation_of(row) for row in connection.execute(query)]
+    return {(activation.model_id, activation.environment): activation.head_version for activation in active}
 
 
 def _heads(
-    connection: sa.Connection, versions: Mapping[tuple[int, str | None], int]
+    connection: sa.Connection, versions: Mapping[HeadPopulation, int]
 ) -> dict[tuple[int, int], HeadRecord | str]:
     wanted = {(model_id, version) for (model_id, _), version in versions.items()}
     key = sa.tuple_(tables.heads.c.model_id, tables.heads.c.version)
@@ -127,7 +127,7 @@ def _heads(
 def _tokens(connection: sa.Connection) -> dict[bytes, Token]:
     """Also those that have expired: another machine's clock may say otherwise."""
     query = sa.select(tables.tokens).where(tables.tokens.c.revoked_at.is_(None))
-    found: dict[bytes, Token] = {}
+    tokens: dict[bytes, Token] = {}
     for row in connection.execute(query):
-        found |= tokens_by_secret(row)
-    return found
+        tokens |= tokens_by_secret(row)
+    return tokens

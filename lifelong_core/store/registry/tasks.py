@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from lifelong_core.arrays import Floats, as_costs
 from lifelong_core.deploy.checks import as_class_names
 from lifelong_core.errors import ConflictError, NotFoundError
+from lifelong_core.names import check_name
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.names import check_name
 from lifelong_core.store.registry.records import Task
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.rows import task_of

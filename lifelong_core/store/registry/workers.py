@@ -10,6 +10,7 @@ from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.statements import upsert_into
+from lifelong_core.store.heads.records import HeadPopulation
 from lifelong_core.store.registry.records import ModelLoad, ServingWorker
 from lifelong_core.store.schema import tables
 
@@ -35,7 +36,7 @@ class Workers:
         process: int,
         started_at: datetime,
         revision: int,
-        heads: Mapping[tuple[int, str | None], int],
+        heads: Mapping[HeadPopulation, int],
         models: Mapping[int, ModelLoad],
     ) -> None:
         """Note what a worker serves, and that it lives.

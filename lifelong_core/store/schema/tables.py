@@ -106,7 +106,7 @@ head_activations = sa.Table(
     metadata,
     sa.Column("model_id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("environment", sa.String(64), primary_key=True),
-    # Counts up from 1 within (model, environment): of two who saw the same state, one fails.
+    # Counts up from 1 within a population: of two who saw the same state, one fails.
     sa.Column("sequence", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("head_version", sa.Integer, nullable=False),
     # The activation that a rollback brings back; null: what served before this environment had a head of its own.

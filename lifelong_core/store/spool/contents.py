@@ -98,27 +98,25 @@ class Contents:
         if self.newest is not None:
             self.newest.add(record, self._index)
 
-    def find(
-        self, keys: Sequence[RequestKey], fingerprints: Sequence[int]
-    ) -> dict[RequestKey, StoredRequest]:
+    def find(self, keys: Sequence[RequestKey], digests: Sequence[int]) -> dict[RequestKey, StoredRequest]:
         """Those of the requests that are here.
 
         Args:
             keys: of the requests.
-            fingerprints: one for each key.
+            digests: one for each key.
 
         Raises:
             OSError: a segment cannot be read.
         """
         wanted: defaultdict[tuple[int, int], set[RequestKey]] = defaultdict(set)
-        for position, number, offset in self._index.find(fingerprints):
+        for position, number, offset in self._index.find(digests):
             if number in self._segments:
                 wanted[number, offset].add(keys[position])
         return {
             entry.request: StoredRequest(entry.request, entry.body_digest, entry.predictions)
             for (number, offset), some in wanted.items()
             for entry in _read_entries(self._segments[number], offset)
-            # Another key may have the same fingerprint.
+            # Another key may have the same digest.
             if entry.request in some
         }
 

@@ -1,4 +1,4 @@
-"""Log entries as bytes and back. A body begins with the fingerprints of its request keys, which alone a scan reads."""
+"""Log entries as bytes and back. A body begins with the digests of its request keys, which alone a scan reads."""
 
 import hashlib
 import struct
@@ -20,13 +20,13 @@ _PREDICTION = struct.Struct("<16siiiBBI")
 """Id, model, head version, decision; bytes of the environment, of the group hash; number of classes."""
 _NO_GROUP = 255
 _NO_TOKEN = -1
-FINGERPRINT_BYTES = 8
+DIGEST_BYTES = 8
 
 
 def key_digest(key: RequestKey) -> int:
     """64 bits that stand for a key; who finds them compares the key itself."""
     text = f"{key.model_id}\0{key.environment}\0{key.request_id}".encode(errors="surrogatepass")
-    return int.from_bytes(hashlib.blake2b(text, digest_size=FINGERPRINT_BYTES).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=DIGEST_BYTES).digest(), "little")
 
 
 def key_digests(body: bytes, keys: int) -> tuple[int, ...]:
@@ -63,7 +63,7 @@ def encode_entries(entries: Sequence[LogEntry]) -> EncodedEntries:
 
 def decode_entries(body: bytes, keys: int) -> list[LogEntry]:
     """What `encode_entries` was given."""
-    offset = keys * FINGERPRINT_BYTES
+    offset = keys * DIGEST_BYTES
     (count,) = _COUNT.unpack_from(body, offset)
     reader = _Reader(body, offset + _COUNT.size)
     entries = [reader.entry() for _ in range(count)]

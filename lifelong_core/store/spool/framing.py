@@ -23,7 +23,7 @@ REFUSED = 3
 
 _FIELDS = struct.Struct("<4sBIII")
 _CHECKS = struct.Struct("<I8s")
-_PLACE = struct.Struct("<QQ")
+_LOCATION = struct.Struct("<QQ")
 HEADER_BYTES = _FIELDS.size + _CHECKS.size
 
 
@@ -54,9 +54,9 @@ def pack_record(
     body: bytes, *, kind: int, file: int, offset: int, keys: int = 0, predictions: int = 0
 ) -> bytes:
     """The bytes of a record that will stand at `offset` of the file with the number `file`."""
-    place = _PLACE.pack(file, offset)
+    location = _LOCATION.pack(file, offset)
     fields = _FIELDS.pack(MAGIC, kind, keys, predictions, len(body))
-    return fields + _CHECKS.pack(zlib.crc32(place + fields), _checksum(place, body)) + body
+    return fields + _CHECKS.pack(zlib.crc32(location + fields), _checksum(location, body)) + body
 
 
 def read_record(stream: IO[bytes], *, file: int, offset: int, size: int) -> Record | None:
@@ -102,7 +102,7 @@ def _body_length(header: bytes, file: int, offset: int) -> int | None:
         return None
     fields = header[: _FIELDS.size]
     check, _ = _CHECKS.unpack_from(header, _FIELDS.size)
-    if check != zlib.crc32(_PLACE.pack(file, offset) + fields):
+    if check != zlib.crc32(_LOCATION.pack(file, offset) + fields):
         return None
     return _FIELDS.unpack(fields)[-1]
 
@@ -110,10 +110,10 @@ def _body_length(header: bytes, file: int, offset: int) -> int | None:
 def _checked(header: bytes, body: bytes, file: int, offset: int) -> Record | None:
     _, kind, keys, predictions, length = _FIELDS.unpack_from(header)
     _, checksum = _CHECKS.unpack_from(header, _FIELDS.size)
-    if len(body) != length or checksum != _checksum(_PLACE.pack(file, offset), body):
+    if len(body) != length or checksum != _checksum(_LOCATION.pack(file, offset), body):
         return None
     return Record(kind, keys, predictions, body, offset)
 
 
-def _checksum(place: bytes, body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=8, key=place).digest()
+def _checksum(location: bytes, body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=8, key=location).digest()

@@ -6,25 +6,25 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Fingerprints: TypeAlias = NDArray[np.uint64]
-Places: TypeAlias = NDArray[np.uint64]
+Digests: TypeAlias = NDArray[np.uint64]
+Locations: TypeAlias = NDArray[np.uint64]
 
 _RECENT = 1 << 15
-"""Fingerprints in a dictionary, which takes ten times the memory; more are packed into a run."""
+"""Digests in a dictionary, which takes ten times the memory; more are packed into a run."""
 _LARGEST_RUN = 1 << 18
 """Larger runs are not merged: it would hold up appends for more than some 20 ms."""
 
 
 class _Run(NamedTuple):
-    """Fingerprints, sorted, and the place of each; all are gone when the newest segment is."""
+    """Digests, sorted, and the location of each; all are gone when the newest segment is."""
 
-    fingerprints: Fingerprints
-    places: Places
+    digests: Digests
+    locations: Locations
     newest: int
 
 
 class KeyIndex:
-    """Fingerprints of keys and their places (segment, offset of the record).
+    """Digests of keys and their locations (segment, offset of the record).
 
     A few sorted runs, each at least twice as long as the next unless they are long enough: so a search looks into few,
     and each key is merged a few times only.
@@ -34,59 +34,61 @@ class KeyIndex:
         self._recent: dict[int, int] = {}
         self._runs: list[_Run] = []
         self._segments: list[int] = []
-        """Numbers of segments. A place holds the position in this list, for which 32 bits are enough."""
+        """Numbers of segments. A location holds the position in this list, for which 32 bits are enough."""
         self._positions: dict[int, int] = {}
 
-    def add(self, fingerprints: Sequence[int], segment: int, offset: int) -> None:
+    def add(self, digests: Sequence[int], segment: int, offset: int) -> None:
         """The keys of one record."""
-        place = self._place(segment, offset)
-        self._recent.update(dict.fromkeys(fingerprints, place))
+        location = self._location(segment, offset)
+        self._recent.update(dict.fromkeys(digests, location))
         if len(self._recent) >= _RECENT:
             recent, self._recent = self._recent, {}
-            keys, places = (np.fromiter(some, np.uint64, len(recent)) for some in (recent, recent.values()))
-            self._push(_sorted(keys, places, segment))
+            keys, locations = (
+                np.fromiter(some, np.uint64, len(recent)) for some in (recent, recent.values())
+            )
+            self._push(_sorted(keys, locations, segment))
 
-    def add_segment(self, fingerprints: Fingerprints, segment: int, offsets: NDArray[np.uint32]) -> None:
+    def add_segment(self, digests: Digests, segment: int, offsets: NDArray[np.uint32]) -> None:
         """All keys of one segment."""
-        if fingerprints.size:
-            places = np.uint64(self._place(segment, 0)) + offsets.astype(np.uint64)
-            self._push(_sorted(fingerprints, places, segment))
+        if digests.size:
+            locations = np.uint64(self._location(segment, 0)) + offsets.astype(np.uint64)
+            self._push(_sorted(digests, locations, segment))
 
     def find(self, wanted: Sequence[int]) -> list[tuple[int, int, int]]:
-        """The places of these fingerprints: (position in `wanted`, segment, offset) for each; segments may be gone."""
+        """The locations of these digests: (position in `wanted`, segment, offset) for each; segments may be gone."""
         if not wanted:
             return []
         found = [(i, self._recent[one]) for i, one in enumerate(wanted) if one in self._recent]
         values = np.array(wanted, np.uint64)
         for run in self._runs:
-            start = run.fingerprints.searchsorted(values)
-            end = run.fingerprints.searchsorted(values, side="right")
+            start = run.digests.searchsorted(values)
+            end = run.digests.searchsorted(values, side="right")
             for i in np.flatnonzero(end > start).tolist():
-                found += [(i, place) for place in run.places[start[i] : end[i]].tolist()]
-        return [(i, self._segments[place >> 32], place & 0xFFFF_FFFF) for i, place in found]
+                found += [(i, location) for location in run.locations[start[i] : end[i]].tolist()]
+        return [(i, self._segments[location >> 32], location & 0xFFFF_FFFF) for i, location in found]
 
     def forget_before(self, segment: int) -> None:
         """Segments below this one are gone; their keys go with the last segment of their run."""
         self._runs = [run for run in self._runs if run.newest >= segment]
 
-    def _place(self, segment: int, offset: int) -> int:
+    def _location(self, segment: int, offset: int) -> int:
         position = self._positions.setdefault(segment, len(self._segments))
         if position == len(self._segments):
             self._segments.append(segment)
         return position << 32 | offset
 
     def _push(self, run: _Run) -> None:
-        while self._runs and self._runs[-1].places.size < 2 * run.places.size <= _LARGEST_RUN:
+        while self._runs and self._runs[-1].locations.size < 2 * run.locations.size <= _LARGEST_RUN:
             before = self._runs.pop()
             run = _sorted(
-                np.concatenate((before.fingerprints, run.fingerprints)),
-                np.concatenate((before.places, run.places)),
+                np.concatenate((before.digests, run.digests)),
+                np.concatenate((before.locations, run.locations)),
                 max(before.newest, run.newest),
             )
         self._runs.append(run)
 
 
-def _sorted(fingerprints: Fingerprints, places: Places, newest: int) -> _Run:
+def _sorted(digests: Digests, locations: Locations, newest: int) -> _Run:
     # Stable: merges two sorted halves faster.
-    order = np.argsort(fingerprints, kind="stable")
-    return _Run(fingerprints[order], places[order], newest)
+    order = np.argsort(digests, kind="stable")
+    return _Run(digests[order], locations[order], newest)

@@ -61,7 +61,7 @@ class Segment:
         size: bytes read so far.
         predictions: in the whole records among them.
         is_torn: bytes follow the last whole record: its writer was killed. Nothing may be added behind them.
-        key_parts: fingerprints of the keys in each record, and its offset; None once there is a newer segment.
+        key_parts: digests of the keys in each record, and its offset; None once there is a newer segment.
     """
 
     folder: Path
@@ -152,11 +152,11 @@ class Segment:
         size, predictions, keys = summary
         if magic == _SUMMARY_MAGIC and checksum == _checksum(self.number, (size, predictions, keys), content):
             self.size, self.predictions = size, predictions
-            fingerprints, offsets = (
+            digests, offsets = (
                 np.frombuffer(content, "<u8", keys),
                 np.frombuffer(content, "<u4", keys, 8 * keys),
             )
-            index.add_segment(fingerprints, self.number, offsets)
+            index.add_segment(digests, self.number, offsets)
 
 
 def whole_records(stream: IO[bytes], *, file: int, offset: int, size: int) -> Generator[Record, None, None]:

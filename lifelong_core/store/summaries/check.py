@@ -16,8 +16,8 @@ from lifelong_core.store.summaries.rows import (
     ROWS_AT_ONCE,
     SUM_TOLERANCE,
     Cursor,
-    Place,
     Rows,
+    SummaryKey,
     empty_summary,
     moment_of,
     read_summary,
@@ -43,32 +43,31 @@ class _Hour:
 
 
 def differences(
-    connection: sa.Connection, place: Place, cursor: Cursor, fitted: FittedQuantifier
+    connection: sa.Connection, key: SummaryKey, cursor: Cursor, fitted: FittedQuantifier
 ) -> list[str]:
     """One sentence for each hour whose summary is not that of its rows before the cursor."""
     found = list[str]()
     expected = set[datetime]()
-    for bucket, hour in _hours(connection, place, cursor, fitted):
+    for bucket, hour in _hours(connection, key, cursor, fitted):
         expected.add(bucket)
-        problem = _compare(_stored(connection, place, bucket), hour)
+        problem = _compare(_stored(connection, key, bucket), hour)
         if problem is not None:
-            found.append(f"{_named(place, bucket)}: {problem}.")
-    query = sa.select(_summaries.c.bucket).where(*place.among(_summaries), _summaries.c.summary.is_not(None))
+            found.append(f"{_named(key, bucket)}: {problem}.")
+    query = sa.select(_summaries.c.bucket).where(*key.match(_summaries), _summaries.c.summary.is_not(None))
     stored = set(connection.execute(query).scalars())
     return found + [
-        f"{_named(place, bucket)}: there is a summary, and the log has no rows."
+        f"{_named(key, bucket)}: there is a summary, and the log has no rows."
         for bucket in sorted(stored - expected)
     ]
 
 
 def _hours(
-    connection: sa.Connection, place: Place, cursor: Cursor, fitted: FittedQuantifier
+    connection: sa.Connection, key: SummaryKey, cursor: Cursor, fitted: FittedQuantifier
 ) -> Iterator[tuple[datetime, _Hour]]:
     """Every hour with rows before the cursor, oldest first."""
     classes, is_grouped = fitted.calibration.classes, cursor.is_grouped
-    population = place.model_id, place.environment
     present: tuple[datetime, _Hour] | None = None
-    for read in rows_by_time(connection, *population, cursor.read, first=UUID(int=0), limit=ROWS_AT_ONCE):
+    for read in rows_by_time(connection, *key.population, cursor.read, first=UUID(int=0), limit=ROWS_AT_ONCE):
         rows = Rows.of(read, classes=classes)
         for number in np.unique(rows.hours).tolist():
             bucket = moment_of(number)
@@ -84,8 +83,8 @@ def _hours(
         yield present
 
 
-def _stored(connection: sa.Connection, place: Place, bucket: datetime) -> Row | None:
-    query = sa.select(_summaries).where(*place.among(_summaries), _summaries.c.bucket == bucket)
+def _stored(connection: sa.Connection, key: SummaryKey, bucket: datetime) -> Row | None:
+    query = sa.select(_summaries).where(*key.match(_summaries), _summaries.c.bucket == bucket)
     return connection.execute(query).one_or_none()
 
 
@@ -119,5 +118,5 @@ def _compare(row: Row | None, hour: _Hour) -> str | None:
     return None
 
 
-def _named(place: Place, bucket: datetime) -> str:
-    return f"summaries of model {place.model_id} in {place.environment}, {bucket:%Y-%m-%d %H:%M} UTC"
+def _named(key: SummaryKey, bucket: datetime) -> str:
+    return f"summaries of model {key.model_id} in {key.environment}, {bucket:%Y-%m-%d %H:%M} UTC"

@@ -17,8 +17,8 @@ from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.rows import (
     Cursor,
-    Place,
     Rows,
+    SummaryKey,
     empty_summary,
     from_hour_to_hour,
     hours_of,
@@ -62,7 +62,7 @@ class SummaryFolding:
     """Reads rows of one population and summarises them."""
 
     database: Database
-    place: Place
+    key: SummaryKey
     fitted: FittedQuantifier
     classes: int
     limit: int
@@ -96,7 +96,7 @@ class SummaryFolding:
         after = cursor
         while len(read) < self.limit:
             portion = min(_PORTION, self.limit - len(read))
-            more = next_rows(connection, self.place, after, log_position, portion)
+            more = next_rows(connection, self.key, after, log_position, portion)
             read += more
             hours = np.concatenate([hours, hours_of([row.id for row in more])])
             fitting = _fitting(hours, self._samples(connection, hours))
@@ -115,8 +115,9 @@ class SummaryFolding:
         total = empty_summary(self.fitted, is_grouped=cursor.is_grouped)
         rows_read = quarantined = 0
         with self.database.read() as connection:
-            place = self.place.model_id, self.place.environment
-            for read in rows_by_time(connection, *place, cursor.read, until, first=first, limit=self.limit):
+            for read in rows_by_time(
+                connection, *self.key.population, cursor.read, until, first=first, limit=self.limit
+            ):
                 rows = Rows.of(read, classes=self.classes)
                 part, left_out = rows.summarise(
                     self.fitted, np.ones(len(rows.ids), dtype=np.bool_), is_grouped=cursor.is_grouped
@@ -127,14 +128,14 @@ class SummaryFolding:
         return Step(cursor, {bucket: row}, rows_read, quarantined)
 
     def _present(self, connection: sa.Connection, buckets: list[datetime]) -> dict[datetime, Row]:
-        query = sa.select(_summaries).where(*self.place.among(_summaries), _summaries.c.bucket.in_(buckets))
+        query = sa.select(_summaries).where(*self.key.match(_summaries), _summaries.c.bucket.in_(buckets))
         return {row.bucket: row for row in connection.execute(query)}
 
     def _samples(self, connection: sa.Connection, hours: NDArray[np.int64]) -> dict[datetime, int]:
         """How many samples the summaries of these hours hold already."""
         buckets = [moment_of(hour) for hour in _first_hours(hours)]
         query = sa.select(_summaries.c.bucket, _summaries.c.samples).where(
-            *self.place.among(_summaries), _summaries.c.bucket.in_(buckets)
+            *self.key.match(_summaries), _summaries.c.bucket.in_(buckets)
         )
         return {row.bucket: row.samples for row in connection.execute(query)}
 

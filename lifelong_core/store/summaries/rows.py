@@ -17,6 +17,7 @@ from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.log.commit_order import rows_behind, rows_of
 from lifelong_core.store.log.identifiers import EPOCH, first_id_of, logged_on
 from lifelong_core.store.log.quarantine import usable_rows
+from lifelong_core.store.log.records import Population
 from lifelong_core.store.log.rows import group_keys
 from lifelong_core.store.schema import tables
 
@@ -26,31 +27,32 @@ _cursors = tables.summary_cursors
 
 HOUR_MILLISECONDS = 3_600_000
 ROWS_AT_ONCE = 50_000
-"""Rows of the log that are in memory at once, where nobody says otherwise."""
+"""Rows of the log that are in memory at once, by default."""
 SUM_TOLERANCE = 1e-9
 """Sums of the same rows may differ by this, relative to the size of what is summed: they are added in another order."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Whose summaries."""
+class SummaryKey:
+    """Summaries of one population by one fitted quantifier."""
 
     model_id: int
     environment: str
     digest: str
     """of the fitted quantifier"""
 
-    def among(self, table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
-        """The rows of this place in the table of summaries or of cursors."""
-        return (
-            table.c.model_id == self.model_id,
-            table.c.environment == self.environment,
-            table.c.quantifier_digest == self.digest,
-        )
+    @property
+    def population(self) -> Population:
+        """The population that is summarised."""
+        return self.model_id, self.environment
+
+    def match(self, table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
+        """Conditions for the rows of this key in the table of summaries or of cursors."""
+        return tuple(table.c[name] == value for name, value in self.columns.items())
 
     @property
-    def key(self) -> dict[str, object]:
-        """Its columns in both tables."""
+    def columns(self) -> dict[str, object]:
+        """The key's columns in both tables."""
         return {
             "model_id": self.model_id,
             "environment": self.environment,
@@ -129,8 +131,8 @@ class Rows:
         taken = chosen & self.is_usable
         keys = None
         if is_grouped:
-            places: list[int] = np.flatnonzero(taken).tolist()
-            keys = group_keys([self.ids[index] for index in places], [self.groups[index] for index in places])
+            rows: list[int] = np.flatnonzero(taken).tolist()
+            keys = group_keys([self.ids[index] for index in rows], [self.groups[index] for index in rows])
         summary = fitted.summarize(self.logits[chosen[self.is_usable]], keys)
         return summary, int((chosen & ~self.is_usable).sum())
 
@@ -144,14 +146,14 @@ def empty_summary(fitted: FittedQuantifier, *, is_grouped: bool) -> WindowSummar
 SELECTED = (_log.c.commit_order, _log.c.id, _log.c.logits, _log.c.group_hash)
 
 
-def read_cursor(connection: sa.Connection, place: Place) -> Cursor | None:
-    """The cursor of a place; None: nothing was ever summarised there."""
-    row = connection.execute(sa.select(_cursors).where(*place.among(_cursors))).one_or_none()
+def read_cursor(connection: sa.Connection, key: SummaryKey) -> Cursor | None:
+    """The cursor of a key; None: nothing has been summarised yet."""
+    row = connection.execute(sa.select(_cursors).where(*key.match(_cursors))).one_or_none()
     return None if row is None else Cursor(row.commit_order, row.last_id, row.is_grouped, row.revision)
 
 
 def next_rows(
-    connection: sa.Connection, place: Place, cursor: Cursor, log_position: int, limit: int
+    connection: sa.Connection, key: SummaryKey, cursor: Cursor, log_position: int, limit: int
 ) -> Sequence[Row]:
     """The rows behind the cursor, in commit order."""
     query = (
@@ -159,7 +161,7 @@ def next_rows(
         .where(
             cursor.unread,
             _log.c.commit_order < log_position,
-            *rows_of(place.model_id, place.environment),
+            *rows_of(*key.population),
         )
         .order_by(_log.c.commit_order, _log.c.id)
         .limit(limit)

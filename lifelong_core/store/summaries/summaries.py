@@ -27,12 +27,12 @@ from lifelong_core.store.registry.records import Model
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.check import differences
 from lifelong_core.store.summaries.folding import Step, SummaryFolding
-from lifelong_core.store.summaries.rows import ROWS_AT_ONCE, Place, read_cursor
+from lifelong_core.store.summaries.rows import ROWS_AT_ONCE, SummaryKey, read_cursor
 from lifelong_core.store.summaries.windows import SummarisedWindow, newest_window, rebuild_window
 from lifelong_core.store.summaries.writing import (
     Position,
     begin,
-    drop_place,
+    drop_key,
     drop_some,
     has_any,
     mark_stale,
@@ -82,7 +82,7 @@ class Summaries:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._unmoved: dict[Place, tuple[Position, float]] = {}
+        self._unmoved: dict[SummaryKey, tuple[Position, float]] = {}
         """How far other quantifiers had come when they were last seen to move, and when that was."""
 
     @staticmethod
@@ -136,29 +136,29 @@ class Summaries:
             ConflictError: somebody else wrote meanwhile, or the lease was lost; nothing was written.
             UnavailableError: the database does not answer.
         """
-        place = Place(model.id, environment, fitted.digest)
+        key = SummaryKey(model.id, environment, fitted.digest)
         with self._database.read() as connection:
-            cursor = read_cursor(connection, place)
-            stale, other = stale_hour(connection, place), self._abandoned(connection, place)
-            is_left_over = cursor is not None and cursor.is_at_beginning and has_any(connection, place)
+            cursor = read_cursor(connection, key)
+            stale, other = stale_hour(connection, key), self._abandoned(connection, key)
+            is_left_over = cursor is not None and cursor.is_at_beginning and has_any(connection, key)
         if cursor is None:
             with self._writing(lease) as connection:
-                begin(connection, place)
+                begin(connection, key)
             return FoldOutcome(0, 0, is_done=False)
         if is_left_over:
             with self._writing(lease) as connection:
-                write_step(connection, place, Step(cursor))
-                drop_some(connection, place)
+                write_step(connection, key, Step(cursor))
+                drop_some(connection, key)
             return FoldOutcome(0, 0, is_done=False)
-        work = SummaryFolding(self._database, place, fitted, classes, limit)
+        work = SummaryFolding(self._database, key, fitted, classes, limit)
         step = work.advance(cursor) if stale is None else work.rebuild_hour(cursor, stale)
         if step.cursor != cursor or step.hours:
             with self._writing(lease) as connection:
-                write_step(connection, place, step)
+                write_step(connection, key, step)
         is_current = stale is None and step.cursor.is_at_log_position and not step.makes_stale
         if is_current and other is not None:
             with self._writing(lease) as connection:
-                left = drop_place(connection, other)
+                left = drop_key(connection, other)
             if left is None:
                 self._unmoved.pop(other, None)
             else:
@@ -203,11 +203,9 @@ class Summaries:
             log_position: of the window.
             is_grouped: of the window.
         """
-        place = Place(model_id, environment, fitted.digest)
+        key = SummaryKey(model_id, environment, fitted.digest)
         with self._database.read() as connection:
-            return rebuild_window(
-                connection, place, fitted, since, until, log_position, is_grouped=is_grouped
-            )
+            return rebuild_window(connection, key, fitted, since, until, log_position, is_grouped=is_grouped)
 
     def window(
         self, model_id: int, environment: str, digest: str, since: datetime, until: datetime
@@ -219,7 +217,7 @@ class Summaries:
         """
         query = (
             sa.select(_summaries)
-            .where(*Place(model_id, environment, digest).among(_summaries))
+            .where(*SummaryKey(model_id, environment, digest).match(_summaries))
             .where(_summaries.c.bucket >= since, _summaries.c.bucket < until)
             .order_by(_summaries.c.bucket)
         )
@@ -250,9 +248,9 @@ class Summaries:
         Returns:
             None: the summaries are not complete, `fold` has work to do.
         """
-        place = Place(model_id, environment, fitted.digest)
+        key = SummaryKey(model_id, environment, fitted.digest)
         with self._database.read() as connection:
-            found = newest_window(connection, place, fitted, samples=samples, since=since)
+            found = newest_window(connection, key, fitted, samples=samples, since=since)
         if not isinstance(found, list):
             return found
         with self._database.write() as connection:
@@ -268,15 +266,15 @@ class Summaries:
         Returns:
             One sentence for each hour that differs; empty: all are equal.
         """
-        place = Place(model.id, environment, fitted.digest)
+        key = SummaryKey(model.id, environment, fitted.digest)
         with self._database.read() as connection:
-            cursor = read_cursor(connection, place)
-            return [] if cursor is None else differences(connection, place, cursor, fitted)
+            cursor = read_cursor(connection, key)
+            return [] if cursor is None else differences(connection, key, cursor, fitted)
 
-    def _abandoned(self, connection: sa.Connection, place: Place) -> Place | None:
+    def _abandoned(self, connection: sa.Connection, key: SummaryKey) -> SummaryKey | None:
         """Another quantifier whose summaries nobody keeps up to date any more."""
         now = time.monotonic()
-        for other, position in other_quantifiers(connection, place).items():
+        for other, position in other_quantifiers(connection, key).items():
             before, since = self._unmoved.setdefault(other, (position, now))
             if position != before:
                 self._unmoved[other] = position, now

@@ -15,8 +15,8 @@ from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.rows import (
     ROWS_AT_ONCE,
-    Place,
     Rows,
+    SummaryKey,
     empty_summary,
     from_hour_to_hour,
     moment_of,
@@ -56,24 +56,24 @@ class SummarisedWindow:
 
 
 def newest_window(
-    connection: sa.Connection, place: Place, fitted: FittedQuantifier, *, samples: int, since: datetime
+    connection: sa.Connection, key: SummaryKey, fitted: FittedQuantifier, *, samples: int, since: datetime
 ) -> SummarisedWindow | list[datetime] | None:
     """The newest whole hours with so many samples, or those whose summaries are damaged.
 
     Returns:
         None: the summaries are not complete.
     """
-    cursor = read_cursor(connection, place)
+    cursor = read_cursor(connection, key)
     if cursor is None or not cursor.is_at_log_position:
         return None
-    hours = _newest_hours(connection, place, samples, since)
+    hours = _newest_hours(connection, key, samples, since)
     if any(row.is_stale for row in hours):
         return None
     buckets = tuple(row.bucket for row in reversed(hours))
     parts = list[WindowSummary]()
     successive = _successive(buckets)
     for some in successive:
-        summary, damaged = _merged(connection, place, fitted, some)
+        summary, damaged = _merged(connection, key, fitted, some)
         if damaged:
             return damaged
         parts.append(summary)
@@ -85,7 +85,7 @@ def newest_window(
 
 def rebuild_window(
     connection: sa.Connection,
-    place: Place,
+    key: SummaryKey,
     fitted: FittedQuantifier,
     since: datetime,
     until: datetime,
@@ -98,8 +98,7 @@ def rebuild_window(
     visible = tables.predictions.c.commit_order < log_position
     totals, quarantined = dict[int, WindowSummary](), 0
     hours = set[datetime]()
-    population = place.model_id, place.environment
-    for read in rows_by_time(connection, *population, visible, end, first=first, limit=ROWS_AT_ONCE):
+    for read in rows_by_time(connection, *key.population, visible, end, first=first, limit=ROWS_AT_ONCE):
         rows = Rows.of(read, classes=fitted.calibration.classes)
         made = [moment_of(hour) for hour in rows.hours.tolist()]
         hours.update(made)
@@ -147,7 +146,7 @@ def _part_number(hour: datetime, since: datetime, until: datetime) -> int:
     return (hour - since) // _HOUR * min(hours, MOST_PARTS) // hours
 
 
-def _newest_hours(connection: sa.Connection, place: Place, samples: int, since: datetime) -> list[Row]:
+def _newest_hours(connection: sa.Connection, key: SummaryKey, samples: int, since: datetime) -> list[Row]:
     """The newest hours that hold so many samples, newest first, without their summaries."""
     query = (
         sa.select(
@@ -156,7 +155,7 @@ def _newest_hours(connection: sa.Connection, place: Place, samples: int, since: 
             _summaries.c.quarantined,
             _summaries.c.summary.is_(None).label("is_stale"),
         )
-        .where(*place.among(_summaries), _summaries.c.bucket >= since)
+        .where(*key.match(_summaries), _summaries.c.bucket >= since)
         .order_by(_summaries.c.bucket.desc())
     )
     found, missing = list[Row](), samples
@@ -169,14 +168,14 @@ def _newest_hours(connection: sa.Connection, place: Place, samples: int, since: 
 
 
 def _merged(
-    connection: sa.Connection, place: Place, fitted: FittedQuantifier, buckets: Sequence[datetime]
+    connection: sa.Connection, key: SummaryKey, fitted: FittedQuantifier, buckets: Sequence[datetime]
 ) -> tuple[WindowSummary, list[datetime]]:
     """The summary of these hours together, and those of them that are damaged."""
     total = empty_summary(fitted, is_grouped=False)
     damaged = list[datetime]()
     for some in batched(buckets, _MERGED_AT_ONCE):
         query = sa.select(_summaries.c.bucket, _summaries.c.summary).where(
-            *place.among(_summaries), _summaries.c.bucket.in_(some)
+            *key.match(_summaries), _summaries.c.bucket.in_(some)
         )
         read: list[Any] = [
             (row.bucket, read_summary(row.summary, total))

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from lifelong_core.errors import ConflictError
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.folding import Step
-from lifelong_core.store.summaries.rows import Place
+from lifelong_core.store.summaries.rows import SummaryKey
 
 _summaries = tables.window_summaries
 _cursors = tables.summary_cursors
@@ -23,16 +23,16 @@ _DROPPED_AT_ONCE = 64
 """Summaries that one transaction deletes, so that others can write in between."""
 
 
-def begin(connection: sa.Connection, place: Place) -> None:
-    """Make the cursor of a place, before any row is read: by its revision the reader notices deletions."""
-    population = _cursors.c.model_id == place.model_id, _cursors.c.environment == place.environment
+def begin(connection: sa.Connection, key: SummaryKey) -> None:
+    """Add the cursor of a key before any row is read: its revision reveals deletions to the reader."""
+    population = _cursors.c.model_id == key.model_id, _cursors.c.environment == key.environment
     grouped = sa.select(sa.func.count()).where(*population, _cursors.c.is_grouped)
     is_grouped = connection.execute(grouped).scalar_one() > 0
     values = {"commit_order": 0, "last_id": None, "is_grouped": is_grouped, "revision": 0}
-    connection.execute(sa.insert(_cursors).values(**place.key, **values))
+    connection.execute(sa.insert(_cursors).values(**key.columns, **values))
 
 
-def write_step(connection: sa.Connection, place: Place, step: Step) -> None:
+def write_step(connection: sa.Connection, key: SummaryKey, step: Step) -> None:
     """Move the cursor and replace summaries.
 
     Raises:
@@ -41,7 +41,7 @@ def write_step(connection: sa.Connection, place: Place, step: Step) -> None:
     after = step.cursor
     moved = connection.execute(
         sa.update(_cursors)
-        .where(*place.among(_cursors), _cursors.c.revision == after.revision)
+        .where(*key.match(_cursors), _cursors.c.revision == after.revision)
         .values(
             commit_order=after.commit_order,
             last_id=after.last_id,
@@ -56,11 +56,9 @@ def write_step(connection: sa.Connection, place: Place, step: Step) -> None:
             hint="Nothing was written; begin again.",
         )
     for bucket, row in step.hours.items():
-        connection.execute(
-            sa.delete(_summaries).where(*place.among(_summaries), _summaries.c.bucket == bucket)
-        )
+        connection.execute(sa.delete(_summaries).where(*key.match(_summaries), _summaries.c.bucket == bucket))
         if row is not None:
-            connection.execute(sa.insert(_summaries).values(**place.key, bucket=bucket, **row))
+            connection.execute(sa.insert(_summaries).values(**key.columns, bucket=bucket, **row))
 
 
 def mark_stale(
@@ -89,52 +87,50 @@ def mark_stale(
         connection.execute(stale.where(_summaries.c.bucket == bucket))
 
 
-def stale_hour(connection: sa.Connection, place: Place) -> datetime | None:
+def stale_hour(connection: sa.Connection, key: SummaryKey) -> datetime | None:
     """The newest hour that has to be made anew: windows need it first."""
     query = (
         sa.select(_summaries.c.bucket)
-        .where(*place.among(_summaries), _summaries.c.summary.is_(None))
+        .where(*key.match(_summaries), _summaries.c.summary.is_(None))
         .order_by(_summaries.c.bucket.desc())
         .limit(1)
     )
     return connection.execute(query).scalar_one_or_none()
 
 
-def has_any(connection: sa.Connection, place: Place) -> bool:
+def has_any(connection: sa.Connection, key: SummaryKey) -> bool:
     """Whether there is a summary."""
-    query = sa.select(_summaries.c.bucket).where(*place.among(_summaries)).limit(1)
+    query = sa.select(_summaries.c.bucket).where(*key.match(_summaries)).limit(1)
     return connection.execute(query).first() is not None
 
 
-def other_quantifiers(connection: sa.Connection, place: Place) -> dict[Place, Position]:
+def other_quantifiers(connection: sa.Connection, key: SummaryKey) -> dict[SummaryKey, Position]:
     """The other quantifiers that summarise this population, or did once, and how far each has come."""
     query = sa.select(_cursors.c.quantifier_digest, _cursors.c.commit_order, _cursors.c.last_id).where(
-        _cursors.c.model_id == place.model_id,
-        _cursors.c.environment == place.environment,
-        _cursors.c.quantifier_digest != place.digest,
+        _cursors.c.model_id == key.model_id,
+        _cursors.c.environment == key.environment,
+        _cursors.c.quantifier_digest != key.digest,
     )
-    return {replace(place, digest=digest): (order, last) for digest, order, last in connection.execute(query)}
+    return {replace(key, digest=digest): (order, last) for digest, order, last in connection.execute(query)}
 
 
-def drop_place(connection: sa.Connection, place: Place) -> Position | None:
-    """Drop some summaries of a place or, when there are no more, its cursor; says where that is now, if it is."""
+def drop_key(connection: sa.Connection, key: SummaryKey) -> Position | None:
+    """Drop some summaries of a key, or its cursor when none is left; return the position of a cursor that remains."""
     # Whoever still folds there begins anew.
     connection.execute(
         sa.update(_cursors)
-        .where(*place.among(_cursors))
+        .where(*key.match(_cursors))
         .values(commit_order=0, last_id=None, revision=_cursors.c.revision + 1)
     )
-    drop_some(connection, place)
-    if has_any(connection, place):
+    drop_some(connection, key)
+    if has_any(connection, key):
         return 0, None
-    connection.execute(sa.delete(_cursors).where(*place.among(_cursors)))
+    connection.execute(sa.delete(_cursors).where(*key.match(_cursors)))
     return None
 
 
-def drop_some(connection: sa.Connection, place: Place) -> None:
-    """Drop so many summaries of a place as take no long transaction."""
-    some = sa.select(_summaries.c.bucket).where(*place.among(_summaries)).limit(_DROPPED_AT_ONCE)
+def drop_some(connection: sa.Connection, key: SummaryKey) -> None:
+    """Drop a limited number of summaries of a key, so that the transaction is short."""
+    some = sa.select(_summaries.c.bucket).where(*key.match(_summaries)).limit(_DROPPED_AT_ONCE)
     buckets = connection.execute(some).scalars().all()
-    connection.execute(
-        sa.delete(_summaries).where(*place.among(_summaries), _summaries.c.bucket.in_(buckets))
-    )
+    connection.execute(sa.delete(_summaries).where(*key.match(_summaries), _summaries.c.bucket.in_(buckets)))

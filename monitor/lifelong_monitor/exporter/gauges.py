@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias, get_args
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.adaptation.policy import MODES
+from lifelong_core.policy_defaults import MODES
 from lifelong_core.store.cycles.records import Outcome
 from lifelong_monitor.exporter.status import PopulationStatus, RealisedMetric
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.adaptation.policy import Mode
+from lifelong_core.policy_defaults import Mode
 from lifelong_core.store.cycles.records import Outcome
 from lifelong_core.store.cycles.swaps import AffectedFigures
 

@@ -6,7 +6,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store.names import DEFAULT_ENVIRONMENT, check_name
+from lifelong_core.names import DEFAULT_ENVIRONMENT, check_name
 from lifelong_service.prediction.requests import RequestContext
 
 MAXIMUM_GROUP_LENGTH = 256

@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from lifelong_core.deadline import DeadlineThread
 from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
+from lifelong_core.names import check_name
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.log.recent_requests import RecentRequests
 from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
-from lifelong_core.store.names import check_name
 from lifelong_core.store.registry.environments import too_fast, too_many
 from lifelong_core.store.registry.records import unlisted_environment
 from lifelong_core.store.spool.spool import Spool

@@ -15,10 +15,10 @@ from lifelong_core.errors import (
     PayloadTooLargeError,
     UnavailableError,
 )
+from lifelong_core.names import Name
 from lifelong_core.store import Store
 from lifelong_core.store.access.records import Scope, Token
 from lifelong_core.store.log.records import NewLabel, Prediction, RequestKey, StoredRequest
-from lifelong_core.store.names import Name
 from lifelong_core.store.registry.records import Registry
 from lifelong_service.http.authentication import check_binding
 from lifelong_service.http.bodies import parse_document, parse_in_turn, read_values

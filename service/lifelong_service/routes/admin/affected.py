@@ -11,7 +11,7 @@ from starlette.requests import Request
 from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.cycles.affected_documents import affected_document
-from lifelong_core.store.cycles.affected_ranking import Place
+from lifelong_core.store.cycles.affected_ranking import RankPosition
 from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.schemas.affected import AffectedAnswer
 
@@ -45,7 +45,7 @@ def list_affected(
     store = worker_of(request).store
     found = store.cycles.get(cycle)
     period = store.affected.period(found).narrow(since, until)
-    place = None if after is None else Place.parse(after, field="after")
+    position = None if after is None else RankPosition.parse(after, field="after")
     if not _comparing.acquire(blocking=False):
         raise UnavailableError("this worker makes another list of affected decisions at the moment.")
     try:
@@ -56,7 +56,7 @@ def list_affected(
                 field="since",
                 hint="Narrow it by `since` and `until`, or run `lifelong cycles affected` on the host.",
             )
-        page = store.affected.most_costly(period, limit=limit, after=place)
+        page = store.affected.most_costly(period, limit=limit, after=position)
         model = next(model for model in store.models.list() if model.id == found.model_id)
         return cast("AffectedAnswer", affected_document(page, period, model.reference))
     finally:

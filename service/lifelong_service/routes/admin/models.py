@@ -16,10 +16,10 @@ from starlette.requests import Request
 
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
 from lifelong_core.graph_check import check_new_graph, check_servable
+from lifelong_core.names import Name
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import Store, describe_serving, promote_calibrated
 from lifelong_core.store.access.records import Scope
-from lifelong_core.store.names import Name
 from lifelong_core.store.registry.records import ModelKind, Task
 from lifelong_service.documents.registry import active_heads_document, model_document
 from lifelong_service.http.bodies import media_type, parse_document, parse_in_turn

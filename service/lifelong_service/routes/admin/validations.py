@@ -14,11 +14,11 @@ from lifelong_core.arrays import as_logits, expect_logits
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.names import Name
 from lifelong_core.store import Job, JobState, Store
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.heads.calibration_sets import check_classes
 from lifelong_core.store.lifecycle.privacy import without_group_keys
-from lifelong_core.store.names import Name
 from lifelong_core.store.registry.records import Model, Task
 from lifelong_service.documents.design import job_document
 from lifelong_service.http.bodies import parse_document

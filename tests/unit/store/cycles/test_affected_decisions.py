@@ -23,7 +23,7 @@ from lifelong_core.store import (
 )
 from lifelong_core.store.cycles import affected_decisions
 from lifelong_core.store.cycles.affected_periods import LATE
-from lifelong_core.store.cycles.affected_ranking import Place, Ranking
+from lifelong_core.store.cycles.affected_ranking import Ranking, RankPosition
 from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_core.store.log import identifiers
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, cycle
@@ -139,16 +139,16 @@ def test_pages_hold_each_prediction_once(
     logged += [replace(one, id=new_prediction_id()) for one in logged]
     append(store, logged)
     done = swap(store, model, logged[0].id)
-    pages, place = [], None
+    pages, position = [], None
     while True:
-        page = store.affected.most_costly(store.affected.period(done), limit=limit, after=place)
+        page = store.affected.most_costly(store.affected.period(done), limit=limit, after=position)
         listed = list(page.predictions)
         assert page.figures.counts.affected == len(Expected.of(logged).listed)
         assert len(listed) <= limit
         pages += listed
         if page.next is None:
             break
-        place = Place.parse(str(page.next), field="after")
+        position = RankPosition.parse(str(page.next), field="after")
     assert [one.id for one in pages] == [identity for _, identity, _ in Expected.of(logged).listed]
 
 
@@ -323,14 +323,14 @@ def test_a_swap_is_counted_until_it_is_final(store: Store, model: Model) -> None
     assert not uncounted.is_counted
     assert store.swaps.figures([done.id]) == {}
     activation = store.heads.activations(model.reference, environment=SITE)[-1]
-    place = model.id, done.published_version or 0
-    assert store.swaps.of_activation(*place, activation.activated_at) is None
+    head = model.id, done.published_version or 0
+    assert store.swaps.of_activation(*head, activation.activated_at) is None
     figures = figures_of(store, done)
     store.swaps.record(done.id, figures, is_final=False)
     assert [one.is_counted for one in store.swaps.uncounted()] == [True]
     assert store.swaps.figures([done.id, new_prediction_id()]) == {done.id: figures}
-    assert store.swaps.of_activation(*place, activation.activated_at) == figures
-    assert store.swaps.of_activation(*place, activation.activated_at + LATE) is None
+    assert store.swaps.of_activation(*head, activation.activated_at) == figures
+    assert store.swaps.of_activation(*head, activation.activated_at + LATE) is None
     assert store.swaps.of_activation(model.id, 1, activation.activated_at) is None
     store.swaps.record(done.id, None, is_final=True)
     assert store.swaps.uncounted() == []
@@ -357,7 +357,7 @@ def test_a_ranking_keeps_the_most_costly(
 
     ids = [new_prediction_id() for _ in costs]
     expected = sorted(zip(costs, ids, strict=True), key=lambda pair: (-pair[0], pair[1]))
-    after = Place(*expected[behind]) if behind < len(expected) else None
+    after = RankPosition(*expected[behind]) if behind < len(expected) else None
     if after is not None:
         expected = expected[behind + 1 :]
     with pytest.MonkeyPatch.context() as patched:
@@ -366,13 +366,13 @@ def test_a_ranking_keeps_the_most_costly(
         for start in range(0, len(ids), block):
             part = slice(start, start + block)
             ranking.add(ids[part], np.array(costs[part]), np.arange(len(ids))[part])
-    assert [(one.place.cost, one.place.id) for one in ranking] == expected[:limit]
-    assert [ids[one.new_decision] for one in ranking] == [one.place.id for one in ranking]
+    assert [(one.position.cost, one.position.id) for one in ranking] == expected[:limit]
+    assert [ids[one.new_decision] for one in ranking] == [one.position.id for one in ranking]
     assert ranking.has_more is (limit is not None and len(expected) > limit)
 
 
 @pytest.mark.parametrize("text", ["", "1.5", "nan:0199f0a1-0000-7000-8000-000000000000", "x:y", "1:2:3"])
-def test_a_place_that_is_none_is_refused(text: str) -> None:
+def test_a_position_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError) as refused:
-        Place.parse(text, field="after")
+        RankPosition.parse(text, field="after")
     assert refused.value.field == "after"

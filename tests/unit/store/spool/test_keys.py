@@ -18,14 +18,14 @@ def test_every_key_is_found_at_its_places_until_its_segment_goes(seed: int, monk
     expected: dict[int, list[tuple[int, int]]] = defaultdict(list)
     first = gone = 10**15
     for segment in range(first, first + 60 * 5000, 5000):
-        fingerprints = rng.integers(0, 2**64, size=rng.integers(0, 30), dtype=np.uint64)
+        digests = rng.integers(0, 2**64, size=rng.integers(0, 30), dtype=np.uint64)
         if segment % 3:
-            offsets = np.sort(rng.integers(0, 2**22, size=fingerprints.size)).astype(np.uint32)
-            index.add_segment(fingerprints, segment, offsets)
+            offsets = np.sort(rng.integers(0, 2**22, size=digests.size)).astype(np.uint32)
+            index.add_segment(digests, segment, offsets)
         else:
-            offsets = np.repeat(np.uint32(17), fingerprints.size)
-            index.add(fingerprints.tolist(), segment, 17)
-        for one, offset in zip(fingerprints.tolist(), offsets.tolist(), strict=True):
+            offsets = np.repeat(np.uint32(17), digests.size)
+            index.add(digests.tolist(), segment, 17)
+        for one, offset in zip(digests.tolist(), offsets.tolist(), strict=True):
             expected[one].append((segment, offset))
         gone = max(gone, segment - 5000 * int(rng.integers(5, 40)))
         index.forget_before(gone)
@@ -37,13 +37,13 @@ def test_every_key_is_found_at_its_places_until_its_segment_goes(seed: int, monk
         left = {one: [place for place in places if place[0] >= gone] for one, places in expected.items()}
         assert dict(found) == {one: places for one, places in left.items() if places}
         # Few keys of segments that are gone, and few runs.
-        sizes = [run.places.size for run in index._runs]
+        sizes = [run.locations.size for run in index._runs]
         assert sum(sizes) <= sum(map(len, left.values())) + 200
         assert len(sizes) <= 5 + sum(sizes) // 20
     assert index.find([]) == []
 
 
-def test_keys_with_one_fingerprint_are_all_found():
+def test_keys_with_one_digest_are_all_found():
     index = KeyIndex()
     for segment in (5, 6):
         index.add_segment(np.array([7, 9, 7], np.uint64), segment, np.array([1, 2, 3], np.uint32))

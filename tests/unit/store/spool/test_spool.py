@@ -130,11 +130,11 @@ def test_requests_are_found_in_all_segments_by_a_process_that_starts_later(
         assert 50 < found.count(False) < 150
         assert reader.append([entries[-1]]) == (False,)
         index = reader._contents._index
-        assert len(index._recent) + sum(run.places.size for run in index._runs) < found.count(True) + 60
+        assert len(index._recent) + sum(run.locations.size for run in index._runs) < found.count(True) + 60
         assert len(list(folder.glob("*.keys"))) == len(segments(folder)) - 1
 
 
-def test_two_keys_with_one_fingerprint_are_two_requests(spool: Spool, monkeypatch: pytest.MonkeyPatch):
+def test_two_keys_with_one_digest_are_two_requests(spool: Spool, monkeypatch: pytest.MonkeyPatch):
     for module in ("encoding", "spool"):
         monkeypatch.setattr(f"lifelong_core.store.spool.{module}.key_digest", lambda _: 7)
     first, second = entry("r1"), entry("r2")
