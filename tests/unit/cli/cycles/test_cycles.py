@@ -9,8 +9,8 @@ import pytest
 
 from lifelong.commands.common import open_store
 from lifelong_core.deploy import AdaptationPolicy, LabeledLogits, adapt
-from lifelong_core.deploy.adaptation.policy import Mode
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.policy_defaults import Mode
 from lifelong_core.store import Cycle, new_prediction_id, register_calibration
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -14,7 +14,6 @@ import pytest
 from prometheus_client import generate_latest
 
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, DecisionChange
-from lifelong_core.deploy.adaptation.policy import MODES
 from lifelong_core.errors import (
     ConfigurationError,
     ForbiddenError,
@@ -22,6 +21,7 @@ from lifelong_core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+from lifelong_core.policy_defaults import MODES
 from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_monitor.exporter import server
 from lifelong_monitor.exporter.exporter import CYCLE_OUTCOMES, Exporter
