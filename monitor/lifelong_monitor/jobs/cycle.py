@@ -6,9 +6,9 @@ from typing import Any
 
 from lifelong_core.design.documents import FrozenDocument
 from lifelong_core.errors import ConflictError, NotFoundError
+from lifelong_core.names import Name
 from lifelong_core.settings import Settings
 from lifelong_core.store import Cycle, Job, Store
-from lifelong_core.store.names import Name
 from lifelong_monitor.cycle.cycle import CycleResult, run_cycle
 from lifelong_monitor.schedule.trigger import CycleRequest, Occasion
 
