@@ -2,8 +2,8 @@
 
 import json
 
-from grafana import content, jobs, quality
-from grafana.panels import DATASOURCE, POPULATION, Query, query
+from grafana.panels import DATASOURCE, POPULATION, Query, build_query
+from grafana.rows import cycles, evidence, jobs, prediction_log, prevalence, realised, state, traffic
 from grafana.sdk import JSONEncoder, dashboard, dashboard_builders
 
 UID = "lifelong"
@@ -23,19 +23,19 @@ AFFECTED = (
 
 
 _ROWS = {
-    "State": content.state,
-    "Prevalence of $model in $environment": content.prevalence,
-    "Evidence and gain": content.evidence,
-    "Cycles and heads": content.cycles,
-    "Realised quality, where labels have arrived": quality.realised,
-    "Traffic": content.traffic,
-    "Prediction log": content.log,
-    "Jobs": jobs.jobs,
+    "State": state,
+    "Prevalence of $model in $environment": prevalence,
+    "Evidence and gain": evidence,
+    "Cycles and heads": cycles,
+    "Realised quality, where labels have arrived": realised,
+    "Traffic": traffic,
+    "Prediction log": prediction_log,
+    "Jobs": jobs,
 }
 
 
 def build() -> dashboard.Dashboard:
-    """The dashboard as the SDK's model."""
+    """Build the dashboard as a model of the SDK."""
     board = (
         dashboard_builders.Dashboard("Lifelong")
         .uid(UID)
@@ -48,20 +48,20 @@ def build() -> dashboard.Dashboard:
         .refresh("10s")
         .tooltip(dashboard.DashboardCursorSync.CROSSHAIR)
         .editable()
-        .annotation(_activations())
-        .annotation(_affected())
+        .annotation(_annotate_swaps())
+        .annotation(_annotate_affected())
     )
-    for variable in _variables():
+    for variable in _build_variables():
         board = board.with_variable(variable)
-    for title, panels in _ROWS.items():
+    for title, row in _ROWS.items():
         board = board.with_row(dashboard_builders.Row(title))
-        for panel in panels():
+        for panel in row.build_panels():
             board = board.with_panel(panel)
-    return _numbered(board.build())
+    return _number_panels(board.build())
 
 
 def to_json(board: dashboard.Dashboard) -> str:
-    """The document that Grafana provisions, with stable formatting."""
+    """Return the JSON document that Grafana provisions, with stable formatting."""
     document = json.loads(json.dumps(board, cls=JSONEncoder))
     for annotation in document["annotations"]["list"]:
         # The SDK's default hides the annotation's switch in a menu.
@@ -69,23 +69,23 @@ def to_json(board: dashboard.Dashboard) -> str:
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
 
 
-def _variables() -> list[dashboard_builders.DatasourceVariable | dashboard_builders.QueryVariable]:
+def _build_variables() -> list[dashboard_builders.DatasourceVariable | dashboard_builders.QueryVariable]:
     population = "lifelong_population_first_seen_timestamp_seconds"
     model = f"label_values({population}, model)"
     environment = f'label_values({population}{{model="$model"}}, environment)'
     classes = f"label_values(lifelong_prevalence_assumed{{{POPULATION}}}, class)"
     return [
         dashboard_builders.DatasourceVariable("datasource").label("Prometheus").type("prometheus"),
-        _variable("model", "Model", model),
-        _variable("environment", "Environment", environment),
-        _variable("class", "Class", classes)
+        _build_variable("model", "Model", model),
+        _build_variable("environment", "Environment", environment),
+        _build_variable("class", "Class", classes)
         .multi(multi=True)
         .include_all(include_all=True)
-        .current(_everything()),
+        .current(_select_all()),
     ]
 
 
-def _variable(name: str, label: str, values: str) -> dashboard_builders.QueryVariable:
+def _build_variable(name: str, label: str, values: str) -> dashboard_builders.QueryVariable:
     return (
         dashboard_builders.QueryVariable(name)
         .label(label)
@@ -99,12 +99,12 @@ def _variable(name: str, label: str, values: str) -> dashboard_builders.QueryVar
     )
 
 
-def _everything() -> dashboard.VariableOption:
+def _select_all() -> dashboard.VariableOption:
     return dashboard.VariableOption(selected=True, text=["All"], value=["$__all"])
 
 
-def _activations() -> dashboard_builders.AnnotationQuery:
-    return _annotation(
+def _annotate_swaps() -> dashboard_builders.AnnotationQuery:
+    return _build_annotation(
         "Head swaps",
         ACTIVATIONS,
         title="Head {{head}} became active",
@@ -113,8 +113,8 @@ def _activations() -> dashboard_builders.AnnotationQuery:
     )
 
 
-def _affected() -> dashboard_builders.AnnotationQuery:
-    return _annotation(
+def _annotate_affected() -> dashboard_builders.AnnotationQuery:
+    return _build_annotation(
         "Affected decisions",
         AFFECTED,
         title="{{decisions}} decisions affected",
@@ -123,7 +123,7 @@ def _affected() -> dashboard_builders.AnnotationQuery:
     )
 
 
-def _annotation(
+def _build_annotation(
     name: str, expression: str, *, title: str, text: str, colour: str
 ) -> dashboard_builders.AnnotationQuery:
     """Marks at the times that the values of the expression give, in milliseconds."""
@@ -134,7 +134,7 @@ def _annotation(
         .enable(enable=True)
         .hide(hide=False)
         .icon_color(colour)
-        .target(query("Anno", Query(expression, "")))
+        .target(build_query("Anno", Query(expression, "")))
         .expr(expression)
         .title_format(title)
         .text_format(text)
@@ -143,7 +143,7 @@ def _annotation(
     )
 
 
-def _numbered(board: dashboard.Dashboard) -> dashboard.Dashboard:
+def _number_panels(board: dashboard.Dashboard) -> dashboard.Dashboard:
     for identifier, panel in enumerate(board.panels or [], start=1):
         panel.id_val = identifier
     return board

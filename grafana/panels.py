@@ -5,6 +5,7 @@ The SDK's own defaults hide the legend, leave panel ids null and refIds empty.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from grafana.sdk import common, common_builders, dashboard, dashboard_builders, prometheus, stat, timeseries
 
@@ -22,8 +23,8 @@ class Query:
     legend: str
 
 
-def query(ref_id: str, source: Query, *, instant: bool = False) -> prometheus.Dataquery:
-    """A Prometheus query; a range query unless `instant`."""
+def build_query(ref_id: str, source: Query, *, instant: bool = False) -> prometheus.Dataquery:
+    """Build a Prometheus query; a range query unless `instant`."""
     target = (
         prometheus.Dataquery()
         .ref_id(ref_id)
@@ -34,7 +35,12 @@ def query(ref_id: str, source: Query, *, instant: bool = False) -> prometheus.Da
     return target.instant() if instant else target.range()
 
 
-def lines(
+def query_population(metric: str, legend: str, *, aggregation: str = "max") -> Query:
+    """Build a query of a gauge for the chosen population; `aggregation` is over the processes that export it."""
+    return Query(f"{aggregation} by (model, environment) ({metric}{{{POPULATION}}})", legend)
+
+
+def plot_series(
     title: str,
     description: str,
     queries: Sequence[Query],
@@ -43,8 +49,9 @@ def lines(
     width: int = HALF,
     minimum: float | None = None,
     maximum: float | None = None,
+    drawn: Literal["lines", "steps", "areas", "bars"] = "lines",
 ) -> timeseries.Panel:
-    """A time series panel."""
+    """Build a panel of time series; steps hold a value until the next one, areas and bars are stacked."""
     panel = (
         timeseries.Panel()
         .title(title)
@@ -55,30 +62,19 @@ def lines(
         .span(width)
         .line_width(2)
         .show_points(common.VisibilityMode.NEVER)
-        .legend(_legend())
+        .legend(_show_legend())
         .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI))
     )
     if minimum is not None:
         panel = panel.min(minimum)
     if maximum is not None:
         panel = panel.max(maximum)
-    for ref_id, source in zip(_ref_ids(), queries, strict=False):
-        panel = panel.with_target(query(ref_id, source))
-    return panel
+    for ref_id, source in zip(_list_ref_ids(), queries, strict=False):
+        panel = panel.with_target(build_query(ref_id, source))
+    return _draw(panel, drawn)
 
 
-def stacked(panel: timeseries.Panel) -> timeseries.Panel:
-    """The same panel with its series stacked as areas."""
-    mode = common_builders.StackingConfig().mode(common.StackingMode.NORMAL).group("A")
-    return panel.stacking(mode).fill_opacity(40).line_width(1)
-
-
-def steps(panel: timeseries.Panel) -> timeseries.Panel:
-    """The same panel drawn as steps: the value holds until the next one."""
-    return panel.line_interpolation(common.LineInterpolation.STEP_AFTER)
-
-
-def number(
+def show_numbers(
     title: str,
     description: str,
     queries: Sequence[Query],
@@ -87,7 +83,7 @@ def number(
     thresholds: Sequence[tuple[float | None, str]],
     width: int = THIRD,
 ) -> stat.Panel:
-    """Current values as large numbers; `thresholds` are (from this value on, colour), the first from None."""
+    """Build a panel of current values as large numbers; `thresholds` are (from this value on, colour), the first from None."""
     levels = [dashboard.Threshold(value=value, color=colour) for value, colour in thresholds]
     panel = (
         stat.Panel()
@@ -104,8 +100,8 @@ def number(
         )
         .color_scheme(dashboard_builders.FieldColor().mode(dashboard.FieldColorModeId.THRESHOLDS))
     )
-    for ref_id, source in zip(_ref_ids(), queries, strict=False):
-        panel = panel.with_target(query(ref_id, source, instant=True))
+    for ref_id, source in zip(_list_ref_ids(), queries, strict=False):
+        panel = panel.with_target(build_query(ref_id, source, instant=True))
     return panel
 
 
@@ -117,12 +113,27 @@ def style(**properties: object) -> list[dashboard.DynamicConfigValue]:
     ]
 
 
-def colour(name: str) -> dict[str, str]:
+def dashed_style(colour: str) -> list[dashboard.DynamicConfigValue]:
+    """Properties of an override that draws a dashed line."""
+    return style(color=fixed_colour(colour), custom__lineStyle={"fill": "dash", "dash": [8, 6]})
+
+
+def fixed_colour(name: str) -> dict[str, str]:
     """The value of a `color` override."""
     return {"mode": "fixed", "fixedColor": name}
 
 
-def _legend() -> common_builders.VizLegendOptions:
+def _draw(panel: timeseries.Panel, drawn: str) -> timeseries.Panel:
+    if drawn == "lines":
+        return panel
+    if drawn == "steps":
+        return panel.line_interpolation(common.LineInterpolation.STEP_AFTER)
+    stack = common_builders.StackingConfig().mode(common.StackingMode.NORMAL).group("A")
+    panel = panel.stacking(stack).fill_opacity(40).line_width(1)
+    return panel if drawn == "areas" else panel.draw_style(common.GraphDrawStyle.BARS).fill_opacity(80)
+
+
+def _show_legend() -> common_builders.VizLegendOptions:
     return (
         common_builders.VizLegendOptions()
         .show_legend(show_legend=True)
@@ -132,5 +143,5 @@ def _legend() -> common_builders.VizLegendOptions:
     )
 
 
-def _ref_ids() -> Iterator[str]:
+def _list_ref_ids() -> Iterator[str]:
     return iter("ABCDEFGHIJ")

@@ -1,7 +1,7 @@
 """The parts of grafana-foundation-sdk that are used here, imported without their deprecation warnings.
 
-The SDK warns, already on import, that there is a second dashboard schema; Grafana goes on loading this one.
-Import the SDK from here only: whoever imports it first gets the warning.
+The SDK warns on import that a second dashboard schema exists; Grafana still loads this one. Import the SDK from here
+only: the first import raises the warning.
 """
 
 import warnings

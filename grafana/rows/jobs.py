@@ -1,12 +1,16 @@
-"""The panels about jobs: what was asked of the monitors beside their cycles."""
+"""The row about jobs: long tasks, such as a validation, that clients request and monitors run."""
 
-from grafana.panels import HALF, Query, lines, stacked, steps
-from grafana.sdk import common, timeseries
+from grafana.panels import HALF, Query, plot_series
+from grafana.sdk import timeseries
 
 
-def jobs() -> list[timeseries.Panel]:
-    """Work that people asked for, such as the validation of a model."""
-    outcomes = lines(
+def build_panels() -> list[timeseries.Panel]:
+    """Outcomes of jobs, those that run and wait, the longest wait, and durations."""
+    return [_plot_outcomes(), _plot_queue(), _plot_longest_wait(), _plot_duration()]
+
+
+def _plot_outcomes() -> timeseries.Panel:
+    return plot_series(
         "Jobs",
         "Jobs that ended in each step of the time axis, of all monitors. failed: GET /v1/admin/jobs says why. again: a"
         " monitor was stopped, or lost the database, and the job is begun again.",
@@ -14,8 +18,12 @@ def jobs() -> list[timeseries.Panel]:
         unit="short",
         width=HALF,
         minimum=0,
+        drawn="bars",
     )
-    now = lines(
+
+
+def _plot_queue() -> timeseries.Panel:
+    return plot_series(
         "Jobs that run and wait",
         "Each monitor runs one at a time, as a subprocess with a lower priority than its cycles. waiting: no monitor"
         " has claimed them.",
@@ -26,8 +34,12 @@ def jobs() -> list[timeseries.Panel]:
         unit="short",
         width=HALF,
         minimum=0,
+        drawn="steps",
     )
-    longest = lines(
+
+
+def _plot_longest_wait() -> timeseries.Panel:
+    return plot_series(
         "Longest wait",
         "How long the job has waited that has waited longest. Without end: no monitor does it, and their logs say why."
         " Up and down: there is more work than the monitors do, start another.",
@@ -42,7 +54,10 @@ def jobs() -> list[timeseries.Panel]:
         width=HALF,
         minimum=0,
     )
-    duration = lines(
+
+
+def _plot_duration() -> timeseries.Panel:
+    return plot_series(
         "Duration of the last job",
         "How long the last job of each kind took; one that takes longer than job_time_limit_seconds is ended and has"
         " failed.",
@@ -50,10 +65,5 @@ def jobs() -> list[timeseries.Panel]:
         unit="s",
         width=HALF,
         minimum=0,
+        drawn="steps",
     )
-    return [
-        stacked(outcomes).draw_style(common.GraphDrawStyle.BARS).fill_opacity(80),
-        steps(now),
-        longest,
-        steps(duration),
-    ]
