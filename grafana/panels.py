@@ -83,7 +83,7 @@ def show_numbers(
     thresholds: Sequence[tuple[float | None, str]],
     width: int = THIRD,
 ) -> stat.Panel:
-    """Build a panel of current values as large numbers; `thresholds` are (from this value on, colour), the first from None."""
+    """Build a panel of current values; `thresholds` are (from this value on, colour), the first from None."""
     levels = [dashboard.Threshold(value=value, color=colour) for value, colour in thresholds]
     panel = (
         stat.Panel()

@@ -17,7 +17,7 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store
 from lifelong_core.store.files import make_data_folder
 
-TASK, MODEL = "triage", "digits-cnn"
+TASK, MODEL, ENVIRONMENT = "triage", "digits-cnn", "clinic"
 WINDOW_SAMPLES = 5000
 """More than a run sends: every window begins with the first image, and holds the shift."""
 CYCLE_SECONDS = 10.0

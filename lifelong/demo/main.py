@@ -1,4 +1,4 @@
-"""From the options of `lifelong demo` to its output, with the processes cleaned up whatever happens."""
+"""Run the demo from its options to its output; the processes end in every case."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from lifelong.demo.plot import save_plot
 from lifelong.demo.processes import Processes
 from lifelong.demo.progress import Steps
 from lifelong.demo.report import print_report
-from lifelong.demo.run import tell
+from lifelong.demo.run import run_story
 from lifelong_core.store import Store
 
 
@@ -25,7 +25,7 @@ def run_demo(seed: int, *, as_json: bool, plot: Path | None, keep_running: bool)
     installation = install(directory)
     with Processes(directory, installation.environment_variables) as processes, interruptible():
         with Steps() as steps:
-            story = tell(installation, processes, seed, steps)
+            story = run_story(installation, processes, seed, steps)
             with Store.from_settings(installation.settings) as store:
                 figures = compute_figures(story, store)
         plot_file = (plot or directory / "demo.png").resolve()

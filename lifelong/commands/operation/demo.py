@@ -17,7 +17,7 @@ def demo(seed: int, *, as_json: bool, plot: Path | None, keep_running: bool) -> 
 
     A small network is trained on degraded handwritten digits (a stand-in for a clinical classifier),
     served by two workers, and watched by the monitor. Then the class mix shifts, unknown to both, and
-    the monitor resolutions the decisions without a label. Everything happens in a new temporary folder, on
+    the monitor corrects the decisions without a label. Everything happens in a new temporary folder, on
     free ports; nothing is left running.
     """
     try:

@@ -85,7 +85,7 @@ def _explain_sqlite(error: sqlite3.Error, file: Path) -> LifelongError:
 
 
 def _why_not_writable(file: Path) -> tuple[str, str]:
-    """What is in the way of opening a file for writing, and what resolutions it; SQLite does not say it."""
+    """Return why a file cannot be opened for writing, and the hint; SQLite does not say it."""
     folder = file.parent
     if not folder.is_dir():
         return f"the folder {folder} of the database does not exist.", "Make it with `lifelong init`."

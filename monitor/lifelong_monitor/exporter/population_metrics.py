@@ -137,7 +137,7 @@ class PopulationMetrics:
     def compute_realised(self, model: Model, environment: str, registry: Registry, rests_on: object) -> None:
         """Compute the realised performance of a population again."""
         population, task = (model.id, environment), registry.tasks[model.task_id]
-        realised = self._realised.of(task, model, environment, limit=self._settings.validation_samples)
+        realised = self._realised.compute(task, model, environment, limit=self._settings.validation_samples)
         self._rests_on[population] = rests_on
         self._set(population, replace(self._statuses[population], realised=realised))
         self._log_left_out(model, environment, realised)

@@ -1,4 +1,4 @@
-"""Realised performance: how good the answers were, where labels have come in."""
+"""Realised performance: how good the answers were, where labels have arrived."""
 
 import hashlib
 from dataclasses import dataclass
@@ -19,29 +19,30 @@ _UNFIT = "count nowhere: they have another number of logits than the task has cl
 
 
 @dataclass(frozen=True)
-class _Known:
-    """What was computed last for a population."""
+class _CachedMetrics:
+    """The newest metrics of a population."""
 
-    rests_on: str
+    inputs_digest: str
     metrics: RecommendedMetrics
 
 
 class RealisedPerformances:
-    """Realised performance of populations; what takes time is computed only where something has changed."""
+    """Computes realised performance; the recommended metrics only where their inputs have changed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[tuple[int, str], _Known] = {}
+        self._cache: dict[tuple[int, str], _CachedMetrics] = {}
 
-    def of(self, task: Task, model: Model, environment: str, *, limit: int) -> RealisedPerformance | None:
-        """Accuracy, expected cost and what the task's recommendation names, of the answers as they were given, by
-        whichever head served then.
+    def compute(
+        self, task: Task, model: Model, environment: str, *, limit: int
+    ) -> RealisedPerformance | None:
+        """Compute accuracy, expected cost and recommended metrics of the answers that a population got.
 
         Args:
             task: of the model; its costs weigh the mistakes.
-            model: whose answers.
-            environment: from where.
-            limit: the newest labelled predictions that count.
+            model: of the population.
+            environment: of the population.
+            limit: largest number of labelled predictions; the newest count.
 
         Returns:
             None while no prediction has a label.
@@ -53,7 +54,7 @@ class RealisedPerformances:
         confusion = confusion_matrix(
             labelled.labels, labelled.decisions, classes=classes, decisions_count=decisions
         )
-        recommended = self._recommended(task, model, environment, labelled)
+        recommended = self._load_recommended(task, model, environment, labelled)
         unfit = (LeftOutPredictions(labelled.quarantined, _UNFIT),) if labelled.quarantined else ()
         return RealisedPerformance(
             samples=int(labelled.labels.size),
@@ -63,40 +64,40 @@ class RealisedPerformances:
             left_out=(*unfit, *recommended.unscored),
         )
 
-    def _recommended(
+    def _load_recommended(
         self, task: Task, model: Model, environment: str, labelled: LabelledPredictions
     ) -> RecommendedMetrics:
         attached = self._store.recommendations.current(task.name)
         if attached is None:
             return RecommendedMetrics()
-        rests_on = _digest(attached, labelled)
-        known = self._known.get((model.id, environment))
-        if known is not None and known.rests_on == rests_on:
-            return known.metrics
+        inputs_digest = _digest(attached, labelled)
+        cached = self._cache.get((model.id, environment))
+        if cached is not None and cached.inputs_digest == inputs_digest:
+            return cached.metrics
         try:
-            metrics = self._computed(task, model, attached, labelled)
+            metrics = self._compute_metrics(task, model, attached, labelled)
         except LifelongError as error:
             # The other figures do not depend on it.
             return RecommendedMetrics(left_out=(LeftOutMetric(attached.name, str(error)),))
         # A head that is damaged now may be brought back.
         if not metrics.unscored:
-            self._known[model.id, environment] = _Known(rests_on, metrics)
+            self._cache[model.id, environment] = _CachedMetrics(inputs_digest, metrics)
         return metrics
 
-    def _computed(
+    def _compute_metrics(
         self, task: Task, model: Model, attached: AttachedRecommendation, labelled: LabelledPredictions
     ) -> RecommendedMetrics:
         # Takes a moment, and only where it is needed.
-        from lifelong_monitor.realised.recommended_metrics import realised_metrics
+        from lifelong_monitor.realised.recommended_metrics import compute_recommended_metrics
 
         def head_of(version: int) -> PostProcessingHead:
             return self._store.heads.get(model.reference, version).head
 
-        return realised_metrics(attached, labelled, head_of, classes=len(task.class_names))
+        return compute_recommended_metrics(attached, labelled, head_of, classes=len(task.class_names))
 
 
 def _digest(attached: AttachedRecommendation, labelled: LabelledPredictions) -> str:
-    """SHA-256 (hex) of what the metrics rest on. What was logged of a prediction never changes, but for its label."""
-    ids = b"".join(one.bytes for one in labelled.ids)
+    """SHA-256 (hex) of the inputs of the metrics; of a logged prediction only the label can change."""
+    ids = b"".join(identifier.bytes for identifier in labelled.ids)
     parts = (f"{attached.version} {attached.digest} ".encode(), ids, labelled.labels.tobytes())
     return hashlib.sha256(b"".join(parts)).hexdigest()

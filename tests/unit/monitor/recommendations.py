@@ -51,7 +51,7 @@ def realised(
 ) -> RealisedPerformance:
     """What is known of the clinic, where there are labels."""
     performances = known or RealisedPerformances(store)
-    found = performances.of(store.tasks.get("lesions"), model, "clinic", limit=limit)
+    found = performances.compute(store.tasks.get("lesions"), model, "clinic", limit=limit)
     assert found is not None
     return found
 

@@ -18,7 +18,7 @@ from tests.unit.monitor.recommendations import RECOMMENDED, attach, metric, nami
 
 def test_without_labels_nothing_is_claimed(store: Store, model: Model) -> None:
     predict(store, model, "clinic", draw(BALANCED, 30, seed=2))
-    found = RealisedPerformances(store).of(store.tasks.get("lesions"), model, "clinic", limit=1000)
+    found = RealisedPerformances(store).compute(store.tasks.get("lesions"), model, "clinic", limit=1000)
     assert found is None
 
 
@@ -171,8 +171,8 @@ def test_metrics_are_computed_again_only_when_something_has_changed(
         computed.append(original(*arguments, **named))
         return computed[-1]
 
-    original = recommended_metrics.realised_metrics
-    monkeypatch.setattr(recommended_metrics, "realised_metrics", counting)
+    original = recommended_metrics.compute_recommended_metrics
+    monkeypatch.setattr(recommended_metrics, "compute_recommended_metrics", counting)
     performances = RealisedPerformances(store)
 
     def found() -> RecommendedMetrics:
@@ -210,9 +210,13 @@ def test_the_design_loop_is_imported_only_where_a_task_has_a_recommendation() ->
         file.relative_to(package).as_posix()
         for file in package.rglob("*.py")
         if re.search(
-            r"^from lifelong_(core\.design|monitor\.realised\.recommended_metrics)",
+            r"^from lifelong_(core\.design|monitor\.realised\.(recommended_metrics|metric_inputs))",
             file.read_text(),
             re.MULTILINE,
         )
     }
-    assert importing == {"realised/recommended_metrics.py", "jobs/validate.py"}
+    assert importing == {
+        "realised/recommended_metrics.py",
+        "realised/metric_inputs.py",
+        "jobs/validate.py",
+    }

@@ -19,7 +19,7 @@ from lifelong_core.store import Model, Store
 from lifelong_core.store.schema import tables
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.status import RealisedPerformance
-from lifelong_monitor.realised import recommended_metrics
+from lifelong_monitor.realised import metric_inputs, recommended_metrics
 from lifelong_monitor.realised.performance import RealisedPerformances
 from lifelong_monitor.schedule.tick import Ticker
 from lifelong_monitor.schedule.trigger import due_before
@@ -52,7 +52,7 @@ GROUPS = [bytes([index % 40]) * 16 for index in range(250)]
 @pytest.fixture
 def as_many_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """For decisions as for probabilities, so that one validation tells what to expect of both."""
-    monkeypatch.setattr(recommended_metrics, "REPLICATES", recommended_metrics.FEWER_REPLICATES)
+    monkeypatch.setattr(metric_inputs, "REPLICATES", metric_inputs.FEWER_REPLICATES)
 
 
 def publish_another(store: Store, model: Model) -> None:
@@ -76,7 +76,7 @@ def validated(
     rows: slice = slice(None),
     *,
     grouped: bool = False,
-    replicates: int = recommended_metrics.FEWER_REPLICATES,
+    replicates: int = metric_inputs.FEWER_REPLICATES,
 ) -> ValidationResult:
     """Of what the two heads answer."""
     heads = [store.heads.get(model.reference, version).head for version in (1, 2)]
@@ -206,9 +206,9 @@ def test_of_very_many_predictions_the_newest_count(
     store: Store, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of probabilities, the more classes there are, the fewer."""
-    monkeypatch.setattr(recommended_metrics, "MOST_SAMPLES", 200)
-    monkeypatch.setattr(recommended_metrics, "MOST_PROBABILITIES", 3 * 120 + 2)
-    monkeypatch.setattr(recommended_metrics, "MOST_KERNEL_SAMPLES", 80)
+    monkeypatch.setattr(metric_inputs, "MOST_SAMPLES", 200)
+    monkeypatch.setattr(metric_inputs, "MOST_PROBABILITIES", 3 * 120 + 2)
+    monkeypatch.setattr(metric_inputs, "MOST_KERNEL_SAMPLES", 80)
     two_heads(store, model)
     what = naming("TPR", "AUROC", "KCE", "ECE_KDE")
     attach(store, what=what)
@@ -225,11 +225,11 @@ def test_decisions_are_resampled_as_often_as_for_a_validation_while_they_are_few
     what = naming("TPR", "BS")
     attach(store, what=what)
     often, seldom = (validated(store, model, what, replicates=replicates) for replicates in (1000, 200))
-    monkeypatch.setattr(recommended_metrics, "MOST_FOR_ALL_REPLICATES", 3 * 250)
+    monkeypatch.setattr(metric_inputs, "MOST_FOR_ALL_REPLICATES", 3 * 250)
     performance = realised(store, model)
     compare(performance, often, "TPR")
     compare(performance, seldom, "BS")
-    monkeypatch.setattr(recommended_metrics, "MOST_FOR_ALL_REPLICATES", 3 * 250 - 1)
+    monkeypatch.setattr(metric_inputs, "MOST_FOR_ALL_REPLICATES", 3 * 250 - 1)
     compare(realised(store, model), seldom)
 
 
@@ -310,4 +310,4 @@ def test_they_are_exported_and_what_is_left_out_is_said_once(
     assert len(said) == 1
     assert "labelled predictions that are left out: 150 have no probabilities" in said[0]
     (unwatched,) = [record.getMessage() for record in caplog.records if "not watched" in record.getMessage()]
-    assert "TPR@(TNR=0.9): its cut-off has to be chosen" in unwatched
+    assert "TPR@(TNR=0.9): its cut-off must be chosen" in unwatched
