@@ -1,8 +1,9 @@
 """The path of one prediction, from its request to its logged answer.
 
-- `requests`, `logits_bodies`, `images`: what is asked; reading logits and images
+- `requests`, `logits_bodies`, `images`: requests; reading logits and images
 - `micro_batcher`, `batch_item`, `batch_pipeline`: batches: decode, infer, decide, log
-- `group_keyring`: hashes of groups
-- `prediction_log`, `circuit_breaker`, `spool_delivery`, `lookups`: the log, also while the database is away
-- `answers`: the JSON answers
+- `idempotency`, `answered_requests`: repeated requests get their first answer
+- `group_keyring`, `new_environments`: hashes of groups; environments that predictions create
+- `prediction_log`, `database_calls`, `circuit_breaker`, `spool_delivery`: the log, also while the database is away
+- `lookups`, `answers`: questions of the event loop to the database; the JSON answers
 """

@@ -52,7 +52,7 @@ class BatchPipeline:
         self._log = log
         self._snapshot = snapshot
         self._group_key = group_key
-        self._idempotency = Idempotency(log)
+        self._idempotency = Idempotency(log.answered)
 
     def __call__(self, requests: Sequence[PredictionRequest]) -> list[bytes | Exception]:
         """Return one answer or error per request, in order; every answered prediction is in the log."""
@@ -153,7 +153,7 @@ class BatchPipeline:
     def _ensure_environment(self, item: BatchItem) -> None:
         context = item.request.context
         creator = ANONYMOUS if context.token is None else context.token.name
-        self._log.ensure_environment(context.environment, creator=creator, source=context.source)
+        self._log.new_environments.ensure(context.environment, creator=creator, source=context.source)
 
     def _make_entry(self, item: BatchItem) -> None:
         model, head, output = item.model, item.head, item.output

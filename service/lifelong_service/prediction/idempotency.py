@@ -9,8 +9,8 @@ from lifelong_core.errors import ConflictError
 from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.log.records import RequestKey, StoredRequest
 from lifelong_core.store.registry.records import Model
+from lifelong_service.prediction.answered_requests import AnsweredRequests
 from lifelong_service.prediction.batch_item import BatchItem, encode_outcome, run_stage
-from lifelong_service.prediction.prediction_log import PredictionLog
 from lifelong_service.prediction.requests import LogitsRequest
 from lifelong_service.worker.snapshot import Snapshot
 
@@ -23,11 +23,11 @@ class Idempotency:
     The same request id with another body is a conflict. Used in the batcher's thread only.
 
     Args:
-        log: holds the answered requests.
+        answered: finds answered requests.
     """
 
-    def __init__(self, log: PredictionLog) -> None:
-        self._log = log
+    def __init__(self, answered: AnsweredRequests) -> None:
+        self._answered = answered
         self._heads: dict[tuple[int, int], HeadRecord] = {}
 
     def keep_head(self, head: HeadRecord) -> None:
@@ -36,11 +36,11 @@ class Idempotency:
 
     def answer_known(self, items: Sequence[BatchItem], snapshot: Snapshot) -> None:
         """Answer repeated requests before any costly work, as far as they are known now."""
-        self._answer(items, snapshot, self._log.find)
+        self._answer(items, snapshot, self._answered.find)
 
     def answer_rejected(self, items: Sequence[BatchItem], snapshot: Snapshot) -> None:
         """Answer the requests whose entries the log rejected because their request ids are taken."""
-        self._answer(items, snapshot, self._log.first_answers)
+        self._answer(items, snapshot, self._answered.first_answers)
 
     def answer_failed(self, items: Sequence[BatchItem], snapshot: Snapshot) -> None:
         """Answer repeated logits that failed before they reached the log; the others keep their errors."""
@@ -92,5 +92,5 @@ class Idempotency:
                 return record
         key = (model.id, version)
         if key not in self._heads:
-            self._heads[key] = self._log.head(model.reference, version)
+            self._heads[key] = self._answered.head(model.reference, version)
         return self._heads[key]

@@ -5,12 +5,12 @@ import threading
 from collections.abc import Callable, Sequence
 
 from lifelong_core.background import BackgroundThread
-from lifelong_core.errors import ConfigurationError, UnavailableError
 from lifelong_core.store import Store
 from lifelong_core.store.log.records import LogEntry
 from lifelong_core.store.spool.spool import Spool
 from lifelong_service import metrics
 from lifelong_service.prediction.circuit_breaker import CircuitBreaker
+from lifelong_service.prediction.database_calls import DATABASE_FAILURES
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,6 @@ LONGEST_PAUSE_SECONDS = 1.0
 PREDICTIONS_AT_ONCE = 1000
 CLOSING_SECONDS = 0.3
 """Time limit for the end of the thread; undelivered records stay in the spool."""
-_AWAY = (UnavailableError, ConfigurationError)
 
 
 class DeliveryThread:
@@ -95,7 +94,7 @@ class DeliveryThread:
             delivered = self._spool.deliver(self._write, limit=PREDICTIONS_AT_ONCE)
             waiting = self._spool.state().predictions if delivered is None else delivered
             self.is_near_end = waiting < PREDICTIONS_AT_ONCE
-        except _AWAY as error:
+        except DATABASE_FAILURES as error:
             if self._circuit_breaker.failures != failures:
                 return False
             logger.warning("the spool cannot be delivered", extra={"details": {"reason": str(error)}})
@@ -108,7 +107,7 @@ class DeliveryThread:
     def _write(self, entries: Sequence[LogEntry]) -> None:
         try:
             delivered = self._store().predictions.deliver(entries)
-        except _AWAY as error:
+        except DATABASE_FAILURES as error:
             self._circuit_breaker.open(error)
             raise
         for one in delivered.repetitions:
@@ -120,7 +119,7 @@ class DeliveryThread:
     def _is_writable(self) -> bool:
         try:
             self._store().check_writable()
-        except _AWAY as error:
+        except DATABASE_FAILURES as error:
             self._circuit_breaker.open(error)
             return False
         return True

@@ -9,7 +9,7 @@ import httpx
 import numpy as np
 
 from lifelong_core.store import Scope
-from lifelong_service.prediction.prediction_log import CREATED_SECONDS
+from lifelong_service.prediction.new_environments import CREATED_SECONDS
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.routes.test_operations import error_of
 

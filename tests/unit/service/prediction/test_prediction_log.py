@@ -157,8 +157,8 @@ def test_an_outage_delays_one_batch_by_the_patience_and_loses_nothing(bench: Ben
         later = 0.0
         for number in range(20):
             new = entry(f"c{number}", f"r{number}")
-            assert bench.log.find([new.request or RequestKey(0, "", "")]) == {}
-            bench.log.ensure_environment(new.predictions[0].environment, creator=f"gateway-{number}")
+            assert bench.log.answered.find([new.request or RequestKey(0, "", "")]) == {}
+            bench.log.new_environments.ensure(new.predictions[0].environment, creator=f"gateway-{number}")
             later += bench.append(new)
         assert later < PATIENCE + SLACK
         assert bench.asking.count("prediction-log") == asked, "a database known to be away is not asked"
@@ -180,12 +180,12 @@ def test_all_questions_of_a_batch_share_the_patience(bench: Bench) -> None:
         began = time.monotonic()
         bench.log.begin()
         key = RequestKey(1, "new", "r")
-        assert bench.log.find([key]) == {}
-        bench.log.ensure_environment("new", creator="gateway")
+        assert bench.log.answered.find([key]) == {}
+        bench.log.new_environments.ensure("new", creator="gateway")
         bench.log.append([entry("new", "r")])
         assert time.monotonic() - began < PATIENCE + SLACK
         with pytest.raises(UnavailableError, match="head 3 of m@1"):
-            bench.log.head("m@1", 3)
+            bench.log.answered.head("m@1", 3)
     eventually(lambda: bench.log.problem is None)
 
 
@@ -234,12 +234,12 @@ def sessions(server: MortalPostgreSQL, name: str) -> int:
 @only_sqlite
 def test_a_database_that_is_slow_is_not_waited_for_again_and_again(bench: Bench) -> None:
     bench.log.begin()
-    bench.log._ask(lambda: time.sleep(PATIENCE / 2))
+    bench.log._database.call(lambda _: time.sleep(PATIENCE / 2))
     with pytest.raises(UnavailableError):
-        bench.log._ask(lambda: time.sleep(PATIENCE))
+        bench.log._database.call(lambda _: time.sleep(PATIENCE))
     with pytest.raises(UnavailableError, match="slow"):
-        bench.log._ask(lambda: None)
-    eventually(lambda: not bench.log._database.is_stuck)
+        bench.log._database.call(lambda _: None)
+    eventually(lambda: not bench.log._database._thread.is_stuck)
     bench.append(entry())
     assert bench.log.problem is None
 
@@ -253,21 +253,21 @@ def test_repeated_requests_in_an_outage(bench: Bench) -> None:
     with bench.away():
         bench.append(first)
         assert bench.log.append([entry(request_id="in it")]) == (False,)
-        found = bench.log.find([first.request, RequestKey(1, "default", "other")])
+        found = bench.log.answered.find([first.request, RequestKey(1, "default", "other")])
         assert [one.id for one in found[first.request].predictions] == [first.predictions[0].id]
         assert set(found) == {first.request}
         # What this machine answered before is known without the database, too.
-        assert set(bench.log.find([before.request])) == {before.request}
+        assert set(bench.log.answered.find([before.request])) == {before.request}
         assert bench.log.append([entry(request_id="before")]) == (False,)
         # What another one answered is answered anew, and left out when it is delivered.
         bench.settings.recent_requests_file.unlink()
         bench.log._recent.close()
-        assert bench.log.find([before.request]) == {}
+        assert bench.log.answered.find([before.request]) == {}
         assert bench.log.append([entry(request_id="before")]) == (True,)
     eventually(lambda: bench.log.problem is None)
     assert bench.is_all_logged_once()
     bench.log.begin()
-    found = bench.log.find([before.request, first.request])
+    found = bench.log.answered.find([before.request, first.request])
     assert found[before.request].predictions[0].id == before.predictions[0].id
     assert found[first.request].predictions[0].id == first.predictions[0].id
 
@@ -305,15 +305,15 @@ def test_a_look_up_before_says_nothing_about_later(bench: Bench, monkeypatch: py
 
     with monkeypatch.context() as patched:
         patched.setattr(type(bench.store.predictions), "requests", silent)
-        assert set(bench.log.find([before.request])) == {before.request}
+        assert set(bench.log.answered.find([before.request])) == {before.request}
         with pytest.raises(UnavailableError, match="does not answer"):
-            bench.log.first_answers([before.request, first.request])
+            bench.log.answered.first_answers([before.request, first.request])
     bench.log._circuit_breaker.close(bench.log._circuit_breaker.failures)
-    assert bench.log.find([first.request]) == {}
+    assert bench.log.answered.find([first.request]) == {}
     bench.store.predictions.append([first])
     bench.spool().append([entry()])
     assert bench.log.append([entry(request_id="before"), entry(request_id="first")]) == (False, False)
-    found = bench.log.first_answers([before.request, first.request])
+    found = bench.log.answered.first_answers([before.request, first.request])
     assert [stored.predictions[0].id for stored in found.values()] == [
         one.predictions[0].id for one in (before, first)
     ]
@@ -321,34 +321,34 @@ def test_a_look_up_before_says_nothing_about_later(bench: Bench, monkeypatch: py
 
 @only_sqlite
 def test_environments_in_an_outage_up_to_the_limit(bench: Bench) -> None:
-    bench.log._maximum_environments = 3
+    bench.log.new_environments._maximum = 3
     with bench.away():
         bench.append(entry())
         for name in ("a", "default", "b", "a"):
-            bench.log.ensure_environment(name, creator="gateway")
+            bench.log.new_environments.ensure(name, creator="gateway")
         with pytest.raises(ConflictError, match="3 environments"):
-            bench.log.ensure_environment("c", creator="gateway")
+            bench.log.new_environments.ensure("c", creator="gateway")
         with pytest.raises(InvalidInputError):
-            bench.log.ensure_environment("../etc", creator="gateway")
+            bench.log.new_environments.ensure("../etc", creator="gateway")
         bench.append(entry("a"), entry("b"))
     eventually(lambda: bench.log.problem is None)
     assert bench.store.environments.list() == ["a", "b", "default"]
     bench.log.begin()
     with pytest.raises(ConflictError, match="3 environments"):
-        bench.log.ensure_environment("c", creator="gateway")
+        bench.log.new_environments.ensure("c", creator="gateway")
 
 
 @only_sqlite
 def test_a_promise_that_was_not_kept_is_none(bench: Bench) -> None:
     """A name that no prediction followed counts as little in the next outage as after this one."""
-    bench.log._maximum_environments = 2
+    bench.log.new_environments._maximum = 2
     for name in ("a", "b"):
         with bench.away():
             bench.append(entry())
-            bench.log.ensure_environment(name, creator="gateway")
+            bench.log.new_environments.ensure(name, creator="gateway")
         eventually(lambda: bench.log.problem is None)
         bench.append(entry())
-    bench.log.ensure_environment("b", creator="gateway")
+    bench.log.new_environments.ensure("b", creator="gateway")
     assert bench.store.environments.list() == ["b", "default"]
 
 
@@ -440,7 +440,7 @@ def test_nothing_overtakes_what_another_process_is_delivering(bench: Bench) -> N
     bench.answered.append(second)
     assert bench.store.predictions.read_since(None, limit=10)[0] == []
     assert second.request is not None
-    assert log.find([second.request])[second.request].predictions[0].id == second.predictions[0].id
+    assert log.answered.find([second.request])[second.request].predictions[0].id == second.predictions[0].id
     gate.set()
     thread.join()
     eventually(lambda: log.problem is None)

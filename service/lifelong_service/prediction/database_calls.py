@@ -1,0 +1,84 @@
+"""Calls of the micro-batcher to the database: with a time limit per micro-batch, behind a circuit breaker."""
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from lifelong_core.deadline import DeadlineThread
+from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
+from lifelong_core.store import Store
+from lifelong_service.prediction.circuit_breaker import CircuitBreaker
+
+Result = TypeVar("Result")
+
+DATABASE_FAILURES: Final = (UnavailableError, ConfigurationError)
+"""Errors of an outage. A file that becomes read-only or unreadable at run time is one, too: it can be repaired."""
+
+
+class DatabaseCalls:
+    """Calls the database within the time limit of a micro-batch; used in the batcher's thread.
+
+    Attributes:
+        circuit_breaker: open while the database does not answer.
+
+    Args:
+        store: the open store; raises UnavailableError while there is none.
+        timeout_seconds: for all calls of one micro-batch together.
+        on_failure: called after each reported failure.
+    """
+
+    def __init__(
+        self, store: Callable[[], Store], *, timeout_seconds: float, on_failure: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._timeout = timeout_seconds
+        self._on_failure = on_failure
+        self._left = 0.0
+        self._thread = DeadlineThread("prediction-log")
+        self.circuit_breaker = CircuitBreaker(self._is_stuck)
+
+    def start(self) -> None:
+        """Start the thread that makes the calls."""
+        self._thread.start()
+
+    def hurry(self) -> None:
+        """Shorten all waits: the process is about to end. Any thread may call this."""
+        self._thread.hurry()
+
+    def close(self) -> None:
+        """End the thread after its present call."""
+        self._thread.close()
+
+    @property
+    def outage(self) -> str | None:
+        """Why the database is not called; None while the circuit breaker is closed. Any thread may ask."""
+        return self.circuit_breaker.reason
+
+    def begin_batch(self) -> None:
+        """Start the time limit of a new micro-batch."""
+        self._left = self._timeout
+
+    def call(self, question: Callable[[Store], Result]) -> Result:
+        """Return the answer of the store to a question.
+
+        Raises:
+            UnavailableError: the database does not answer within the time that is left to the micro-batch.
+            LifelongError: as the question.
+        """
+        if self._left <= 0:
+            raise UnavailableError(
+                f"the database is slow: a micro-batch waited {self._timeout:.3g} s for it."
+            )
+        began = time.monotonic()
+        try:
+            return self._thread.call(lambda: question(self._store()), self._left)
+        finally:
+            self._left -= time.monotonic() - began
+
+    def report_failure(self, error: LifelongError) -> None:
+        """Open the circuit breaker: no call until the spool delivery has reached the database."""
+        self.circuit_breaker.open(error)
+        self._on_failure()
+
+    def _is_stuck(self) -> bool:
+        return self._thread.is_stuck
