@@ -1,4 +1,4 @@
-"""What ours and its peers say of a window whose prevalence may have changed."""
+"""Answers of our method and of its peers for a window whose prevalence may have changed."""
 
 import time
 from collections.abc import Iterator

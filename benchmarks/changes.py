@@ -1,4 +1,4 @@
-"""Changes of the prevalence within a window: what holds now, and when it began.
+"""Changes of the prevalence within a window: error of the present prevalence, and time of the change.
 
     python -m benchmarks.changes [--json] [--quick] [--rounds N] [--figures FOLDER]
 

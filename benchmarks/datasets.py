@@ -1,4 +1,4 @@
-"""Labelled logits to measure on: real ones from LIFELONG_SHARED_DATA, networks trained here, and synthetic ones."""
+"""Labelled logits for the benchmarks: real ones of LIFELONG_SHARED_DATA, networks trained here, synthetic ones."""
 
 import os
 import warnings

@@ -1,4 +1,4 @@
-"""The sequential evidence of a shift: how often it cries wolf, and how soon it finds a shift.
+"""The sequential evidence of a shift: rate of false alarms, and samples until a shift is detected.
 
     python -m benchmarks.evidence [--json] [--quick]
 

@@ -1,4 +1,4 @@
-"""What the prediction log takes away from the service: the real one beside one whose log is switched off, by turns."""
+"""Cost of the prediction log for the service: the real one and one with the log switched off, in turns."""
 
 import json
 import os

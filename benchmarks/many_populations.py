@@ -1,4 +1,4 @@
-"""What a monitor's ticks cost with many populations, of which a few are busy and the others have no news."""
+"""Duration of a monitor's ticks with many populations, of which a few have new predictions."""
 
 import statistics
 import tempfile

@@ -1,4 +1,4 @@
-"""The metric pool beside scikit-learn and torchmetrics in one process: time and memory, for what these have.
+"""Metrics of lifelong, scikit-learn and torchmetrics in one process: time and memory, for metrics that they share.
 
     python -m benchmarks.metrics [--json] [--quick]
 

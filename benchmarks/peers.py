@@ -1,4 +1,4 @@
-"""QuaPy's quantifiers on logits, for comparison in one process."""
+"""QuaPy's quantifiers on logits, for a comparison in one process."""
 
 import importlib
 import warnings

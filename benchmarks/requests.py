@@ -1,4 +1,4 @@
-"""A load generator that costs little: one thread, keep-alive connections, requests that are ready to be sent."""
+"""A cheap load generator: one thread, keep-alive connections, prepared requests."""
 
 import selectors
 import socket

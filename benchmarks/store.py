@@ -1,4 +1,4 @@
-"""What the prediction log costs, on both databases, and what it takes away from the service.
+"""Cost of the prediction log on both databases, and for the service.
 
     python -m benchmarks.store [--json] [--quick] [--part log|cycle|ticks|service ...]
 

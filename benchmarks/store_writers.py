@@ -1,4 +1,4 @@
-"""What writes batches of predictions: our log and, as its peer, the bare driver; alone, or from two processes at once.
+"""Writers of batches of predictions: our log and, as its peer, the bare driver; alone, or two processes at once.
 
     python -m benchmarks.store_writers WRITER URL DURABILITY ROWS KEYED TRANSACTIONS
 

@@ -1,4 +1,4 @@
-"""Windows in order of time whose prevalence changes at known moments, and the samples that are drawn for them."""
+"""Windows in order of time whose prevalence changes at known moments, and their samples."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""How many predictions it takes from a change of the prevalence to the swap of the head, with a real store and monitor.
+"""Number of predictions from a change of the prevalence to the swap of the head, with a real store and monitor.
 
     python -m benchmarks.swap_delay [--json] [--quick]
 

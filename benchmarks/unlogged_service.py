@@ -1,4 +1,4 @@
-"""The service with its prediction log switched off, only to measure what the log costs: there is no such setting.
+"""The service without its prediction log, to measure the cost of the log; there is no such setting.
 
 `python -m benchmarks.unlogged_service` starts it as `python -m lifelong_service` starts the real one.
 """

@@ -1,4 +1,4 @@
-"""What the product installs from others, and whether it may; run in a developer's checkout.
+"""The dependencies of the product, and whether they are permitted; run in a developer's checkout.
 
 packages         which packages an installation consists of, and their pinned versions
 lock             writes service/requirements.txt: versions and hashes of all that the bento installs

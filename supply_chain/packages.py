@@ -1,4 +1,4 @@
-"""Which packages an installation consists of, and their versions.
+"""The packages of an installation, and their versions.
 
 The dependencies of the package with some of its extras, and the dependencies of those: a developer's installation says
 what each of them depends on, constraints.txt says which version was tested.

@@ -1,4 +1,4 @@
-"""Real databases for tests: a PostgreSQL server of our own, and a fresh database on it, or a fresh SQLite file.
+"""Real databases for tests: a PostgreSQL server with a fresh database, or a fresh SQLite file.
 
 A PostgreSQL that does not start is a failure of the test, never a reason to skip it.
 """

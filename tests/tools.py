@@ -1,4 +1,4 @@
-"""What some tests need beside the `dev` extra: programs, privileges and data that pip cannot install.
+"""Requirements of some tests beside the `dev` extra: programs, privileges and data that pip cannot install.
 
 Outside CI a test without them is skipped, and the last line of the run counts such tests. Under CI=true it fails.
 """

@@ -1,4 +1,4 @@
-"""Attacks on a real service, and what they cost everybody else.
+"""Attacks on a real service, and their effect on other clients.
 
     python -m tests.attacks [--json] [--quick] [--attack NAME ...] [--list]
 

@@ -1,4 +1,4 @@
-"""What an attack is, and what it has to leave intact."""
+"""An attack and its goals: limits that must hold meanwhile."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

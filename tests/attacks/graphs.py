@@ -1,4 +1,4 @@
-"""Hostile ONNX graphs: each takes far more than its size, or tries to reach or show what is not its own.
+"""Hostile ONNX graphs: each needs far more resources than its size, or tries to read or show foreign data.
 
 All of them take images of shape (N, 1, 4, 4) and claim to give three logits.
 """

@@ -1,4 +1,4 @@
-"""Connections that are opened and never used as they should be: everybody else can still connect."""
+"""Half-open connections: other clients can still connect."""
 
 import selectors
 import socket

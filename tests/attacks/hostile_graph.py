@@ -1,4 +1,4 @@
-"""ONNX files that take all memory or time, or show a secret: they are refused, and nobody feels them."""
+"""ONNX files that exhaust memory or time, or show a secret: they are refused without effect on other requests."""
 
 import http.client
 import json

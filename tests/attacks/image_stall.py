@@ -1,4 +1,4 @@
-"""Images that cost far more than others: no other request may feel them."""
+"""Costly images: no other request slows down."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Images that are small to send and costly to decode, and how each of them is made."""
+"""Small image files that are costly to decode, and their construction."""
 
 import struct
 import zlib

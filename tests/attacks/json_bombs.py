@@ -1,4 +1,4 @@
-"""Documents and arrays that are small to send and large to read: no other request may feel them."""
+"""Small documents and arrays that expand in memory: no other request slows down."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Wrong logins to the console, as fast as they go: few are looked at, and whoever has the token still gets in."""
+"""Wrong logins to the console at full speed: few are checked, and a valid token still logs in."""
 
 import http.client
 import threading

@@ -1,4 +1,4 @@
-"""Requests at a fixed rate, whatever the service makes of them: what arrives does not wait for what was answered."""
+"""Requests at a fixed rate, independent of the answers (open loop)."""
 
 import asyncio
 import contextlib

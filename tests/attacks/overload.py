@@ -1,4 +1,4 @@
-"""Ten times as many requests as the service can answer, from one token: it goes on at its full rate, for others too."""
+"""Ten times the capacity of the service from one token: its throughput stays, and other tokens are served."""
 
 import time
 

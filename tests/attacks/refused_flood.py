@@ -1,4 +1,4 @@
-"""Requests with wrong tokens, as many as are answered: each is counted, and few of them are written."""
+"""A flood of requests with wrong tokens: each is counted, few entries are written."""
 
 import http.client
 import secrets

@@ -1,4 +1,4 @@
-"""A real service under attack: what innocent clients see meanwhile, and how much memory its processes take."""
+"""A real service under attack: latency of innocent clients, and memory of its processes."""
 
 import http.client
 import sys

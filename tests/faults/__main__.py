@@ -1,4 +1,4 @@
-"""Harm to a whole installation, and what is left of its promises.
+"""Faults of a whole installation, and a check of its guarantees.
 
     python -m tests.faults [--json] [--quick] [--database sqlite|postgresql|both] [--scenario NAME ...] [--list]
                            [--figures FILE] [--report docs/reliability.md] [--keep FOLDER]

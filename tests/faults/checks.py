@@ -1,4 +1,4 @@
-"""What must hold after every fault, as pure functions: each gives one sentence per violation; none is good.
+"""Invariants after every fault, as pure functions: one sentence per violation; none means that all hold.
 
 tests/faults/test_controls.py shows that each of them fires.
 """

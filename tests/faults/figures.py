@@ -1,4 +1,4 @@
-"""The outcomes of several runs together: one of each scenario on each database, the newest."""
+"""Results of several runs in one: the newest of each scenario on each database."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Load of /v1/logits at a stated rate, from a client that repeats what failed under the same request id.
+"""Load of /v1/logits at a fixed rate, from a client that retries failures with the same request id.
 
 What it was answered is the truth that the log is held against.
 """

@@ -1,4 +1,4 @@
-"""A way to a PostgreSQL server on which every packet can be made to vanish, as when a cable is cut: nobody is told."""
+"""A network path to a PostgreSQL server that can drop every packet, as a cut cable does."""
 
 import ctypes
 import socket

@@ -1,4 +1,4 @@
-"""The figures of a run as docs/reliability.md: what is promised, how it is checked, and what came out."""
+"""The figures of a run as docs/reliability.md: guarantees, method and results."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Runs scenarios one after the other: on one installation per database, or on one of their own."""
+"""Runs scenarios one after the other: on one shared installation per database, or on one of their own."""
 
 import tempfile
 import time

@@ -1,4 +1,4 @@
-"""Service and monitor with a clock that is off by what a file says, and that jumps when the file changes.
+"""Service and monitor with a wrong clock: a file holds the offset, and the clock jumps when the file changes.
 
 `python -m tests.faults.shifted service` and `... monitor` start them as `python -m lifelong_service` and `python -m
 lifelong_monitor` do. Only the time of day is off, as on a machine whose clock was set: sleeping, deadlines and the

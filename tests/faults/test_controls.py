@@ -1,4 +1,4 @@
-"""Positive controls: every check of the fault suite passes what is right and catches the one thing that is wrong."""
+"""Positive controls: every check of the fault suite passes correct data and detects its violation."""
 
 import dataclasses
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The fault suite in its shortened form, as the command runs it: no promise is broken on either database."""
+"""The fault suite in its shortened form, as the command runs it: every guarantee holds on both databases."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""One fault under load, and everything that is checked afterwards: the frame that all scenarios share."""
+"""One fault under load, and the checks afterwards: the frame of all scenarios."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A whole installation to do harm to: database, service with two workers, and a monitor, all real processes."""
+"""A whole installation for faults: database, service with two workers, and a monitor, all real processes."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""A data directory with a small served model and a token, as `lifelong init` and `lifelong models add` leave it."""
+"""A data directory with a small served model and a token, as after `lifelong init` and `lifelong models add`."""
 
 from dataclasses import dataclass
 from io import BytesIO

@@ -1,4 +1,4 @@
-"""Connections that are not used as they should be, on raw sockets: they are closed in time and keep nobody out."""
+"""Misused connections on raw sockets: they are closed in time and do not block others."""
 
 import http.client
 import json

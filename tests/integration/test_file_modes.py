@@ -1,4 +1,4 @@
-"""Service, monitor, jobs and command line leave nothing that others may read, whatever the umask."""
+"""Files of service, monitor, jobs and command line are closed to other users, whatever the umask."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a real service and a real monitor write, from start to end: nothing but lines of one format."""
+"""Output of a real service and a real monitor, from start to end: only lines of one format."""
 
 import json
 import signal

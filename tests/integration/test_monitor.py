@@ -1,4 +1,4 @@
-"""The monitor as a real process beside a real Prometheus: a shift is noticed, answered and visible on every panel."""
+"""The monitor as a real process with a real Prometheus: a shift is detected, answered and on every panel."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""The service with two real workers while its database is locked: all is answered, and all is in the log in the end."""
+"""The service with two real workers while its database is locked: every request is answered and logged in the end."""
 
 import itertools
 import socket

@@ -1,4 +1,4 @@
-"""The README's way to an own model, as it is written: its blocks are executed in a fresh folder."""
+"""The README's steps to an own model: its blocks are executed in a fresh folder."""
 
 import json
 import os

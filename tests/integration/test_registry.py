@@ -1,4 +1,4 @@
-"""Workers that start while the database is gone, and swaps that everybody can see arrive."""
+"""Workers that start while the database is away, and swaps whose arrival is reported."""
 
 import time
 from contextlib import suppress

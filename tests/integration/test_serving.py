@@ -1,4 +1,4 @@
-"""The service with two real workers keeps its promises: no mixed heads, nothing lost, bad input hurts nobody."""
+"""The service with two real workers: no mixed heads, no lost prediction, no effect of bad input on others."""
 
 import copy
 import itertools

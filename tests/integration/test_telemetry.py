@@ -1,4 +1,4 @@
-"""No process of the product looks anything up or keeps an id for a vendor, whatever its libraries would do."""
+"""No process of the product contacts a vendor or stores an id for one, although its libraries would."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""`python -m tests.soak.leaking_monitor`: a monitor that keeps a megabyte more each second: the soak has to notice."""
+"""`python -m tests.soak.leaking_monitor`: a monitor that leaks a megabyte each second, as a positive control."""
 
 import os
 import sys

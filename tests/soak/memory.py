@@ -1,4 +1,4 @@
-"""Memory of processes over time, and whether it grows."""
+"""Memory of processes over time, and a test of its growth."""
 
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The soak in its bounded form: nothing grows, and a monitor that leaks on purpose is found."""
+"""The soak in its bounded form: no process grows, and the leaking monitor is detected."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Calls with a deadline: who waits goes away in time, and what hangs does not hold up what comes later."""
+"""Calls with a deadline: the caller returns in time, and a hanging call does not delay later ones."""
 
 import contextlib
 import gc

@@ -1,4 +1,4 @@
-"""One format for everything that a process says."""
+"""One format for all log lines of a process."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Which preprocessing documents are accepted."""
+"""Accepted and refused preprocessing documents."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""No secret of a URL, a connection string or a header is left in a text that is shown."""
+"""Secrets of URLs, connection strings and headers are masked in every text for users."""
 
 import string
 import time

@@ -1,4 +1,4 @@
-"""What the pages about security refer to exists: tests, attacks, settings, anchors of other pages."""
+"""References of the pages about security exist: tests, attacks, settings, anchors of other pages."""
 
 import re
 from pathlib import Path

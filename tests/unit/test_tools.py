@@ -1,4 +1,4 @@
-"""What this machine lacks is skipped and counted; under CI it fails."""
+"""Tests with a missing tool are skipped and counted; under CI they fail."""
 
 import os
 import subprocess

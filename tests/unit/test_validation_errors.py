@@ -1,4 +1,4 @@
-"""What is wrong with a document, in plain words."""
+"""Errors of documents, in plain words."""
 
 import copy
 import functools

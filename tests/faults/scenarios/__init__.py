@@ -1,4 +1,4 @@
-"""All scenarios: what each needs, in the order in which one installation goes through them."""
+"""All scenarios with their requirements, in the order in which one installation runs them."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""Clocks that are an hour off, and that jump: windows, summaries and cycles stay right."""
+"""Clocks that are an hour off, and clocks that jump: windows, summaries and cycles stay right."""
 
 from lifelong_core.store import logged_at
 from tests.faults import shifted

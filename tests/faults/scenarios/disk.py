@@ -1,4 +1,4 @@
-"""A disk without space: 503 with Retry-After, no crash, and all is well again as soon as there is space."""
+"""A disk without space: 503 with Retry-After, no crash, and recovery as soon as there is space."""
 
 import errno
 import subprocess

@@ -1,4 +1,4 @@
-"""What becomes of a monitor: another takes over, and serving never notices."""
+"""Faults of a monitor: another takes over, and serving is not affected."""
 
 import signal
 import subprocess

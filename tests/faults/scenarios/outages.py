@@ -1,4 +1,4 @@
-"""The database goes away, or hangs, under load: nobody notices, and nothing is lost."""
+"""The database goes away, or hangs, under load: predictions are answered, and none is lost."""
 
 import time
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""A spool whose last record was torn, and a group that is erased while its predictions wait there."""
+"""A spool whose last record is torn, and a group that is erased while its predictions wait there."""
 
 import shutil
 import tempfile

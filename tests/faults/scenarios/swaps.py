@@ -1,4 +1,4 @@
-"""Heads are swapped as fast as somebody can while clients hammer: no answer mixes two, none is late."""
+"""Heads are swapped at the maximum rate under load: no answer mixes two heads, none uses an old head for long."""
 
 import time
 

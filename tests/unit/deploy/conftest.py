@@ -1,4 +1,4 @@
-"""A population whose class densities are known, so that what should come out can be said beforehand."""
+"""A population with known class densities, so that expected results can be computed."""
 
 import numpy as np
 import pytest

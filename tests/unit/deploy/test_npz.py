@@ -1,4 +1,4 @@
-"""Files that are damaged are the sender's to fix, whatever the damage is."""
+"""Damaged files are errors of the client, whatever the damage."""
 
 import io
 import tracemalloc

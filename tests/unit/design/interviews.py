@@ -1,4 +1,4 @@
-"""People who answer: sheets of answers, and interviews that ask for them."""
+"""Simulated users: sheets of answers, and interviews that ask for them."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The documents do to an image what timm's and torchvision's own transforms do."""
+"""The documents transform an image as timm's and torchvision's own transforms do."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Confusion matrices, and every metric that counts their entries, for properties that all of them have."""
+"""Confusion matrices and all counting metrics, for their common properties."""
 
 import numpy as np
 from hypothesis import settings

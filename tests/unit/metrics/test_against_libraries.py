@@ -1,4 +1,4 @@
-"""The pool beside scikit-learn, torchmetrics and netcal: the same where they are right, and each case known where not.
+"""Metrics against scikit-learn, torchmetrics and netcal: equal where these are right; each difference is explained.
 
 More of the latter, of scores: `test_scoring_rules`. MetricsReloaded is not installed here; where it differs is in the
 reference file of the golden test.

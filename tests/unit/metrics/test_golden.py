@@ -1,4 +1,4 @@
-"""Every value of metric_reference.json, through the one table from its keys to our calls."""
+"""Every value of metric_reference.json, by one table from its keys to our calls."""
 
 import itertools
 import math

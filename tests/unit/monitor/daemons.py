@@ -1,4 +1,4 @@
-"""A monitor that runs in a thread of the test, and waiting for what it does."""
+"""A monitor in a thread of the test, and functions that wait for its results."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Recommendations for the task of `population`, and what the monitor makes of them."""
+"""Recommendations for the task of `population`, and the metrics that the monitor exports for them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a monitor writes about itself: it lives, its ticks come and end, and which populations it has visited."""
+"""The heartbeat of a monitor: process, ticks, and visited populations."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The monitor as a real process: what stops it, what does not, and what it never imports."""
+"""The monitor as a real process: its end, the errors that it survives, and the modules that it never imports."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Each tick deletes what is too old; what goes wrong there stays there."""
+"""Each tick deletes expired rows; errors there do not affect its cycles."""
 
 import logging
 from datetime import UTC, datetime, timedelta

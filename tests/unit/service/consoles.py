@@ -1,4 +1,4 @@
-"""A browser without eyes, for the pages of the console."""
+"""A browser without display, for the pages of the console."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Compares answers with the OpenAPI document: each answer that a test gets is one that the document describes."""
+"""Compares each answer of the tests with the OpenAPI document."""
 
 import copy
 from functools import cache

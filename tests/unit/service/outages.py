@@ -1,4 +1,4 @@
-"""Databases that are really away, for as long as a block runs."""
+"""Databases that are away while a block runs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Several that do the same thing at the same moment, each with a store of its own."""
+"""Threads that do the same at the same moment, each with a store of its own."""
 
 import threading
 from collections.abc import Callable

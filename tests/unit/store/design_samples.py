@@ -1,4 +1,4 @@
-"""An interview of the design loop for the classes of `samples`, and what comes of it."""
+"""An interview of the design loop for the classes of `samples`, and its recommendation."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Small valid values that the tests of the store start from, and processes that work on one store at once."""
+"""Small valid values for the tests of the store, and processes that share one store."""
 
 import contextlib
 import subprocess

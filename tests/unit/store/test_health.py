@@ -1,4 +1,4 @@
-"""What the database says about its own state, on both."""
+"""Reports of the database about its own state, on both."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta

@@ -1,4 +1,4 @@
-"""A bill of materials is CycloneDX, says licences, and holds what the lock names and nothing else."""
+"""A bill of materials is CycloneDX, holds licences, and lists exactly the packages of the lock."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Every package that users install has a known licence that is permitted; others are refused."""
+"""Every installed package has a known and permitted licence; others are refused."""
 
 import pytest
 

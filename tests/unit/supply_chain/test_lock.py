@@ -1,4 +1,4 @@
-"""The lock names all that service and monitor need, in the tested versions, with hashes."""
+"""The lock names all dependencies of service and monitor, in the tested versions, with hashes."""
 
 import re
 

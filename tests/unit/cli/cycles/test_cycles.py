@@ -1,4 +1,4 @@
-"""`lifelong cycles`, `lifelong audit`, and what people answer to a proposal."""
+"""`lifelong cycles`, `lifelong audit`, and answers to a proposal."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""An interrupted demo ends, and cleans up, even where its first interruption goes unheard."""
+"""An interrupted demo ends and cleans up, even if the first interruption is lost."""
 
 import signal
 import subprocess

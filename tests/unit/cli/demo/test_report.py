@@ -1,4 +1,4 @@
-"""The closing words of the demo say of what each figure is."""
+"""The report of the demo names the window and the swap of each figure."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Folders of labelled images, tables of groups and files of logits: what is read, and what is named instead."""
+"""Folders of labelled images, tables of groups and files of logits: what is read, and how errors are reported."""
 
 import numpy as np
 import pytest

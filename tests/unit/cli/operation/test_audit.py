@@ -1,4 +1,4 @@
-"""`lifelong audit verify`: says which entry is wrong, and compares the log with anchors."""
+"""`lifelong audit verify`: names the wrong entry, and compares the log with anchors."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A sound installation is found to be sound; each deliberate damage is found, in words that say what to do."""
+"""`lifelong doctor` passes a sound installation, detects each deliberate damage, and says how to fix it."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""A second host of an installation: `lifelong init` says what it lacks, and invents nothing."""
+"""A second host of an installation: `lifelong init` names what is missing and creates no key of its own."""
 
 import json
 from collections.abc import Callable, Iterator

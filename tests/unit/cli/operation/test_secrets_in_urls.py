@@ -1,4 +1,4 @@
-"""Whatever is wrong with a URL in the settings: nothing that is printed holds its secrets, nothing is a traceback."""
+"""Errors about URLs in the settings never show their secrets, and never a traceback."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The brakes of an unattended loop, one by one; and evidence handed from cycle to cycle."""
+"""The brakes of an unattended loop, one by one, and evidence that one cycle passes to the next."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Which decisions differ under another head, judged against a transcription of the definition."""
+"""Decisions that differ under another head, against a transcription of the definition."""
 
 import numpy as np
 import pytest

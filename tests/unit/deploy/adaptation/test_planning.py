@@ -1,4 +1,4 @@
-"""Plans against what intervals, calibration sets and estimates then turn out to be."""
+"""Plans, compared with the later intervals, calibration sets and estimates."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Which calibration is chosen, on populations for which one can say what should be."""
+"""The chosen calibration, on populations with a known right choice."""
 
 from dataclasses import replace
 

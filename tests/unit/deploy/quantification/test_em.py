@@ -1,4 +1,4 @@
-"""What MLLS does apart from what every quantifier does."""
+"""MLLS, beyond the contract of all quantifiers."""
 
 import numpy as np
 import pytest

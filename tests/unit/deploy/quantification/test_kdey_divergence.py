@@ -1,4 +1,4 @@
-"""Quantifiers that match distributions: their optima, and the parts they are made of."""
+"""Quantifiers that match distributions: their optima, and their parts."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The contract that every quantifier keeps, whatever its method."""
+"""The contract of every quantifier."""
 
 import numpy as np
 import pytest

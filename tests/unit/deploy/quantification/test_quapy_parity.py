@@ -1,4 +1,4 @@
-"""Point estimates against QuaPy, which nobody here wrote, on real logits.
+"""Point estimates against QuaPy, an independent implementation, on real logits.
 
 QuaPy gives the logits to a classifier that is trained already, so that its quantifiers see the same softmax.
 """

@@ -1,4 +1,4 @@
-"""Changes are found where they are, and hardly any where there is none."""
+"""Change points are detected where they are, with few false ones."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What comes and goes is told from what changes."""
+"""Jitter and rhythms are distinguished from lasting changes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The best partition is the best one, and chance makes as many changes as the threshold says."""
+"""The partition is optimal, and false changes are as frequent as the threshold says."""
 
 from itertools import combinations, pairwise
 

@@ -1,4 +1,4 @@
-"""What a clinician types, and what is said where it cannot be understood."""
+"""Typed answers, and messages about texts that cannot be read."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""An interview as a value: answers, names, decisions, going back, and how far it has come."""
+"""An interview as a value: answers, names, decisions, going back, and progress."""
 
 import json
 

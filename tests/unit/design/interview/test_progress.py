@@ -1,4 +1,4 @@
-"""The interview asks what is needed, nothing else, and ends in a complete fingerprint."""
+"""The interview asks the needed questions only, and ends in a complete fingerprint."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Words and numbers that people read are the same everywhere, and say enough."""
+"""Words and numbers for users are the same on all surfaces, and precise enough."""
 
 from typing import get_args
 

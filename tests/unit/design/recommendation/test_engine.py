@@ -1,4 +1,4 @@
-"""Recommendations: what is recommended, what is not, why, and how sure it is."""
+"""Recommendations: recommended and rejected metrics, reasons, and confidence."""
 
 import json
 

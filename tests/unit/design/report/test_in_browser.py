@@ -1,4 +1,4 @@
-"""What a browser makes of a report: nothing loaded, nothing run, readable on paper, on a phone and in the dark."""
+"""A report in a browser: nothing loaded, nothing run, readable on paper, on a phone and in dark mode."""
 
 import base64
 import itertools

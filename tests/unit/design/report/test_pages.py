@@ -1,4 +1,4 @@
-"""What a report says: numbers of the result, reasons for what is not defined, verdicts, and nothing but text."""
+"""Content of a report: numbers of the result, reasons for undefined values, verdicts, and escaped text only."""
 
 import html
 import json

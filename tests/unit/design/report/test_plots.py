@@ -1,4 +1,4 @@
-"""Where things lie in a plot."""
+"""Positions in a plot."""
 
 import math
 import re

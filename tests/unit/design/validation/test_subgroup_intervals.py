@@ -1,4 +1,4 @@
-"""Intervals of subgroups: those of their samples in the data sets that were resampled for all, and what they cover."""
+"""Intervals of subgroups: computed on the shared resampled data sets, and their coverage."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Since when a head serves, what served before, and what a person has to say about it."""
+"""The context of a cycle: time since the last swap, previous heads, and answers to proposals."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

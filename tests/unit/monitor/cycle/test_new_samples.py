@@ -1,4 +1,4 @@
-"""The sequential test sees every sample once: whatever was late, skipped, restarted or too much for one window."""
+"""The sequential test sees every sample once, also late ones, after restarts, and beyond the window."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Rows that cannot be judged are left out one by one and counted; the watch goes on with the others."""
+"""Invalid rows are left out one by one and counted; the cycle uses the others."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

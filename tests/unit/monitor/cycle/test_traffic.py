@@ -1,4 +1,4 @@
-"""One token sends thousands of plausible rows to a site: the swap that follows is named, and may need a person."""
+"""One token sends thousands of plausible rows to a site: the swap is marked as unusual and may need approval."""
 
 import re
 from typing import Literal

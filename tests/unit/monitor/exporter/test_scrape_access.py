@@ -1,4 +1,4 @@
-"""Who may scrape the monitor, also while the database is away."""
+"""Access to the monitor's metrics, also while the database is away."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the tests of the runner let it start: `python job_kinds.py ID`, which does a small kind of work."""
+"""Job kinds for the tests of the runner: `python job_kinds.py ID` runs a small one."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The kind `cycle`: an operator's cycle is one like any other, but for when it is due and who is named."""
+"""The kind `cycle`: a requested cycle differs from others in its due time and its actor only."""
 
 import threading
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Jobs and the monitor as real processes: one is done beside the cycles, one outlives the monitor that began it."""
+"""Jobs and the monitor as real processes: one job runs beside the cycles, one outlives the monitor that began it."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The kind `replay`: a report that was not touched is the same, and what was touched is named."""
+"""The kind `replay`: an unchanged report is reproduced, and differences are named."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The runner with real subprocesses: what becomes of jobs that end well, badly, or not at all."""
+"""The runner with real subprocesses: jobs that succeed, fail, or never end."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The kind `validate`: what it computes is what the design loop says of the head that serves now."""
+"""The kind `validate`: its result equals a validation of the active head by the design loop."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""After a swap the monitor counts the decisions that it affects: soon, in parts, and again when the period is over."""
+"""After a swap the monitor counts the affected decisions: soon, in parts, and again at the end of the period."""
 
 import logging
 from datetime import UTC, datetime, timedelta

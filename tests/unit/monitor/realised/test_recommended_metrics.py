@@ -1,4 +1,4 @@
-"""The recommended metrics of answers as they were given, by whichever head; the oracle is a validation of them."""
+"""The recommended metrics of the answers of all heads; the oracle is a validation of them."""
 
 import logging
 from collections.abc import Sequence

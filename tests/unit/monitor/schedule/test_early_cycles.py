@@ -1,4 +1,4 @@
-"""Cycles that come before the clock says so, because many predictions are new."""
+"""Early cycles, because many predictions are new."""
 
 import threading
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""One monitor at a time: a cycle that takes long keeps its lease, one whose monitor was away or died does not."""
+"""One monitor at a time: a long cycle keeps its lease, a suspended or dead monitor loses it."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Populations without news: what they cost the database, and what of them still has to be shown."""
+"""Populations without new predictions: their database queries, and their series."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

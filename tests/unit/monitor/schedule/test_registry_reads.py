@@ -1,4 +1,4 @@
-"""How often a tick reads the registry: each read is a query of the revision, and of all the rest where it changed."""
+"""Number of registry reads of a tick: each reads the revision, and everything else if it changed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

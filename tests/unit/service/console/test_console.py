@@ -1,4 +1,4 @@
-"""The console over HTTP: an interview by its forms, and what happens to forms that are wrong."""
+"""The console over HTTP: an interview by its forms, and invalid forms."""
 
 import html
 import json

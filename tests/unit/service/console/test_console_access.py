@@ -1,4 +1,4 @@
-"""Who may see which page of the console, and what protects its forms."""
+"""Access to the pages of the console, and the protection of its forms."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""Patience: the machine may be busy while tests run."""
+"""Longer time limits: the machine may be busy while tests run."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Costly images on their way through the service: the same answers as cheap ones, and nobody else waits for them."""
+"""Costly images on their way through the service: the same answers as cheap ones, without delay for other requests."""
 
 import threading
 from collections.abc import Callable

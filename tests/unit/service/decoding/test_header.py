@@ -1,4 +1,4 @@
-"""What headers declare, against Pillow's own reading, and on bytes that are no images."""
+"""Declared sizes in headers, against Pillow, and on bytes that are not images."""
 
 from collections.abc import Callable
 from io import BytesIO

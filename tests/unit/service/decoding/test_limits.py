@@ -1,4 +1,4 @@
-"""Which images are refused, and which are decoded in the serving process."""
+"""Refused images, and images that the serving process decodes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The process that decodes costly images: the same pixels as the serving process makes, and every way to fail."""
+"""The process that decodes costly images: the same pixels as in the serving process, and all its failures."""
 
 import resource
 import signal

@@ -1,4 +1,4 @@
-"""Turns between processes: one after the other, also when a holder dies, and none where the disk cannot be used."""
+"""Turns between processes: one after the other, also when a holder dies; none where the disk cannot be used."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Graphs are checked when they are loaded, and give what their formula says."""
+"""Graphs are checked when they are loaded, and compute their formula."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What PyTorch's default exporter writes is added on the command line, and served after a restart."""
+"""Output of PyTorch's default exporter is added on the command line, and served after a restart."""
 
 import warnings
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Graphs that take more than their size, run other programs or show a secret are refused, not stored, and audited."""
+"""Graphs that exceed limits, run other programs or show a secret are refused, not stored, and audited."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Models that cannot be loaded are told of and are not promoted; which graphs are served, and when there is no head."""
+"""Models that cannot be loaded are reported and not promoted; loaded graphs, and models without a head."""
 
 import json
 from collections.abc import Callable

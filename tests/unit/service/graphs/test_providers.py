@@ -1,4 +1,4 @@
-"""A configured execution provider runs the graph, or the reason is said; this machine has no accelerator."""
+"""A configured execution provider runs the graph, or the error names the reason; this machine has no accelerator."""
 
 import onnxruntime
 import pytest

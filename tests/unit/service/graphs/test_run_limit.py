@@ -1,4 +1,4 @@
-"""A graph that hangs on an image is ended; the image gets 503, and the worker goes on."""
+"""A graph that hangs on an image is stopped; the image gets 503, and the worker continues."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""Who may call what, for every route that the application has."""
+"""The required scope of every route of the application."""
 
 import time
 from collections.abc import Callable

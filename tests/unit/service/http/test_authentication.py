@@ -1,4 +1,4 @@
-"""Tokens are known without a database; only an unknown one is asked for, and that never holds up anybody."""
+"""Tokens are checked without the database; only an unknown token is looked up, without delay for other requests."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A body costs little more than its bytes, whatever it holds; refusals name the limit."""
+"""Memory of a request body is bounded, whatever its content; refusals name the limit."""
 
 import gzip
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Which connections stay when there are too many."""
+"""Connections that are closed when there are too many."""
 
 import ipaddress
 

@@ -1,4 +1,4 @@
-"""Nothing that a client sends is ignored in silence: neither form fields nor parameters that are given twice."""
+"""Unknown form fields and repeated parameters are refused, never ignored."""
 
 import json
 from typing import Any

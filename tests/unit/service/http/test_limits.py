@@ -1,4 +1,4 @@
-"""Limits as clients meet them: 429 and 503 with Retry-After, and what is within them is answered."""
+"""Limits over HTTP: 429 and 503 with Retry-After above them, answers below them."""
 
 import asyncio
 import threading

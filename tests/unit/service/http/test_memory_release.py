@@ -1,4 +1,4 @@
-"""Memory is given back once after large bodies, and not after others."""
+"""Memory is returned once after large bodies, and not after others."""
 
 import asyncio
 import json

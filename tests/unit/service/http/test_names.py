@@ -1,4 +1,4 @@
-"""Every name of an environment, task or model that comes in by HTTP is checked; an illegal one changes nothing."""
+"""Every name of an environment, task or model in a request is checked; an illegal one changes nothing."""
 
 from typing import Any
 

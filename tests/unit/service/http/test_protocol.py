@@ -1,4 +1,4 @@
-"""What the connections of a worker ask of the kernel."""
+"""Socket options of a worker's connections."""
 
 import logging
 import resource

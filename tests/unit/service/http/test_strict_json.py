@@ -1,4 +1,4 @@
-"""JSON that a later answer could not hold is refused when it comes in."""
+"""JSON with values that an answer could not hold is refused."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Failed logins are limited by address and in all; strangers cannot lock out those who are known."""
+"""Failed logins are limited by address and in all; they cannot lock out known addresses."""
 
 import pytest
 

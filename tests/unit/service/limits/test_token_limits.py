@@ -1,4 +1,4 @@
-"""Limits of tokens, with a clock that only the test moves."""
+"""Limits of tokens, with a clock that the test sets."""
 
 from contextlib import ExitStack
 

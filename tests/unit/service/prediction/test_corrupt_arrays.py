@@ -1,4 +1,4 @@
-"""Files of numpy whose headers are broken are the client's fault: a header is a Python expression, and fails as one."""
+"""Numpy files with broken headers are errors of the client: a header is a Python expression and fails as one."""
 
 import zipfile
 from io import BytesIO

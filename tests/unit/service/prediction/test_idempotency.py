@@ -1,4 +1,4 @@
-"""A repeated request gets the answer of the first, whatever happened in between."""
+"""A repeated request gets the first answer, whatever happened in between."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The micro-batcher: what waits goes together, everybody gets their own answer, nobody waits for ever."""
+"""The micro-batcher: waiting requests form batches, each gets its own answer, none waits for ever."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Requests while the database is away are answered, and told from each other, as always."""
+"""Requests while the database is away are answered, and repetitions are recognised, as usual."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What is answered is in the database or in the spool, and in the end in the database once, whatever happens to it."""
+"""Each answered prediction is in the database or in the spool, and finally once in the database."""
 
 import itertools
 import threading

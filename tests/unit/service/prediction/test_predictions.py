@@ -1,4 +1,4 @@
-"""Predict and logits: the answer is what the formula says, and it is in the log."""
+"""Predict and logits: the answer follows the formula, and it is in the log."""
 
 import json
 from collections.abc import Callable

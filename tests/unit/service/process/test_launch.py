@@ -1,4 +1,4 @@
-"""What can be known before BentoML starts is said at once, in one line, with a non-zero exit status."""
+"""Errors that can be detected before BentoML starts are printed in one line, with a non-zero exit status."""
 
 import gc
 import os

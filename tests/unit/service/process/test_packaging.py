@@ -1,4 +1,4 @@
-"""What a serving process loads, and what its bento and its wheel hold."""
+"""Modules that a serving process loads, and files of its bento and its wheel."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""True classes: named or numbered, by prediction or by request, once or again."""
+"""True classes: by name or number, by prediction or request, once or repeatedly."""
 
 from collections.abc import Callable
 from typing import Any

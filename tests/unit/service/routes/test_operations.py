@@ -1,4 +1,4 @@
-"""Probes, metrics, error bodies, overload and the last line of defence."""
+"""Probes, metrics, error bodies, overload, and unexpected errors."""
 
 import threading
 import time

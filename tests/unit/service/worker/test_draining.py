@@ -1,4 +1,4 @@
-"""The end of a worker: what is under way is answered in time, and the server hears of the signal a little later."""
+"""The end of a worker: running requests are answered in time, and the server gets the signal a little later."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""A worker that starts while the database is gone serves what was kept on the disk."""
+"""A worker that starts without the database serves the registry from the disk."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Upkeep works on the newest value, whatever fails, and nobody waits for it."""
+"""Periodic tasks use the newest value, survive every failure, and block no caller."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Snapshots: heads at once, graphs when they are loaded, and never a promoted model that cannot answer."""
+"""Snapshots: new heads at once, graphs when they are loaded, and never a promoted model that cannot answer."""
 
 import os
 import subprocess

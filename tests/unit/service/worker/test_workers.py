@@ -1,4 +1,4 @@
-"""Every worker tells what it runs, so that a swap can be seen to arrive."""
+"""Every worker reports its state, so that the arrival of a swap is known."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Sessions of the console end when they should, and only a hash of what the browser holds is kept."""
+"""Sessions of the console end in time, and only a hash of the cookie is stored."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""The decisions before a swap that the new head makes otherwise, on both databases, against a look at each row."""
+"""Decisions before a swap that the new head changes, on both databases, against a computation for each row."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta

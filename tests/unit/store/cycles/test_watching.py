@@ -1,4 +1,4 @@
-"""Each answer about all populations is what the questions about single ones give."""
+"""Queries about all populations give the same as queries about single ones."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""An interview is kept to the letter, and of two who answer at once one is told."""
+"""An interview is stored exactly, and the second of two simultaneous answers is a conflict."""
 
 import uuid
 

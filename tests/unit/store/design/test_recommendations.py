@@ -1,4 +1,4 @@
-"""A recommendation is attached with its costs in one transaction, and the workers learn of them."""
+"""A recommendation is attached with its costs in one transaction, and the workers get the new registry."""
 
 from typing import Any
 

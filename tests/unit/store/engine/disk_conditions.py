@@ -1,4 +1,4 @@
-"""Real disks in a bad state, in a mount namespace of their own, which goes with the process.
+"""Real disks in a bad state, in a mount namespace that ends with the process.
 
 `test_database_errors` runs it without the right to overrule permissions, which root would have; it writes what each
 call said, as JSON.

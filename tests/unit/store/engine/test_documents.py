@@ -1,4 +1,4 @@
-"""Documents are bounded when they are written, and say what is wrong when they are read."""
+"""Documents are bounded when they are written, and errors at reading name the problem."""
 
 import pytest
 

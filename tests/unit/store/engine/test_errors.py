@@ -1,4 +1,4 @@
-"""What is wrong with the database is said in words: real disks, real locks, real refusals of a server."""
+"""Errors of the database in words: real disks, real locks, real refusals of a server."""
 
 import functools
 import json

@@ -1,4 +1,4 @@
-"""One holder at a time, whatever clocks say; who was away too long writes nothing."""
+"""One holder at a time, whatever the clocks say; a holder that was suspended for too long writes nothing."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Several processes on one database, as service workers and monitor are."""
+"""Several processes on one database, as service workers and monitor."""
 
 import json
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""No stored calibration set holds the key of a patient or study; sets of older versions lose theirs on demand."""
+"""No stored calibration set holds the key of a patient or study; a command removes the keys of older versions."""
 
 from pathlib import Path
 from zipfile import ZipFile, is_zipfile

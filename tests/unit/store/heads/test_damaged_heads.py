@@ -1,4 +1,4 @@
-"""A damaged head is found, named and left out; it never takes the others with it."""
+"""A damaged head is detected, named and left out, without effect on the others."""
 
 import json
 import random

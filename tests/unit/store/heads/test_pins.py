@@ -1,4 +1,4 @@
-"""A person holds a head: no cycle replaces it until it is unpinned."""
+"""No cycle replaces a pinned head until it is unpinned."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""A recommendation and the heads that follow from it come into force together, or neither does."""
+"""A recommendation and its refitted heads come into force together, or neither does."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

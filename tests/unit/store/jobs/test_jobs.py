@@ -1,4 +1,4 @@
-"""A job is done by one at a time, whatever becomes of its holder, and whoever lost it ends nothing."""
+"""One monitor runs a job at a time, whatever happens to it; a monitor that lost the claim cannot finish the job."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What was logged of a group goes for good; everything else stays."""
+"""All rows of a group are deleted; everything else stays."""
 
 import contextlib
 import threading

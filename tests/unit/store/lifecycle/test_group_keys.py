@@ -1,4 +1,4 @@
-"""The database knows the keys of an installation: two hosts never hash groups with different ones unnoticed."""
+"""The database holds digests of the group keys: two hosts with different keys are detected."""
 
 import re
 from collections.abc import Callable

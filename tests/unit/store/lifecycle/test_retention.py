@@ -1,4 +1,4 @@
-"""What is older than it may be goes, what is not stays, and nobody who logs has to wait for it."""
+"""Expired rows are deleted, others stay, and deletion does not delay writers."""
 
 import gc
 import itertools

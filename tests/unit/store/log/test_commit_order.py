@@ -1,4 +1,4 @@
-"""Nobody who reads the log in commit order skips a row or reads one twice, however late commits come."""
+"""A reader in commit order skips no row and reads none twice, however late commits come."""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-"""What a machine remembers of the requests that it has answered."""
+"""The memory of recently answered requests of one machine."""
 
 import sqlite3
 import stat

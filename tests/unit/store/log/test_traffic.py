@@ -1,4 +1,4 @@
-"""Who sent what is logged with the predictions, by way of the spool too."""
+"""The token of each prediction is logged, also through the spool."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""The registry on the disk: the same registry comes back, or words that say why not."""
+"""The registry on the disk: the same registry is read again, or an error says why not."""
 
 import json
 import os

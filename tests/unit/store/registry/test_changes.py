@@ -1,4 +1,4 @@
-"""Waiting for changes: told at once on PostgreSQL, and never worse than asking now and then."""
+"""Waiting for changes: notified at once on PostgreSQL, and never slower than polling."""
 
 import os
 import resource

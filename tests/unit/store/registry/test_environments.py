@@ -1,4 +1,4 @@
-"""Environments are added, disabled and deleted by name, and predictions create only so many."""
+"""Environments are added, disabled and deleted by name, and predictions create a limited number."""
 
 import pytest
 

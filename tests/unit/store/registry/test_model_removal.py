@@ -1,4 +1,4 @@
-"""A model that nothing uses goes with all that belongs to it alone; its version never comes back."""
+"""An unused model is removed with everything that belongs to it alone; its version is never used again."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What is said to be served is what the workers run."""
+"""The reported serving state is that of the workers."""
 
 import threading
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Serving processes by their own word: who runs which head, and who has not been heard of."""
+"""Serving processes as they report themselves: their heads, and lost ones."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

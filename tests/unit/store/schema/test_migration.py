@@ -1,4 +1,4 @@
-"""The migrations build what tables.py declares, can be taken back, and a schema that does not fit is explained."""
+"""The migrations build the declared tables and can be reverted, and an unsuitable schema is explained."""
 
 import threading
 from datetime import UTC, datetime

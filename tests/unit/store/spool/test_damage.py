@@ -1,4 +1,4 @@
-"""Writers that were killed in the middle of a record, and disks that lose bits."""
+"""Writers that were killed within a record, and disks that lose bits."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""From the spool into the log: each prediction once, whatever dies, and nothing that was erased."""
+"""From the spool into the log: each prediction once, whatever process dies, and no erased one."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Records are recognised wherever they are whole, and only there."""
+"""Complete records are recognised anywhere, incomplete ones nowhere."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Disks that take a part of what is written, or nothing."""
+"""Disks that accept a part of the bytes, or none."""
 
 import contextlib
 import errno

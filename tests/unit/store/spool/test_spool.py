@@ -1,4 +1,4 @@
-"""One process: what is appended is found, counted, bounded, and delivered once in its order."""
+"""One process: appended entries are found, counted, bounded, and delivered once in order."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What the tests of the spool share: entries that differ, and taking everything out."""
+"""Helpers of the spool tests: different entries, and delivery of all that wait."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Summaries hold every row of the log once, in the hour in which it was made, however and whenever it came."""
+"""Summaries hold every row of the log once, in the hour of its prediction, whenever it was committed."""
 
 import functools
 import random

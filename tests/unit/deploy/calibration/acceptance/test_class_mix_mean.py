@@ -1,4 +1,4 @@
-"""Means under a class mix: against formulas from elsewhere, and by how often their intervals hold the truth."""
+"""Means under a class mix: against independent formulas, and the coverage of their intervals."""
 
 import numpy as np
 import pytest

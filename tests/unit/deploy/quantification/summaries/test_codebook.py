@@ -1,4 +1,4 @@
-"""A codebook is learnt anew by each process that summarises: it must not depend on the processor or on threads."""
+"""Each summarising process learns the codebook again: it must not depend on the processor or on threads."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Every metric of resampled data, against the same metric of the samples written out as often as they were drawn."""
+"""Every metric of resampled data, against the same metric of the repeated samples."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The design that an administrator does over HTTP: tasks, models, calibration, heads; all of it in the audit log."""
+"""Set-up over HTTP: tasks, models, calibration, heads; every change is in the audit log."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""`lifelong calibrate` against a service that listens: what it prints, and with which status it ends."""
+"""`lifelong calibrate` against a running service: its output and its exit status."""
 
 import socket
 import threading

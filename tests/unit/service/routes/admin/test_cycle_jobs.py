@@ -1,4 +1,4 @@
-"""A cycle that is asked for, and a replay: both are jobs, which a monitor does."""
+"""Requested cycles and replays: jobs that a monitor runs."""
 
 from datetime import UTC, datetime
 from typing import Any

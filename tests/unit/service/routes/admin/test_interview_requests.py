@@ -1,4 +1,4 @@
-"""Whatever is sent to an interview gets an answer that says what was wrong, or where it stands: documents and pages."""
+"""Every request to an interview gets an error that explains itself, or the present state: documents and pages."""
 
 import json
 from typing import Any

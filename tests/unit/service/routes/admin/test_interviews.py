@@ -1,4 +1,4 @@
-"""An interview over HTTP: from the first question to the recommendation, back, and what is refused."""
+"""An interview over HTTP: from the first question to the recommendation, going back, and refusals."""
 
 from typing import Any
 from uuid import UUID

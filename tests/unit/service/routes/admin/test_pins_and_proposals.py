@@ -1,4 +1,4 @@
-"""Heads that a person holds, and heads that cycles propose, over HTTP."""
+"""Pinned heads and proposals over HTTP."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

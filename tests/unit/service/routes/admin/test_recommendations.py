@@ -1,4 +1,4 @@
-"""Recommendations of a task over HTTP: attached from an interview or a document, with consequences for the head."""
+"""Recommendations of a task over HTTP: attached from an interview or a document, with their effect on heads."""
 
 import json
 from dataclasses import replace

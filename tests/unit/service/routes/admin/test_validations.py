@@ -1,4 +1,4 @@
-"""Validations over HTTP: a labelled set goes in, a job comes out, and later its result and its report."""
+"""Validations over HTTP: from a labelled set by a job to result and report."""
 
 import re
 import zipfile
