@@ -135,7 +135,7 @@ def test_the_bento_builds_and_serves(tmp_path: Path) -> None:
         assert sockets_of(service) == {f"127.0.0.1:{service.port}"}
         check_command_line(sources, installation, elsewhere)
         assert service.terminate() == 0
-    assert (sources / "lifelong_core" / "store" / "migrations" / "env.py").is_file()
+    assert (sources / "lifelong_core" / "store" / "schema" / "migrations" / "env.py").is_file()
     assert not list(sources.rglob("test_*.py"))
     requirements = (sources.parent / "env" / "python" / "requirements.txt").read_text()
     assert set((ROOT / "service" / "requirements.txt").read_text().splitlines()[1:]) <= set(
