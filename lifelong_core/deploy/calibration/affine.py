@@ -25,12 +25,11 @@ from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 MINIMUM_SCALED_INVERSE = 1e-6
 MAXIMUM_SCALED_INVERSE = 1e3
-"""Bounds of (typical size of a centred logit) / temperature. Beyond the first the logits say nothing, beyond
-the second every probability is 0 or 1: data that some temperature separates perfectly have no optimum
-inside."""
+"""Bounds of (typical size of a centred logit) / temperature. Below the first bound the logits carry no information,
+above the second every probability is 0 or 1. Data that some temperature separates perfectly have no optimum inside."""
 
 ABSENT_BIAS = 1e3
-"""How far below the others the score of a class with no weight is pushed: its probability is 0 in float64."""
+"""Distance by which the score of a class without weight lies below the others: its probability is 0 in float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +87,7 @@ def fit_affine(
     bias: bool = True,
     per_class_temperature: bool = False,
 ) -> AffineCalibration:
-    """Affine scaling that minimises the cross entropy, weighted by importance (thesis Def. 6.8, section
-    6.1.3).
+    """Fit the affine scaling that minimises the cross entropy, weighted by importance (thesis Def. 6.8, section 6.1.3).
 
     The loss is sum_i w[y_i] * -log softmax(logits_i / temperature + bias)[y_i] / sum_i w[y_i] with weights
     w_k = target_prevalence[k] / share of class k among the labels. It is convex in inverse temperature and
@@ -126,8 +124,7 @@ def fit_affine(
 
 
 def class_weights(data: LabeledLogits, target_prevalence: ArrayLike | None) -> Floats:
-    """Importance weights of the classes, target prevalence / share in the data, shape (C,); 1 without a
-    target.
+    """Importance weights of the classes, target prevalence / share in the data, shape (C,); 1 without a target.
 
     Raises:
         UnidentifiableError: a class has a positive target prevalence but no sample.
@@ -154,7 +151,7 @@ def fit_weighted(
     bias: bool = True,
     per_class_temperature: bool = False,
 ) -> AffineCalibration:
-    """`fit_affine` with one weight per sample, shape (N,), not negative and not all zero."""
+    """Fit like `fit_affine`, with one weight per sample, shape (N,), not negative and not all zero."""
     classes = logits.shape[1]
     rows = centre_rows(logits)
     used = weights > 0
@@ -192,7 +189,7 @@ def fit_weighted(
 
 
 def _exclude(scores: Floats, bias: Floats, present: np.ndarray) -> Floats:
-    """The bias with absent classes pushed below all others on every row of `scores`, and zero mean."""
+    """Return the bias with absent classes below all others on every row of `scores`, and with zero mean."""
     absent = np.flatnonzero(~present)
     if absent.size:
         best = (scores + bias)[:, present].max(axis=1)

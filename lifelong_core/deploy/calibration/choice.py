@@ -1,4 +1,4 @@
-"""Which calibration fits best: from affine scaling to a matrix on logits and their squares, by cross-validation."""
+"""Choice of the calibration by cross-validation: from affine scaling to a matrix on logits and their squares."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -25,53 +25,55 @@ from lifelong_core.deploy.numerics.folds import stratified_folds
 FOLDS = 5
 
 BIAS_STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
-"""Pseudo-samples that speak for the biases' centre. The biases are what a small calibration set knows worst, and
-an error in them is an error in the prevalence."""
+"""Strengths of the biases' ridge, in pseudo-samples at its centre. A small calibration set determines the biases worst,
+and an error in them is an error in the prevalence."""
 
 CREDIBLE_BIASES = 4.0
-"""Pseudo-samples for the biases that are believed when it comes to how certain the calibration is."""
+"""Strength of the biases' ridge, in pseudo-samples, that the uncertainty of the calibration relies on at most."""
 
 MATRIX_STRENGTHS = (100.0, 30.0)
-"""Pseudo-samples that speak for a multiple of the identity. Weaker ones fit the calibration set better and gain next
-to nothing on windows of the same population (below 1 %); on windows of other patients they lost up to a quarter."""
+"""Strengths of the matrix's ridge, in pseudo-samples at a multiple of the identity. Weaker ones fit the calibration set
+better and gain next to nothing on windows of the same population (below 1 %); on windows of other patients they lost up
+to a quarter."""
 
 LARGEST_MATRIX = 700
-"""Parameters: Newton's method costs samples times their square. So from 19 classes on a matrix is for logits alone,
-without squares, and from 26 classes on there is none."""
+"""Largest number of parameters; Newton's method costs samples times its square. From 19 classes on a matrix uses logits
+alone, without squares; from 26 classes on there is no matrix."""
 
 BINARY_SAMPLES = 500
-"""Below, two classes get no matrix."""
+"""Fewest samples for a matrix with two classes."""
 
 DOUBT = 2.0
-"""Standard errors of the cross-validated loss by which a matrix or squares must be better than one temperature."""
+"""A matrix or squares must improve the cross-validated loss of one temperature by this many standard errors."""
 
 _ROUGH = 1e-9
 _EXACT = 1e-14
-"""What is left to gain, in units of the mean loss, when the folds' fits end: while comparing, and in the end."""
+"""Convergence of the folds' fits, as remaining gain in units of the mean loss: during the comparison, and at the
+end."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A calibration fitted to a whole calibration set, and without each of its folds."""
+    """Calibration fitted to a whole calibration set, and without each of its folds."""
 
     features: LogitFeatures
     problem: MatrixProblem
     parameters: Floats
     """shape (P,)"""
     inverse: Floats
-    """inverse Hessian of the problem at these parameters, shape (P, P); from `choose_calibration` that with at most
-    CREDIBLE_BIASES"""
+    """inverse Hessian of the problem at these parameters, shape (P, P); from `choose_calibration` with a bias strength
+    of at most CREDIBLE_BIASES"""
     fold_parameters: tuple[Floats, ...]
-    """those fitted without each fold; none where cross-fitting is impossible"""
+    """parameters fitted without each fold; empty where cross-fitting is impossible"""
     crossfitted: Floats
-    """scores of the calibration samples by a fit that has not seen them, shape (N, C); by the whole where there is
-    none"""
+    """scores of the calibration samples by fits without their fold, shape (N, C); by the fit to the whole set where
+    there are none"""
     losses: Floats
     """cross entropy of each of these scores, shape (N,)"""
 
     @property
     def loss(self) -> float:
-        """Their mean."""
+        """Mean of the losses."""
         return float(self.losses.mean())
 
     def scores(self, features: Floats) -> Floats:
@@ -80,13 +82,13 @@ class Calibration:
 
 
 def choose_calibration(data: LabeledLogits) -> Calibration:
-    """The calibration with the smallest cross-validated cross entropy.
+    """Choose the calibration with the smallest cross-validated cross entropy.
 
-    First one temperature with biases shrunk towards what the network would need if it was trained at the calibration
-    set's prevalence (nothing), or on balanced classes; then, with that ridge for the biases, the clipped squares of
-    the logits, and matrices on logits alone and with squares, from strongly to weakly shrunk. A path ends where the
-    next strength is worse than the one before. Where cross-fitting is impossible (a class has one sample, or its
-    groups cannot be dealt out) it is affine scaling, not shrunk.
+    The first candidates have one temperature, and biases shrunk towards those of a network trained at the calibration
+    set's prevalence (zero), or on balanced classes. With the best ridge for the biases, the next candidates add the
+    clipped squares of the logits, and matrices on logits alone and with squares, from strongly to weakly shrunk. A path
+    ends where the next strength is worse than the one before. Where cross-fitting is impossible (a class has one
+    sample, or its groups cannot be divided into folds) the choice is affine scaling without shrinkage.
     """
     folds = stratified_folds(data, FOLDS)
     scale = typical_size(centre_rows(data.logits))
@@ -123,11 +125,11 @@ def choose_calibration(data: LabeledLogits) -> Calibration:
 
 
 def _cautious(chosen: Calibration) -> Calibration:
-    """With the uncertainty of biases for which hardly any pseudo-samples speak.
+    """Return the calibration with the uncertainty for weakly shrunk biases.
 
-    Shrinking makes biases better on average, but a wrong centre is an error that no sample's score shows: where it
-    was believed, intervals of a small binary set covered 81 %, where it was not at all, 92 % (100 calibration samples
-    drawn 40 times, windows of 2,000). On other sets not to believe it at all is too careful.
+    Shrinkage makes biases better on average, but the scores of the samples do not show the error of a wrong centre.
+    With the uncertainty of shrunk biases, intervals of a small binary set covered 81 %; with that of unshrunk ones, 92
+    % (100 calibration samples drawn 40 times, windows of 2,000). On other sets the latter is too careful.
     """
     ridge = chosen.problem.ridge
     if ridge.biases <= CREDIBLE_BIASES:
@@ -166,7 +168,7 @@ def fit_calibration(
 def _path(
     start: Calibration, ridges: list[Ridge], fit: Callable[[Ridge, Calibration], Calibration]
 ) -> Iterator[Calibration]:
-    """One fit after another, up to the first that is worse than the one before."""
+    """Yield one fit after another, up to the first that is worse than its predecessor."""
     near, loss = start, np.inf
     for ridge in ridges:
         near = fit(ridge, near)
@@ -181,7 +183,7 @@ def _best(calibrations: list[Calibration]) -> Calibration:
 
 
 def _clearly_better(one: Calibration, other: Calibration, groups: NDArray[np.generic] | None) -> bool:
-    """Is its loss smaller by more than DOUBT standard errors of the difference?"""
+    """Whether the loss is smaller by more than DOUBT standard errors of the difference."""
     gains = other.losses - one.losses
     if groups is not None:
         gains = np.bincount(np.unique(groups, return_inverse=True)[1], gains - gains.mean())
@@ -190,7 +192,7 @@ def _clearly_better(one: Calibration, other: Calibration, groups: NDArray[np.gen
 
 
 def _carried(near: Calibration, parameters: Floats, layout: Layout) -> Floats:
-    """Parameters of a similar calibration in another layout; what that has no weight for starts at 0."""
+    """Convert parameters of a similar calibration to another layout; missing weights start at 0."""
     weights, biases = near.problem.layout.weights(parameters)
     missing = np.zeros((layout.classes, layout.features - weights.shape[1]))
     return layout.parameters(np.hstack([weights, missing]), biases)

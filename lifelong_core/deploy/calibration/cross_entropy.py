@@ -1,4 +1,4 @@
-"""The weighted cross entropy of affine scaling with its derivatives, in coordinates of order one."""
+"""Weighted cross entropy of affine scaling with its derivatives, in coordinates of order one."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from lifelong_core.arrays import Floats, Integers, Logits, centre_rows, softmax
 
 
 def typical_size(rows: Floats) -> float:
-    """The typical size of a centred logit: the median over rows of the largest, deaf to outliers."""
+    """Typical size of a centred logit: the median over rows of the largest one, robust to outliers."""
     largest = np.abs(rows).max(axis=1)
     return float(np.median(largest)) or float(largest.max()) or 1.0
 
@@ -65,7 +65,7 @@ class AffineProblem:
         )
 
     def pack(self, temperature: float | Floats, bias: Floats) -> Floats:
-        """The parameters of this scaling."""
+        """Parameters of a scaling."""
         inverse = np.broadcast_to(self.scale / np.asarray(temperature), self.classes)[: self.temperatures]
         return np.concatenate([inverse, bias]) if self.bias else inverse
 
@@ -76,7 +76,7 @@ class AffineProblem:
         return inverse, offsets - offsets.mean()
 
     def loss(self, parameters: Floats) -> float:
-        """The weighted mean of -log probability of the true class."""
+        """Weighted mean of -log probability of the true class."""
         scores = self._scores(parameters)
         own = np.take_along_axis(scores, self.labels[:, np.newaxis], axis=1)
         relative = scores - own

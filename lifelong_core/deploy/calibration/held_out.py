@@ -1,4 +1,4 @@
-"""What a head makes of calibration samples that it has not seen."""
+"""Outputs of a head on held-out calibration samples."""
 
 import numpy as np
 
@@ -11,10 +11,10 @@ FOLDS = 5
 
 
 def held_out_output(calibration: LabeledLogits, head: PostProcessingHead) -> HeadOutput:
-    """The head's output on each calibration sample as if it had not seen it.
+    """Output of the head on each calibration sample, held out where the head was fitted on them.
 
-    A head looks better than it is on the samples that it was fitted on. Where it was fitted on these, each is judged
-    by a head fitted without the sample's fold; any other head is applied as it is.
+    A head looks better than it is on its own training samples. If it was fitted on these samples, the output for each
+    comes from a head fitted without the sample's fold; any other head is applied directly.
     """
     again = fit_head(calibration, head.costs, target_prevalence=head.assumed_prevalence)
     fitted_on_these = np.allclose(again.temperature, head.temperature, rtol=1e-6) and np.allclose(
@@ -26,7 +26,7 @@ def held_out_output(calibration: LabeledLogits, head: PostProcessingHead) -> Hea
 
 
 def crossfitted_output(calibration: LabeledLogits, costs: Floats, target_prevalence: Floats) -> HeadOutput:
-    """The output on each calibration sample of a head fitted for the target prevalence without the sample's fold."""
+    """Output on each calibration sample of a head fitted for the target prevalence without the sample's fold."""
     folds = crossfitting_folds(calibration, FOLDS)
     if not folds.any():
         return fit_head(calibration, costs, target_prevalence=target_prevalence).apply(calibration.logits)

@@ -1,8 +1,8 @@
 """Calibration by multinomial logistic regression on logits, shrunk towards temperature scaling.
 
-Matrix scaling (Guo et al. 2017) overfits unless it is regularised towards temperature scaling (Kull et al. 2019). Two
-things are penalised here: the distance of the matrix to the nearest multiple of the identity, and that of the biases
-to those that a network would need which was trained at the calibration set's prevalence (none), or on balanced classes.
+Matrix scaling (Guo et al. 2017) overfits unless it is regularised towards temperature scaling (Kull et al. 2019). The
+ridge penalises the distance of the matrix from the nearest multiple of the identity, and of the biases from those of a
+network trained at the calibration set's prevalence (zero), or on balanced classes.
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from lifelong_core.deploy.numerics.newton import minimize_convex
 from lifelong_core.deploy.numerics.scores import one_hot
 
 LARGEST_SQUARE = 4.0
-"""A logit counts as at most twice the typical size where it is squared: an outlier would decide alone."""
+"""Clip of a logit before it is squared, in typical sizes: an outlier would otherwise dominate."""
 
 WEAK = 1e-3
-"""Precision of a prior on all parameters, in samples: it bounds temperature and biases on separable data, and is far
-too weak to be felt elsewhere."""
+"""Precision of a prior on all parameters, in samples: it bounds temperature and biases on separable data, and has no
+visible effect elsewhere."""
 
 _CHUNK = 1 << 21
 """Numbers held in memory at once."""
@@ -29,14 +29,16 @@ _CHORDS = 30
 
 @dataclass(frozen=True)
 class LogitFeatures:
-    """What the classes' scores are linear in: centred logits of size one and, where wanted, their clipped squares."""
+    """Features of which the classes' scores are linear: centred logits of size one and, optionally, their clipped
+    squares.
+    """
 
     scale: float
     """typical size of a centred logit"""
     squares: bool
 
     def of(self, logits: Logits) -> Floats:
-        """Features, shape (N, C), or (N, 2 C) with the squares behind."""
+        """Features, shape (N, C), or (N, 2 C) followed by the squares."""
         rows = centre_rows(logits) / self.scale
         if not self.squares:
             return rows
@@ -45,13 +47,14 @@ class LogitFeatures:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which parameters there are: weights of classes and features, then C biases."""
+    """Layout of the parameters: weights of classes and features, then C biases."""
 
     classes: int
     features: int
     """F, a multiple of C: blocks of one feature per class"""
     matrix: bool
-    """each class has a weight for every feature; else all classes share one weight per block, for their own features"""
+    """True: each class has a weight for every feature; False: all classes share one weight per block, for their own
+    features"""
 
     @property
     def blocks(self) -> int:
@@ -71,7 +74,7 @@ class Layout:
         return np.hstack([weight * np.eye(self.classes) for weight in free]), biases
 
     def parameters(self, weights: Floats, biases: Floats) -> Floats:
-        """The inverse of `weights`; where classes share weights, those nearest to these."""
+        """Inverse of `weights`; where classes share weights, the nearest parameters."""
         blocks = weights.reshape(self.classes, self.blocks, self.classes)
         free = weights.ravel() if self.matrix else np.einsum("kbk->b", blocks) / self.classes
         return np.concatenate([free, biases])
@@ -139,17 +142,17 @@ class Layout:
 
 @dataclass(frozen=True)
 class Ridge:
-    """A Gaussian prior on the parameters; strengths are precisions, in samples."""
+    """Gaussian prior on the parameters; strengths are precisions, in samples."""
 
     matrix: float
-    """of the deviation of each block of weights from a multiple of the identity"""
+    """strength for the deviation of each block of weights from a multiple of the identity"""
     biases: float
-    """of their deviation from the centre"""
+    """strength for the deviation of the biases from the centre"""
     centre: Floats
-    """shape (C,)"""
+    """shape (C,), centre of the biases"""
 
     def hessian(self, layout: Layout) -> Floats:
-        """Of the penalty, shape (P, P)."""
+        """Hessian of the penalty, shape (P, P)."""
         classes, free = layout.classes, layout.size - layout.classes
         result = np.zeros((layout.size, layout.size))
         result[free:, free:] = (self.biases + WEAK) * np.eye(classes)
@@ -183,16 +186,16 @@ class MatrixProblem:
         object.__setattr__(self, "_centre", np.concatenate([nowhere, self.ridge.centre]))
 
     def start(self) -> Floats:
-        """Scores of order one: the identity and the biases' centre."""
+        """Starting parameters, with scores of order one: the identity and the biases' centre."""
         return self.layout.parameters(np.eye(self.layout.classes, self.layout.features), self.ridge.centre)
 
     def loss(self, parameters: Floats) -> float:
-        """Value at these parameters, shape (P,)."""
+        """Loss at these parameters, shape (P,)."""
         losses, _ = losses_and_probabilities(self.scores(parameters), self.labels)
         return self._penalised(losses, parameters)
 
     def loss_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
-        """Value and gradient (P,), in one pass over the data."""
+        """Loss and gradient (P,), in one pass over the data."""
         losses, probabilities = losses_and_probabilities(self.scores(parameters), self.labels)
         return self._penalised(losses, parameters), self._gradient(probabilities, parameters)
 
@@ -220,7 +223,7 @@ class MatrixProblem:
 
 
 def losses_and_probabilities(scores: Floats, labels: Integers) -> tuple[Floats, Floats]:
-    """-log softmax(scores) of the true class, (N,), and softmax(scores), (N, C)."""
+    """Losses -log softmax(scores) of the true class, (N,), and softmax(scores), (N, C)."""
     relative = scores - scores.max(axis=1, keepdims=True)
     exponentials = np.exp(relative)
     totals = exponentials.sum(axis=1)
@@ -228,23 +231,23 @@ def losses_and_probabilities(scores: Floats, labels: Integers) -> tuple[Floats, 
 
 
 def chunks(rows: int, width: int) -> Iterator[slice]:
-    """Slices of so many rows that a table of this width has no more than some million numbers."""
+    """Slices of rows in which a table of this width has at most a few million numbers."""
     step = max(1, _CHUNK // width)
     for begin in range(0, rows, step):
         yield slice(begin, min(begin + step, rows))
 
 
 def fit_matrix(problem: MatrixProblem, start: Floats | None = None) -> Floats:
-    """The parameters with the smallest loss, shape (P,), by Newton's method."""
+    """Fit the parameters with the smallest loss, shape (P,), by Newton's method."""
     free = np.full(problem.layout.size, np.inf)
     return minimize_convex(problem, problem.start() if start is None else start, -free, free)
 
 
 def refit_matrix(problem: MatrixProblem, start: Floats, inverse: Floats, precision: float) -> Floats:
-    """`fit_matrix` from near the solution, with the inverse Hessian of a similar problem, shape (P, P).
+    """Fit like `fit_matrix`, from near the solution, with the inverse Hessian of a similar problem, shape (P, P).
 
-    Such steps cost a fraction of Newton's. They end where the next one promises to lower the loss by less than the
-    precision; where they get stuck, Newton goes on.
+    Such steps cost a fraction of Newton's. They end where the next step promises to lower the loss by less than the
+    precision; where they stagnate, Newton's method continues.
     """
     point = start
     value, gradient = problem.loss_and_gradient(point)
@@ -260,7 +263,7 @@ def refit_matrix(problem: MatrixProblem, start: Floats, inverse: Floats, precisi
 
 
 def inverse_hessian(problem: MatrixProblem, parameters: Floats) -> Floats:
-    """Shape (P, P)."""
+    """Inverse Hessian of the problem at these parameters, shape (P, P)."""
     _, hessian = problem.derivatives(parameters)
     # Parameters differ in their curvature by orders of magnitude: to unit diagonal and back.
     size = np.sqrt(np.diag(hessian))

@@ -1,4 +1,4 @@
-"""Splitting a calibration set for cross-fitting."""
+"""Folds of a calibration set for cross-fitting."""
 
 import numpy as np
 
@@ -7,12 +7,11 @@ from lifelong_core.deploy.labeled import LabeledLogits
 
 
 def stratified_folds(data: LabeledLogits, count: int) -> Integers:
-    """The fold of each sample, 0..count-1 or fewer, shape (N,): every fold leaves samples of every class
-    behind.
+    """Fold of each sample, 0..count-1 or fewer, shape (N,); the rest of every fold has samples of every class.
 
-    Samples are dealt out class by class in their order, or whole groups where the data have them. All are in
-    fold 0, which means that cross-fitting is impossible, where a class has one sample or one fold would take
-    all of a class.
+    Samples, or whole groups where the data have them, go to the folds class by class in their order. All samples are in
+    fold 0, which means that cross-fitting is impossible, where a class has one sample or one fold would contain all
+    samples of a class.
     """
     folds = np.zeros(data.samples, dtype=np.int64)
     if data.groups is None:
@@ -31,7 +30,9 @@ def stratified_folds(data: LabeledLogits, count: int) -> Integers:
 
 
 def crossfitting_folds(data: LabeledLogits, count: int = 5) -> Integers:
-    """`stratified_folds` with the largest number of folds, at most `count`, that the groups allow; shape (N,)."""
+    """Folds like `stratified_folds`, with the largest number of folds, at most `count`, that the groups allow; shape
+    (N,).
+    """
     for tried in range(count, 1, -1):
         folds = stratified_folds(data, tried)
         if folds.any():

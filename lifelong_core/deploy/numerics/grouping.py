@@ -1,4 +1,4 @@
-"""Rows that belong together: by class, by group, by cell."""
+"""Grouping of rows by class, group or cell."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,13 +8,13 @@ from lifelong_core.deploy.labeled import LabeledLogits
 
 
 def sort_into_runs(member: Integers | NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """An order that puts the rows of each member index together, (N,), and where in it each of them starts."""
+    """Order that puts the rows of each member index together, (N,), and the start of each run in it."""
     order = np.argsort(member, kind="stable")
     return order, np.flatnonzero(np.diff(member[order], prepend=-1))
 
 
 def member_sums(values: Floats, member: Integers | NDArray[np.intp]) -> Floats:
-    """Sum of the rows of each member index 0, 1, ..., none of which is missing; shape (members, ...)."""
+    """Sum of the rows of each member index 0, 1, ..., without gaps; shape (members, ...)."""
     if member.size == 0:
         return values
     order, first = sort_into_runs(member)
@@ -22,7 +22,7 @@ def member_sums(values: Floats, member: Integers | NDArray[np.intp]) -> Floats:
 
 
 def independent_cases(data: LabeledLogits) -> Integers:
-    """Samples of each class, shape (C,); where the data have groups, those of a class that are of one count once."""
+    """Samples of each class, shape (C,); samples of one class and one group count once."""
     if data.groups is None:
         return data.counts
     _, member = np.unique(data.groups, return_inverse=True)

@@ -1,4 +1,4 @@
-"""A damped Newton method for small, smooth, convex problems in a box."""
+"""Damped Newton method for small, smooth, convex problems in a box."""
 
 from typing import Protocol
 
@@ -14,10 +14,10 @@ _NOTHING = 1e-11
 
 
 class ConvexProblem(Protocol):
-    """What is minimised: a convex function with two derivatives."""
+    """Convex function with two derivatives, to be minimised."""
 
     def loss(self, parameters: Floats) -> float:
-        """Value at these parameters, shape (P,)."""
+        """Loss at these parameters, shape (P,)."""
         ...
 
     def derivatives(self, parameters: Floats) -> tuple[Floats, Floats]:
@@ -26,11 +26,11 @@ class ConvexProblem(Protocol):
 
 
 def minimize_convex(problem: ConvexProblem, start: Floats, lower: Floats, upper: Floats) -> Floats:
-    """The parameters with the smallest loss in the box lower..upper, shape (P,); the loss is never negative.
+    """Minimise a loss that is not negative over the box lower..upper; return the parameters, shape (P,).
 
-    Each step goes to the minimum of the quadratic model in the box, shortened until the loss falls enough. It
-    ends when a step promises less than the rounding error of the loss, when no step lowers the loss any more
-    (the same seen from the other side), or when the loss is below 1e-11, so that nothing is left to gain.
+    Each step goes to the minimum of the quadratic model in the box, shortened until the loss falls enough. The
+    method ends when a step promises less than the rounding error of the loss, when no step lowers the loss any
+    more, or when the loss is below 1e-11.
 
     Five to twenty steps are usual. The limit of 500 was reached only by data that are separable but for one
     row with logits ten thousand times the others', with a temperature per class; the loss was then below
@@ -52,7 +52,9 @@ def minimize_convex(problem: ConvexProblem, start: Floats, lower: Floats, upper:
 
 
 def _newton_step(gradient: Floats, hessian: Floats, lower: Floats, upper: Floats) -> Floats:
-    """argmin of g.d + d.H.d / 2 over lower <= d <= upper; H damped as little as makes it positive definite."""
+    """Minimise g.d + d.H.d / 2 over lower <= d <= upper; H gets the smallest damping that makes it positive
+    definite.
+    """
     # A little damping from the start: along directions that change nothing the step is 0, not rounding noise.
     # It is relative to each parameter's own curvature, because these differ by many orders of magnitude.
     curvature = np.diag(hessian)
@@ -74,7 +76,7 @@ def _newton_step(gradient: Floats, hessian: Floats, lower: Floats, upper: Floats
 def _line_search(
     problem: ConvexProblem, point: Floats, value: float, step: Floats, slope: float
 ) -> tuple[Floats | None, float]:
-    """The first of the step, its half, its quarter, ... that lowers the loss enough; None: there is none."""
+    """First of the step, its half, its quarter, ... that lowers the loss enough; None: there is none."""
     length = 1.0
     while length > 1e-12:
         moved = point + length * step

@@ -1,4 +1,4 @@
-"""Problems on the simplex, solved to optimality: least squares, the weights of a mixture, and smooth losses."""
+"""Optimisation on the simplex to optimality: least squares, weights of a mixture, and smooth losses."""
 
 from typing import Protocol
 
@@ -8,9 +8,9 @@ from lifelong_core.arrays import Floats
 from lifelong_core.scientific import cholesky, non_negative_least_squares, solve
 
 PSEUDO_SAMPLES = 1.0
-"""Samples of each class, in total weight, that join a window when its variance is computed. A window that happens to
-hold none of a class would otherwise claim to know for sure that there is none (Agresti and Coull 1998 do the same for
-a proportion)."""
+"""Pseudo-samples of each class, in total weight, that join a window when its variance is computed. Otherwise a window
+without samples of a class would exclude the class with certainty (Agresti and Coull 1998 do the same for a
+proportion)."""
 MAXIMUM_STEPS = 200
 _PRECISION = 1e-14
 _SUFFICIENT = 1e-4
@@ -19,7 +19,7 @@ _SHORTEST = 1e-12
 
 
 def smooth(prevalence: Floats, samples: float) -> Floats:
-    """The estimate after PSEUDO_SAMPLES more samples of each class: variances vanish where the prevalence is 0."""
+    """Estimate with PSEUDO_SAMPLES more samples of each class, because variances vanish where the prevalence is 0."""
     return (samples * prevalence + PSEUDO_SAMPLES) / (samples + PSEUDO_SAMPLES * prevalence.size)
 
 
@@ -33,7 +33,7 @@ def tangent_basis(classes: int) -> Floats:
 
 
 def simplex_least_squares(matrix: Floats, target: Floats) -> Floats:
-    """argmin |matrix @ p - target| over the simplex, shape (C,), for `matrix` of shape (K, C).
+    """Minimise |matrix @ p - target| over the simplex, for `matrix` of shape (K, C); return p, shape (C,).
 
     On the simplex the residual is B p with B = matrix - target 1^T, so that p is the point of the convex hull
     of B's columns nearest to the origin. A non-negative least squares problem finds it exactly (Lawson and
@@ -50,7 +50,7 @@ def simplex_least_squares(matrix: Floats, target: Floats) -> Floats:
 
 
 def mixture_weights(densities: Floats, counts: Floats, start: Floats) -> Floats:
-    """argmax sum_i counts_i log(sum_k p_k densities_ik) over the simplex, shape (C,).
+    """Maximise sum_i counts_i log(sum_k p_k densities_ik) over the simplex; return p, shape (C,).
 
     A concave problem: the maximum likelihood of mixture weights. Sequential quadratic programming (Kim et al.
     2020): adding sum(p) to the mean negative log likelihood makes its minimum over p >= 0 lie on the simplex,
@@ -81,19 +81,19 @@ def mixture_weights(densities: Floats, counts: Floats, start: Floats) -> Floats:
 
 
 class Loss(Protocol):
-    """A loss of the weights of a mixture."""
+    """Loss of the weights of a mixture."""
 
     def value(self, weights: Floats) -> float:
-        """The loss at weights on the simplex, shape (C,)."""
+        """Loss at weights on the simplex, shape (C,)."""
         ...
 
     def quadratic_model(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Gradient, (C,), and a positive semi-definite stand-in for the second derivatives, (C, C)."""
+        """Gradient, (C,), and a positive semi-definite approximation of the second derivatives, (C, C)."""
         ...
 
 
 def simplex_minimum(loss: Loss, start: Floats) -> Floats:
-    """argmin loss(p) over the simplex, shape (C,), downhill from a start with positive entries.
+    """Minimise loss(p) over the simplex, from a start with positive entries; return p, shape (C,).
 
     Each step goes to the minimum of a quadratic model on the simplex, found exactly, or part of the way there.
     """
@@ -118,7 +118,7 @@ def simplex_minimum(loss: Loss, start: Floats) -> Floats:
 
 
 def non_negative_minimum(hessian: Floats, linear: Floats) -> Floats:
-    """argmin p.H.p / 2 - linear.p over p >= 0; H damped as little as makes it positive definite."""
+    """Minimise p.H.p / 2 - linear.p over p >= 0; H gets the smallest damping that makes it positive definite."""
     factor = _damped_cholesky(hessian)
     return non_negative_least_squares(factor.T, solve(factor, linear))
 
@@ -134,10 +134,10 @@ def _damped_cholesky(hessian: Floats) -> Floats:
 
 
 def _step_length(mixture: Floats, change: Floats, shares: Floats, growth: float, promise: float) -> float:
-    """1, 1/2, 1/4, ...: the first that lowers the loss enough; 0: there is none.
+    """First of 1, 1/2, 1/4, ... that lowers the loss enough; 0: there is none.
 
-    No sample may lose more than 99 % of its likelihood in one step: a class that is exactly 0 although a sample needs
-    it would leave a likelihood so steep that no quadratic model describes it.
+    No sample may lose more than 99 % of its likelihood in one step. If a class that a sample needs became exactly 0,
+    the likelihood would be too steep for any quadratic model.
     """
     length = 1.0
     while length > _SHORTEST:

@@ -4,8 +4,8 @@
 - `counting`: CC, PCC; `adjusted`: ACC, PACC, BBSE; `em`: EMQ, MLLS; `hdy`: HDy
 - `kdey`: KDEyML; `kdey_divergence`: KDEyHD, KDEyCS
 - `auto`: the default, with `score_adapted`
-- `base`, `estimate`: what all of them share; the estimate with its interval
+- `base`, `estimate`: the interface of all quantifiers; the estimate with its interval
 - `uncertainty`, `mixture`, `kernels`: variances, mixtures and kernel densities
-- `separation`, `warnings`: can the calibration set tell the classes apart? what limits an estimate?
-- `summaries`: windows in bounded space
+- `separation`, `warnings`: whether the calibration set separates the classes; limits of an estimate
+- `summaries`: windows in bounded memory
 """

@@ -1,4 +1,4 @@
-"""Quantifiers that undo the model's confusions: mean features of the window as a mix of those of the classes."""
+"""Quantifiers that correct confusions: the window's mean features as a mix of the classes' mean features."""
 
 from abc import abstractmethod
 
@@ -14,7 +14,9 @@ from lifelong_core.scientific import solve
 
 
 class AdjustedCount(FittedQuantifier):
-    """argmin |M p - q| over the simplex: q the window's mean feature, column k of M that of calibration class k."""
+    """Minimise |M p - q| over the simplex: q is the window's mean feature, column k of M that of calibration class
+    k.
+    """
 
     def _fit(self) -> None:
         self._own = self._features(self.calibration.logits)
@@ -71,14 +73,14 @@ class BlackBoxShiftEstimation(AdjustedClassifyAndCount):
 def adjusted_influence(
     means: Floats, window: Floats, own: Floats, labels: np.ndarray, prevalence: Floats
 ) -> Influence:
-    """Influences of least squares on the simplex, as if no bound of it were active (which only widens).
+    """Influences of least squares on the simplex, without its bounds (which only widens the interval).
 
     Args:
         means: shape (F, C), mean feature of each calibration class.
         window: shape (U, F), features of the window's distinct rows.
-        own: shape (M, F), those of the calibration samples.
+        own: shape (M, F), features of the calibration samples.
         labels: shape (M,), of the calibration samples.
-        prevalence: shape (C,), where it is linearised.
+        prevalence: shape (C,), point of the linearisation.
     """
     basis = tangent_basis(prevalence.size)
     sensitivity = (basis @ np.linalg.pinv(means @ basis)).T
@@ -105,14 +107,14 @@ def matching_influence(
 ) -> Influence:
     """Influences of a prevalence that matches mean features of the window to a mix of the classes' mean features.
 
-    Near a match, features of the window pull the estimate, and those of a calibration class push it, in proportion to
-    the prevalence of the class.
+    Near a match, features of the window pull the estimate, and features of a calibration class push it, in proportion
+    to the prevalence of the class.
 
     Args:
-        window: shape (U, C), the pull of the window's distinct rows: their features times `matching_directions`.
-        own: shape (M, C), that of the calibration samples, had they been in the window.
+        window: shape (U, C), pull of the window's distinct rows: their features times `matching_directions`.
+        own: shape (M, C), pull of the calibration samples as part of the window.
         calibration: the calibration set.
-        prevalence: shape (C,), where it is linearised.
+        prevalence: shape (C,), point of the linearisation.
     """
     labels = calibration.labels
     pulls = class_means(own, calibration).T

@@ -1,4 +1,4 @@
-"""The default quantifier: maximum likelihood on the calibration that fits best, averaged with a consistent partner."""
+"""The default quantifier: maximum likelihood on the best calibration, averaged with a consistent partner."""
 
 from functools import cached_property
 
@@ -15,20 +15,20 @@ from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount
 from lifelong_core.deploy.quantification.uncertainty import Influence
 
 PRIOR_SAMPLES = 0.3
-"""Samples of each class, of which there is no doubt, that join every window: the Dirichlet prior."""
+"""Certain samples of each class that join every window: the Dirichlet prior."""
 
 HALF_TRUST = 30.0
-"""Calibration samples per class with which the partner gets half of the weight that it has with very many: its class
-means are noisy where they are means of few."""
+"""Calibration samples per class at which the partner has half of its weight for very large sets: with few samples its
+class means are noisy."""
 
 
 class AutomaticQuantifier(ExpectationMaximization):
     """auto: MLLS with a chosen calibration and a weak prior, averaged with score-adapted PACC.
 
-    The calibration is chosen by cross-validation (`choose_calibration`). The likelihood uses all that the scores say
-    but trusts the calibration; PACC on the posteriors under the estimated prevalence is consistent also where the
-    calibration is wrong, because it compares the window's mean posterior with those of the calibration classes. Their
-    difference widens the intervals, and the calibration's own uncertainty counts.
+    The calibration is chosen by cross-validation (`choose_calibration`). The likelihood uses all information of the
+    scores but relies on the calibration. PACC on the posteriors under the estimated prevalence is consistent even if
+    the calibration is wrong, because it compares the window's mean posterior with those of the calibration classes. The
+    intervals include the difference of the two and the uncertainty of the calibration.
     """
 
     method = "auto"
@@ -43,7 +43,7 @@ class AutomaticQuantifier(ExpectationMaximization):
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What makes every estimate from this calibration set less certain than it says; empty for a sound one."""
+        """Limits of every estimate from this calibration set, as sentences; empty for a sound set."""
         found = super().warnings
         if self._calibration_model.fold_parameters:
             return found
@@ -51,7 +51,7 @@ class AutomaticQuantifier(ExpectationMaximization):
         return (*found, alone)
 
     def _features(self, rows: Logits) -> Floats:
-        """What the calibration's scores are linear in, and the posteriors that they give."""
+        """Inputs of the calibration's scores, and the posteriors of the scores."""
         inputs = self._calibration_model.features.of(rows)
         return np.hstack([inputs, softmax(self._calibration_model.scores(inputs))])
 
@@ -59,7 +59,7 @@ class AutomaticQuantifier(ExpectationMaximization):
         return features[:, -self.calibration.classes :]
 
     def _inputs(self, features: Floats) -> Floats:
-        """What the calibration's scores are linear in."""
+        """Inputs in which the calibration's scores are linear."""
         return features[:, : -self.calibration.classes]
 
     def _solve(self, features: Floats, counts: Floats) -> Floats:
@@ -67,12 +67,12 @@ class AutomaticQuantifier(ExpectationMaximization):
         return (1 - self._partner_weight) * likely + self._partner_weight * partner
 
     def _second_solution(self, features: Floats, counts: Floats, prevalence: Floats) -> Floats:
-        """The estimate moved by the whole difference of the two solutions that it averages."""
+        """Estimate moved by the whole difference of the two averaged solutions."""
         likely, partner = self._solutions(features, counts)
         return prevalence + partner - likely
 
     def _solutions(self, features: Floats, counts: Floats) -> tuple[Floats, Floats]:
-        """The most likely prevalence and the partner's, shape (C,) each."""
+        """Maximum likelihood prevalence and the partner's, shape (C,) each."""
         classes = self.calibration.classes
         likely = mixture_weights(
             np.vstack([self._densities(features), np.eye(classes)]),
@@ -95,9 +95,10 @@ class AutomaticQuantifier(ExpectationMaximization):
         )
 
     def _fitted_influence(self, linear: MixtureLinearisation, features: Floats) -> Floats:
-        """How each calibration sample moves the estimate by moving the calibration, shape (M, C).
+        """Influence of each calibration sample on the estimate through the calibration, shape (M, C).
 
-        With the residuals of the crossfitted scores: those of a fit's own samples are too small where these are few.
+        It uses the residuals of the cross-fitted scores: residuals of a fit on its own samples are too small for small
+        sets.
         """
         model, data = self._calibration_model, self.calibration
         layout = model.problem.layout

@@ -1,4 +1,4 @@
-"""What all quantifiers share: fitted once on a calibration set, asked again and again about windows."""
+"""Base class of all quantifiers: fitted once on a calibration set, then applied to windows."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -36,32 +36,32 @@ from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
 REVISION = 2
-"""Of what the methods and the codebook of summaries compute: raise it when that changes, so that summaries and evidence
-of before are not mixed with those of after."""
+"""Revision of the methods and of the summaries' codebook. Raise it when their results change, so that old summaries and
+evidence are not mixed with new ones."""
 
 _BATCH = 1 << 16
-"""Rows whose features are in memory at once when a summary is made."""
+"""Rows whose features are in memory at once while a summary is made."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """An estimate with what its covariance is made of."""
+    """Estimate with the parts of its covariance."""
 
     estimate: PrevalenceEstimate
     influence: Influence
     doubt: Floats
-    """shape (C, C), covariance that no sample explains: the squared difference to the method's second solution, and
-    changes of the prevalence that may not show in its features; common to all windows"""
+    """shape (C, C), covariance that more samples do not reduce: the squared difference from the method's second
+    solution, and changes of the prevalence that may not show in its features; common to all windows"""
     calibration: LabeledLogits
     counts: Floats
-    """shape (U,), samples at each distinct row of the window, one row of `influence.window` each"""
+    """shape (U,), samples at each distinct row of the window, one for each row of `influence.window`"""
     clusters: Clusters | None
     """groups of the window's samples"""
     change_doubt: Floats
-    """shape (C, C), covariance because of changes of the prevalence in this window, which no sample explains either"""
+    """shape (C, C), covariance due to changes of the prevalence in this window"""
 
     def with_change_doubt(self, doubt: Floats) -> Self:
-        """The same with more covariance, shape (C, C), because of changes of the prevalence in this window."""
+        """Return the analysis with more covariance, shape (C, C), due to changes of the prevalence in this window."""
         estimate = self.estimate
         covariance = estimate.covariance + doubt
         low, high = t_interval(
@@ -71,12 +71,12 @@ class Analysis:
         return replace(self, estimate=wider, change_doubt=self.change_doubt + doubt)
 
     def spread(self, influence: Influence) -> Spread:
-        """Covariance of a figure that each sample of this window and of the calibration set moves so."""
+        """Covariance of a statistic with these influences of the window's and the calibration set's samples."""
         return combine(influence, self.calibration, self.counts, self.clusters)
 
 
 class FittedQuantifier(ABC):
-    """Estimates the prevalence of a window of unlabelled logits, given a calibration set of the same model.
+    """Estimator of the prevalence of a window of unlabelled logits, fitted on a calibration set of the same model.
 
     Attributes:
         calibration: the calibration set.
@@ -85,7 +85,7 @@ class FittedQuantifier(ABC):
 
     method: ClassVar[str]
     decisions_only: ClassVar[bool] = False
-    """Does it look at nothing but which class is likeliest? Then another method may tell more classes apart."""
+    """Whether the method uses only the most probable class; another method may then separate more classes."""
     defaults: ClassVar[Mapping[str, float]] = MappingProxyType({})
 
     def __init__(
@@ -105,7 +105,7 @@ class FittedQuantifier(ABC):
         self._fit()
 
     def score_reference(self, head: PostProcessingHead) -> ScoreReference:
-        """What evidence against the prevalence that a head assumes is measured by; kept for the head asked for last.
+        """Reference scores of a head for the sequential test; the last one is cached.
 
         Raises:
             InvalidInputError: the head has other classes.
@@ -117,14 +117,14 @@ class FittedQuantifier(ABC):
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What makes every estimate from this calibration set less certain than it says; empty for a sound one."""
+        """Limits of every estimate from this calibration set, as sentences; empty for a sound set."""
         return estimate_warnings(
             self.calibration, None if self._separation is None else self._separation.blurred
         )
 
     @cached_property
     def assumption_reference(self) -> AssumptionReference:
-        """What the test "only the prevalence has changed" needs to know about the calibration set."""
+        """Reference of the calibration set for the test "only the prevalence has changed"."""
         return AssumptionReference.of(self.calibration)
 
     @cached_property
@@ -139,7 +139,7 @@ class FittedQuantifier(ABC):
         return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
     def prevalence(self, logits: ArrayLike | WindowSummary) -> Floats:
-        """The point estimate alone, shape (C,), from logits of shape (N, C), N >= 1, or a summary of them.
+        """Point estimate alone, shape (C,), from logits of shape (N, C), N >= 1, or from a summary of them.
 
         Raises:
             InvalidInputError: no sample, logits that are not finite, another number of classes, or a summary that
@@ -148,7 +148,7 @@ class FittedQuantifier(ABC):
         return self._solve(*self._rows(logits))
 
     def summarize(self, logits: ArrayLike, groups: ArrayLike | None = None) -> WindowSummary:
-        """What this quantifier needs to know of a batch, in bounded space; the sum of summaries is that of a window.
+        """Summarise a batch in bounded memory; the sum of summaries is the summary of the window.
 
         Args:
             logits: shape (N, C), N >= 0.
@@ -189,17 +189,17 @@ class FittedQuantifier(ABC):
         confidence: float = 0.95,
         rng: int | np.random.Generator = 0,  # noqa: ARG002 - methods that draw samples will need it
     ) -> PrevalenceEstimate:
-        """The prevalence of the population that the window comes from, with an interval for each class.
+        """Estimate the prevalence of the window's population, with an interval for each class.
 
-        The intervals count two sources of uncertainty: the window is a sample (of groups, where given), and
-        so are the calibration set's samples of each class (of its groups, where it has them). Both enter by
-        first-order influence functions (the sandwich variance of an M-estimator); see `uncertainty.combine`.
+        The intervals include two sources of uncertainty: the sampling of the window (of its groups, where given), and
+        the sampling of each class of the calibration set (of its groups, where it has them). Both enter by first-order
+        influence functions (the sandwich variance of an M-estimator); see `uncertainty.combine`.
 
         Args:
             logits: shape (N, C), N >= 1, or a summary of them.
-            groups: shape (N,); samples of one group may depend on each other. A summary knows its groups.
+            groups: shape (N,); samples of one group may depend on each other. A summary contains its groups.
             confidence: nominal coverage of each class's interval.
-            rng: seed or generator; the present methods draw nothing here, so that equal inputs give equal answers.
+            rng: seed or generator; the present methods draw no random numbers, so equal inputs give equal results.
 
         Raises:
             InvalidInputError: no sample, a shape or a value does not fit.
@@ -213,7 +213,7 @@ class FittedQuantifier(ABC):
         groups: ArrayLike | None = None,
         confidence: float = 0.95,
     ) -> Analysis:
-        """`estimate` with what its covariance is made of, for figures that depend on the estimated prevalence.
+        """Estimate with the parts of its covariance, for statistics that depend on the estimated prevalence.
 
         Raises:
             InvalidInputError: no sample, a shape or a value does not fit.
@@ -248,7 +248,8 @@ class FittedQuantifier(ABC):
     def densities(self, window: ArrayLike | WindowSummary) -> Floats:
         """Densities of the classes at the window's distinct points, shape (U, C), up to a factor per point.
 
-        Posteriors of an affine calibration over the calibration set's prevalence, where the method has none of its own.
+        Where the method has no densities, they are posteriors of an affine calibration over the calibration set's
+        prevalence.
 
         Raises:
             InvalidInputError: a shape or a value does not fit, or another quantifier made the summary.
@@ -267,22 +268,22 @@ class FittedQuantifier(ABC):
 
     @abstractmethod
     def _fit(self) -> None:
-        """Compute from the calibration set all that does not depend on the window."""
+        """Compute all that depends on the calibration set only."""
 
     @abstractmethod
     def _features(self, rows: Logits) -> Floats:
-        """What the method looks at, one row per sample, shape (N, F)."""
+        """Features of the method, one row per sample, shape (N, F)."""
 
     @abstractmethod
     def _solve(self, features: Floats, counts: Floats) -> Floats:
-        """The point estimate, shape (C,), given the features of U distinct rows and their counts, (U,)."""
+        """Point estimate, shape (C,), given the features of U distinct rows and their counts, (U,)."""
 
     @abstractmethod
     def _influence(self, features: Floats, counts: Floats, prevalence: Floats) -> Influence:
-        """How each sample moves the estimate, linearised at a (smoothed) prevalence."""
+        """Influence of each sample on the estimate, linearised at a (smoothed) prevalence."""
 
     def _second_solution(self, features: Floats, counts: Floats, prevalence: Floats) -> Floats:  # noqa: ARG002
-        """Another estimate, (C,), that does without some assumption of the first: their difference adds variance."""
+        """Second estimate, (C,), with weaker assumptions; its difference from the first adds variance."""
         return prevalence
 
     def _rows(self, window: ArrayLike | WindowSummary) -> tuple[Floats, Floats]:
@@ -299,7 +300,7 @@ class FittedQuantifier(ABC):
         return window.mean_features(), window.counts.astype(np.float64)
 
     def _check_maker(self, summary: ArrayLike | WindowSummary) -> None:
-        """Another quantifier may have made a summary; a file of this one may have been damaged or cut."""
+        """Check that this quantifier made the summary, and that the summary is whole."""
         if not isinstance(summary, WindowSummary):
             return
         if summary.quantifier_digest != self.digest:
@@ -333,9 +334,9 @@ class FittedQuantifier(ABC):
         return None if keys is None else Clusters.of(keys)
 
     def _check_separated(self, features: Floats) -> None:
-        """Refuse features whose class means are linearly dependent (thesis section 6.1.3, assumption ii, Ex. 6.5).
+        """Reject features whose class means are linearly dependent (thesis section 6.1.3, assumption ii, Ex. 6.5).
 
-        Where they may be, as far as so few samples can tell, every later interval counts the doubt.
+        Where they may be dependent, given so few samples, every later interval includes the uncertainty.
 
         Raises:
             UnidentifiableError: the simplex of the class means is thinner than MINIMUM_SEPARATION.
@@ -354,5 +355,7 @@ class FittedQuantifier(ABC):
 
 
 def mean_feature(features: Floats, counts: Floats) -> Floats:
-    """Mean over the samples, shape (F,), of the features of distinct rows, (U, F), with their counts, (U,)."""
+    """Mean feature over the samples, shape (F,), from the features of distinct rows, (U, F), with their counts,
+    (U,).
+    """
     return counts @ features / counts.sum()

@@ -1,4 +1,4 @@
-"""Quantifiers that count decisions or add up probabilities, and leave it at that."""
+"""Quantifiers that count decisions or add up probabilities, without adjustment."""
 
 from abc import abstractmethod
 
@@ -11,10 +11,10 @@ from lifelong_core.deploy.quantification.uncertainty import Influence
 
 
 class UnadjustedCount(FittedQuantifier):
-    """The mean of features that lie on the simplex.
+    """Mean of features that lie on the simplex.
 
-    Biased towards the prevalence of the training data whenever the model errs. The interval covers the
-    sampling of the window, not that bias: it is here to show what not to do.
+    It is biased towards the prevalence of the training data whenever the model errs. The interval includes the sampling
+    of the window, not that bias. The method serves as a baseline only.
     """
 
     def _fit(self) -> None:

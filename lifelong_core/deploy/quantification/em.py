@@ -24,15 +24,15 @@ from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_we
 FOLDS = 5
 
 SMALLEST_POSTERIOR = 1e-300
-"""Takes the place of what the softmax cannot tell from 0."""
+"""Lower bound of posteriors, in place of those that the softmax rounds to 0."""
 
 
 class ExpectationMaximization(FittedQuantifier):
-    """EMQ: the prevalence under which the window is most likely (Saerens et al. 2002).
+    """EMQ: the prevalence with the largest likelihood of the window (Saerens et al. 2002).
 
-    Softmax probabilities, taken as posteriors at the calibration set's prevalence, give each sample's class
-    densities up to a factor. The likelihood is maximised to optimality instead of by a number of EM steps. A
-    network that is too confident misleads it; its interval does not know of that. Prefer MLLS.
+    Softmax probabilities, taken as posteriors at the calibration set's prevalence, give each sample's class densities
+    up to a factor. The likelihood is maximised to optimality instead of by a number of EM steps. An overconfident
+    network biases the estimate, and the interval does not include this bias. Prefer MLLS.
     """
 
     method = "EMQ"
@@ -50,7 +50,7 @@ class ExpectationMaximization(FittedQuantifier):
         self._check_separated(self._posteriors(self._own))
 
     def _features(self, rows: Logits) -> Floats:
-        """Posteriors at the calibration set's prevalence, because means of them add up: see `WindowSummary`."""
+        """Posteriors at the calibration set's prevalence; their means add up, see `WindowSummary`."""
         return softmax(centre_rows(rows))
 
     def _posteriors(self, features: Floats) -> Floats:
@@ -58,7 +58,7 @@ class ExpectationMaximization(FittedQuantifier):
         return features
 
     def _scores(self, features: Floats) -> Floats:
-        """Their logarithms, finite."""
+        """Logarithms of the posteriors, finite."""
         return np.log(np.maximum(self._posteriors(features), SMALLEST_POSTERIOR))
 
     def _solve(self, features: Floats, counts: Floats) -> Floats:
@@ -79,11 +79,11 @@ class ExpectationMaximization(FittedQuantifier):
 
 
 class MaximumLikelihoodLabelShift(ExpectationMaximization):
-    """MLLS: EMQ on affine-calibrated posteriors (Alexandari et al. 2020), our best single method.
+    """MLLS: EMQ on affine-calibrated posteriors (Alexandari et al. 2020), the best single method.
 
-    The interval counts the uncertainty of the calibration, and the squared difference to a second estimate
-    which stays consistent where affine calibration does not fit: PACC on the posteriors under the estimated
-    prevalence, with class means from cross-fitted calibration posteriors.
+    The interval includes the uncertainty of the calibration, and the squared difference from a second estimate which
+    stays consistent where affine calibration does not fit: PACC on the posteriors under the estimated prevalence, with
+    class means from cross-fitted calibration posteriors.
     """
 
     method = "MLLS"
@@ -116,7 +116,7 @@ class MaximumLikelihoodLabelShift(ExpectationMaximization):
 
     @cached_property
     def _partner(self) -> ScoreAdaptedCount:
-        """With the scores of each calibration sample by a calibration that has not seen it."""
+        """Second estimator, with cross-fitted scores of the calibration samples."""
         data = self.calibration
         folds = stratified_folds(data, FOLDS)
         scores = self._scores(self._own)

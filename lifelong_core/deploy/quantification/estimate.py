@@ -21,7 +21,7 @@ class PrevalenceEstimate(ArrayValue):
     prevalence: Floats
     """shape (C,), on the simplex"""
     low: Floats
-    """shape (C,), lower bounds of the intervals, one for each class by itself"""
+    """shape (C,), lower bounds of the intervals; the confidence is that of each class alone"""
     high: Floats
     """shape (C,), upper bounds"""
     confidence: float
@@ -29,15 +29,15 @@ class PrevalenceEstimate(ArrayValue):
     n: int
     """samples in the window"""
     effective_n: float
-    """independent samples that would say as much: n, or less where samples come in groups"""
+    """equivalent number of independent samples: n, or less where samples come in groups"""
     method: str
     """name of the quantifier"""
     covariance: Floats
-    """shape (C, C), of the estimate; from the window and the calibration set together"""
+    """shape (C, C), covariance of the estimate, due to window and calibration set together"""
     degrees_of_freedom: Floats
-    """shape (C,), of the t distribution behind each interval; 0: the spread is unknown, the interval is [0, 1]"""
+    """shape (C,), of the t distribution of each interval; 0: the spread is unknown, and the interval is [0, 1]"""
     cautions: tuple[str, ...] = ()
-    """what makes the estimate less certain than it says, as sentences; empty for a sound calibration set"""
+    """limits of the estimate that the interval does not include, as sentences; empty for a sound calibration set"""
 
     def __post_init__(self) -> None:
         """Check and freeze the arrays.
@@ -89,7 +89,7 @@ class PrevalenceEstimate(ArrayValue):
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_document` wrote; documents from before there were cautions have none.
+        """Read what `to_document` wrote; older documents have no cautions.
 
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value.
@@ -104,7 +104,7 @@ class PrevalenceEstimate(ArrayValue):
 def t_interval(
     centre: Floats, covariance: Floats, degrees_of_freedom: Floats, confidence: float
 ) -> tuple[Floats, Floats]:
-    """centre +- t quantile * standard error, clipped to 0..1; [0, 1] where there are no degrees of freedom."""
+    """Interval centre +- t quantile * standard error, clipped to 0..1; [0, 1] without degrees of freedom."""
     known = degrees_of_freedom > 0
     quantile = t_quantile(np.where(known, degrees_of_freedom, 1.0), (1 + confidence) / 2)
     reach = np.where(known, quantile * np.sqrt(np.maximum(np.diag(covariance), 0)), 1.0)

@@ -1,4 +1,4 @@
-"""HDy: matches histograms of the softmax probabilities."""
+"""HDy: matching of histograms of the softmax probabilities."""
 
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,7 +15,8 @@ from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feat
 from lifelong_core.deploy.quantification.uncertainty import Influence
 
 LEAST_DISTANCE = 1e-4
-"""Of a histogram from its match: at 0 the slope of a Hellinger distance would be infinite."""
+"""Lower bound of the distance between a histogram and its match: at 0 the slope of the Hellinger distance is
+infinite."""
 
 MOST_BINS = 1000
 
@@ -27,10 +28,10 @@ class MeanHellingerDistance:
     target: Floats
     """shape (K, B), histogram of each channel"""
     components: Floats
-    """shape (K, B, C), those of the classes"""
+    """shape (K, B, C), histograms of the classes"""
 
     def value(self, weights: Floats) -> float:
-        """The mean distance; not convex in general, but nearly: each squared distance is."""
+        """Mean distance; nearly convex, because each squared distance is convex."""
         return float(self.distances(weights).mean())
 
     def distances(self, weights: Floats) -> Floats:
@@ -39,7 +40,9 @@ class MeanHellingerDistance:
         return np.sqrt(squares.sum(axis=1) + LEAST_DISTANCE**2)
 
     def quadratic_model(self, weights: Floats) -> tuple[Floats, Floats]:
-        """That of the weighted sum of squared distances that has the same gradient and is nowhere lower."""
+        """Quadratic model of the weighted sum of squared distances, which has the same gradient and is nowhere
+        smaller.
+        """
         mixture = self.components @ weights
         precision = 1 / (self.distances(weights) * mixture.shape[0])[:, np.newaxis]
         used = (self.target > 0) & (mixture > 0)
@@ -51,13 +54,13 @@ class MeanHellingerDistance:
 
 
 class HellingerDistanceHistograms(FittedQuantifier):
-    """HDy: the mix of classes whose histograms of softmax probabilities are nearest to those of the window.
+    """HDy: the mix of classes with the histograms of softmax probabilities nearest to those of the window.
 
-    One histogram for each class's probability; the mean of their Hellinger distances is minimised (González-Castro
-    et al. 2013, for many classes as distribution matching, Firat 2016).
+    There is one histogram for each class's probability; the mean of their Hellinger distances is minimised
+    (González-Castro et al. 2013, for many classes as distribution matching, Firat 2016).
 
     Settings:
-        bins: of each histogram, of equal width; 8 by default.
+        bins: number of bins of equal width per histogram; 8 by default.
     """
 
     method = "HDy"
@@ -70,7 +73,7 @@ class HellingerDistanceHistograms(FittedQuantifier):
         self._means = class_means(self._own, self.calibration)
 
     def _features(self, rows: Logits) -> Floats:
-        """1 in the bin of each class's probability, shape (N, C * bins)."""
+        """One-hot bins of each class's probability, shape (N, C * bins)."""
         probabilities = softmax(rows.astype(np.float64))
         bins = np.minimum((probabilities * self._bins).astype(np.int64), self._bins - 1)
         return np.hstack([one_hot(column, self._bins) for column in bins.T])
@@ -95,5 +98,5 @@ class HellingerDistanceHistograms(FittedQuantifier):
         return matching_influence(features @ directions, self._own @ directions, self.calibration, prevalence)
 
     def _second_solution(self, features: Floats, counts: Floats, prevalence: Floats) -> Floats:  # noqa: ARG002
-        """Least squares, which bins with a few samples or none do not bias."""
+        """Estimate by least squares, which is not biased by bins with few or no samples."""
         return simplex_least_squares(self._means, mean_feature(features, counts))

@@ -15,21 +15,22 @@ from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
 
 FLOOR = 1e-12
-"""Added to every density, as QuaPy does: a sample far from all kernels says nothing, instead of nearly everything."""
+"""Constant added to every density, as in QuaPy: without it a sample far from all kernels would dominate the
+estimate."""
 
 FOLDS = 5
 
 LARGEST_EXPONENT = 300.0
-"""A number whose exponential is finite, and so large that nothing is left of 1 beside it."""
+"""Exponent with a finite exponential, beside which 1 vanishes by rounding."""
 
 
 class KernelDensityQuantifier(FittedQuantifier):
     """Gaussian kernel densities of the softmax probabilities for each class (Moreo et al. 2025).
 
-    Kernels smooth the classes, more so the fewer calibration samples there are, and what is estimated with them is
-    biased by that. Therefore the interval counts the squared difference to a second estimate, which stays consistent
-    whatever the densities are worth: PACC on the posteriors that they give under the estimated prevalence, with
-    class means from calibration samples that had no part in the densities.
+    Kernels smooth the classes and so bias the estimate, the more the fewer calibration samples there are. The interval
+    therefore includes the squared difference from a second estimate, which is consistent for any densities: PACC on
+    their posteriors under the estimated prevalence, with class means from calibration samples that are not part of the
+    densities.
     """
 
     def _fit(self) -> None:
@@ -39,10 +40,10 @@ class KernelDensityQuantifier(FittedQuantifier):
         self._kernels = ClassKernels.at(self._own, self.calibration, self._bandwidth)
 
     def _features(self, rows: Logits) -> Floats:
-        """Softmax probabilities and the posteriors that the densities give, (N, 2 C).
+        """Softmax probabilities and the posteriors of the densities, (N, 2 C).
 
-        Posteriors, at the calibration set's prevalence, because the mean of them over samples that are close to each
-        other says what the samples say: summaries keep such means.
+        Posteriors are taken at the calibration set's prevalence. Their mean over close samples keeps the information of
+        the samples, so summaries store these means.
         """
         probabilities = softmax(rows.astype(np.float64))
         points = Points.merge(probabilities, np.ones(len(rows)), self._bandwidth)
@@ -57,7 +58,7 @@ class KernelDensityQuantifier(FittedQuantifier):
         return _posteriors(self._floored(*self._kernels.densities(places)), self.calibration.prevalence)
 
     def _floored(self, densities: Floats, scale: Floats) -> Floats:
-        """Densities plus the floor, which each row's factor scales as well."""
+        """Densities plus the floor, which is scaled by each row's factor too."""
         dimensions = self.calibration.classes
         log_floor = np.log(FLOOR) + dimensions / 2 * np.log(2 * np.pi * self._bandwidth**2) - scale
         # Far from all kernels the floor alone is seen; there it need not be the right size.
@@ -65,7 +66,7 @@ class KernelDensityQuantifier(FittedQuantifier):
 
     @cached_property
     def _crossfitted(self) -> Floats:
-        """Densities at the calibration samples, each of kernels at the samples of other folds, shape (M, C)."""
+        """Densities at the calibration samples from kernels at the samples of other folds, shape (M, C)."""
         own, folds = self._own, stratified_folds(self.calibration, FOLDS)
         if not folds.any():
             return self._floored(*self._kernels.densities(own))
@@ -84,7 +85,7 @@ class KernelDensityQuantifier(FittedQuantifier):
 
 
 class KernelDensityMaximumLikelihood(KernelDensityQuantifier):
-    """KDEyML: the prevalence under which the window is most likely, given kernel densities of the classes.
+    """KDEyML: the prevalence with the largest likelihood of the window, given kernel densities of the classes.
 
     Settings:
         bandwidth: standard deviation of the kernel, 0.1 by default.
@@ -114,10 +115,10 @@ class KernelDensityMaximumLikelihood(KernelDensityQuantifier):
         )
 
     def _centre_effects(self, places: Floats, linear: MixtureLinearisation) -> Floats:
-        """How the kernel at each centre moves the estimate, up to a constant per class, (U, C).
+        """Influence of the kernel at each centre on the estimate, up to a constant per class, (U, C).
 
-        A kernel of class k at u adds K_iu to the density of k at place i. The ratios of place i then change
-        by (e_k - p_k ratios_i) K_iu / mixture_i.
+        A kernel of class k at u adds K_iu to the density of k at place i. The ratios of place i then change by (e_k -
+        p_k ratios_i) K_iu / mixture_i.
         """
         label = self._kernels.class_of
         direct, through = np.zeros(label.size), np.zeros((label.size, linear.prevalence.size))

@@ -23,7 +23,7 @@ MOST_TRIALS = 1_000_000
 LARGEST_SEED = 2**32
 
 FLOOR = 1e-15
-"""Density, in units of the kernel's height, below which the reference points' densities cannot fall."""
+"""Smallest density at the reference points, in units of the kernel's height."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class SampledHellingerDistance:
     target: Floats
     """shape (T,), density at the reference points over that of the reference"""
     components: Floats
-    """shape (T, C), those of the classes"""
+    """shape (T, C), densities of the classes over that of the reference"""
 
     def value(self, weights: Floats) -> float:
-        """Convex in the weights."""
+        """Squared distance; convex in the weights."""
         return float(((np.sqrt(self.components @ weights) - np.sqrt(self.target)) ** 2).mean())
 
     def quadratic_model(self, weights: Floats) -> tuple[Floats, Floats]:
@@ -49,15 +49,15 @@ class SampledHellingerDistance:
 
 
 class KernelDensityHellinger(KernelDensityQuantifier):
-    """KDEyHD: the mix of the classes' kernel densities nearest, in Hellinger distance, to that of the window.
+    """KDEyHD: the mix of the classes' kernel densities with the smallest Hellinger distance from the window's density.
 
-    The distance is an integral, taken by importance sampling over a fixed reference sample from the uniform mix of the
+    The integral of the distance uses importance sampling over a fixed reference sample from the uniform mix of the
     classes' densities (Moreo et al. 2025). The window enters only through its density at those points.
 
     Settings:
         bandwidth: standard deviation of the kernel, 0.1 by default.
-        trials: reference points, 10,000 by default, as many of each class.
-        seed: of the reference sample.
+        trials: number of reference points, equally many of each class; 10,000 by default.
+        seed: seed of the reference sample.
     """
 
     method = "KDEyHD"
@@ -95,7 +95,7 @@ class KernelDensityHellinger(KernelDensityQuantifier):
         )
 
     def _pulls(self, places: Floats, directions: Floats) -> Floats:
-        """How a kernel at each place, as part of the window's density, moves the estimate, (U, C)."""
+        """Influence on the estimate of a kernel at each place, as part of the window's density, (U, C)."""
         pulls = np.zeros((places.shape[0], directions.shape[1]))
         for rows, kernels, scale in kernel_chunks(self._reference, places, self._bandwidth):
             ratios = self._inverse[rows] * np.exp(scale - self._scale[rows])
@@ -104,11 +104,12 @@ class KernelDensityHellinger(KernelDensityQuantifier):
 
 
 class KernelDensityCauchySchwarz(FittedQuantifier):
-    """KDEyCS: the mix of the classes' kernel densities with the least Cauchy-Schwarz divergence from the window's.
+    """KDEyCS: the mix of the classes' kernel densities with the smallest Cauchy-Schwarz divergence from the window's
+    density.
 
-    In closed form (Moreo et al. 2025): with b_k the inner product of the densities of class k and of the window, and
-    A those among the classes, p maximises b.p / sqrt(p.A p); its direction solves a non-negative least squares
-    problem. The window enters only through its mean density under each class.
+    It has a closed form (Moreo et al. 2025): with b_k the inner product of the densities of class k and of the window,
+    and A the inner products among the classes, p maximises b.p / sqrt(p.A p); its direction solves a non-negative least
+    squares problem. The window enters only through its mean density under each class.
 
     Settings:
         bandwidth: standard deviation of the kernel, 0.1 by default.
@@ -128,7 +129,7 @@ class KernelDensityCauchySchwarz(FittedQuantifier):
         self._products = (means + means.T) / 2
 
     def _features(self, rows: Logits) -> Floats:
-        """Density of each class, seen through two kernels, in units of their height, shape (N, C)."""
+        """Density of each class, convolved with a second kernel, in units of the kernels' height, shape (N, C)."""
         singles: Floats = np.ones(len(rows))
         points = Points.merge(softmax(rows.astype(np.float64)), singles, self._kernels.bandwidth)
         densities, scale = self._kernels.densities(points.places)
@@ -147,7 +148,7 @@ class KernelDensityCauchySchwarz(FittedQuantifier):
 def reference_sample(
     probabilities: Floats, calibration: LabeledLogits, bandwidth: float, trials: int, seed: int
 ) -> Floats:
-    """Points from the uniform mix of the classes' kernel densities, shape (T, C), as many of each class.
+    """Draw points from the uniform mix of the classes' kernel densities, shape (T, C), equally many of each class.
 
     Permuting the classes permutes the columns: classes are drawn in the order of their mean probability.
     """

@@ -12,13 +12,13 @@ from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.labeled import LabeledLogits
 
 CELLS_PER_BANDWIDTH = 50
-"""Points that share a cell of this grid are evaluated once, at their mean: it moves densities by some 1e-4
-relative. Softmax probabilities cluster at the corners, so that a fifth of the points, or fewer, remain."""
+"""Grid cells per bandwidth. Points in one cell are evaluated once, at their mean, which changes densities by some 1e-4
+relative. Softmax probabilities cluster at the corners, so at most about a fifth of the points remains."""
 
 MINIMUM_BANDWIDTH = 1e-4
 
 SINGLE_PRECISION_BANDWIDTH = 0.05
-"""From this bandwidth on, kernel values computed in single precision are right to 1e-4 relative."""
+"""From this bandwidth on, kernel values in single precision are accurate to 1e-4 relative."""
 
 _CHUNK = 1 << 20
 """Kernel values held in memory at once."""
@@ -33,11 +33,11 @@ class Points:
     counts: Floats
     """shape (U,)"""
     place_of: Integers
-    """shape (N,), the place of each row that was merged"""
+    """shape (N,), place of each merged row"""
 
     @classmethod
     def merge(cls, values: Floats, counts: Floats, bandwidth: float) -> Self:
-        """Rows in one cell of a grid, CELLS_PER_BANDWIDTH to a bandwidth, become one place, at their mean."""
+        """Merge rows in one cell of a grid, CELLS_PER_BANDWIDTH per bandwidth, into one place, at their mean."""
         grid = np.ascontiguousarray(np.round(values * (CELLS_PER_BANDWIDTH / bandwidth)).astype(np.int64))
         keys = grid.view(np.dtype((np.void, grid.dtype.itemsize * grid.shape[1]))).ravel()
         place_of = np.unique(keys, return_inverse=True)[1].astype(np.int64)
@@ -62,7 +62,7 @@ class ClassKernels:
 
     @classmethod
     def at(cls, probabilities: Floats, calibration: LabeledLogits, bandwidth: float) -> Self:
-        """Centres at the calibration samples, merged within each class."""
+        """Build kernels with centres at the calibration samples, merged within each class."""
         centres, weights, first = list[Floats](), list[Floats](), list[int]()
         centre_of = np.empty(calibration.samples, dtype=np.int64)
         total = 0
@@ -84,7 +84,9 @@ class ClassKernels:
         return np.repeat(np.arange(self.first.size), np.diff(self.first, append=self.weights.size))
 
     def densities(self, places: Floats) -> tuple[Floats, Floats]:
-        """Density of each class at each place, (P, C), and the logarithm of the factor, (P,), that each row lacks."""
+        """Density of each class at each place, (P, C), up to a factor per row, and the logarithm of that factor,
+        (P,).
+        """
         parts = [(self.sums(kernels), scale) for _, kernels, scale in self.chunks(places)]
         return np.vstack([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
@@ -94,14 +96,16 @@ class ClassKernels:
         return np.add.reduceat(weighted, self.first, axis=1, dtype=np.float64)
 
     def chunks(self, places: Floats) -> Iterator[tuple[slice, NDArray[np.float32], Floats]]:
-        """Kernels between places and centres, (P, U), the largest of each row 1, and the logarithm of its true size."""
+        """Kernels between places and centres, (P, U), scaled to a row maximum of 1, and the logarithm of each row's
+        scale.
+        """
         return kernel_chunks(places, self.centres, self.bandwidth)
 
 
 def kernel_chunks(
     places: Floats, centres: Floats, bandwidth: float
 ) -> Iterator[tuple[slice, NDArray[np.float32], Floats]]:
-    """Gaussian kernels between places and centres, so many rows at a time that memory stays small.
+    """Compute Gaussian kernels between places and centres, in chunks of rows that bound the memory.
 
     Yields:
         the rows; the kernels, shape (P, U), divided by the largest of their row; its logarithm, shape (P,).

@@ -1,4 +1,4 @@
-"""The maximum likelihood of mixture weights, linearised: what each sample and each density contributes."""
+"""Linearisation of maximum likelihood mixture weights: influence of each sample and each density."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -11,14 +11,14 @@ from lifelong_core.deploy.numerics.simplex import tangent_basis
 
 @dataclass(frozen=True)
 class MixtureLinearisation:
-    """The weights solve mean ratio = 1 on the simplex, ratio_ik = density_ik / sum_l p_l density_il.
+    """Linearised solution of mean ratio = 1 on the simplex, with ratio_ik = density_ik / sum_l p_l density_il.
 
     Means are taken over the window and the pseudo-samples of the calibration set
     (`simplex.PSEUDO_SAMPLES`).
     """
 
     prevalence: Floats
-    """shape (C,), positive: where it is linearised"""
+    """shape (C,), positive: point of the linearisation"""
     ratios: Floats
     """shape (N + M, C), window samples first, then calibration samples"""
     weights: Floats
@@ -42,7 +42,7 @@ class MixtureLinearisation:
         return self.ratios @ self.sensitivity
 
     def response(self, direction: Floats) -> Floats:
-        """Change of the estimate, (C,), when the log densities change in this direction, (N + M, C)."""
+        """Change of the estimate, (C,), for a change of the log densities in this direction, (N + M, C)."""
         posteriors = self.ratios * self.prevalence
         change = self.ratios * (direction - (posteriors * direction).sum(axis=1, keepdims=True))
         return self.sensitivity @ (self.weights @ change)

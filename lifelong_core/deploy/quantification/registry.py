@@ -1,4 +1,4 @@
-"""All quantifiers by name."""
+"""Registry of the quantifiers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -47,18 +47,18 @@ _METHODS: Mapping[str, type[FittedQuantifier]] = MappingProxyType(
 )
 
 QUANTIFIERS: tuple[str, ...] = tuple(_METHODS)
-"""Names that `quantifier` knows."""
+"""Names of all quantifiers."""
 
 
 @dataclass(frozen=True)
 class Quantifier:
-    """A method with its settings, not fitted yet."""
+    """Method with its settings, not yet fitted."""
 
     method: str
     settings: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def fit(self, calibration: LabeledLogits) -> FittedQuantifier:
-        """Learn from a calibration set what the classes look like; needed once per calibration set.
+        """Fit on a calibration set; needed once per calibration set.
 
         Raises:
             UnidentifiableError: a class has no sample, or the method cannot tell the classes apart.
@@ -67,11 +67,11 @@ class Quantifier:
 
 
 def quantifier(name: str, **settings: float) -> Quantifier:
-    """A method that estimates prevalences (thesis section 6.1.4), by name.
+    """Return a method of prevalence estimation (thesis section 6.1.4) by name.
 
     Args:
         name: one of QUANTIFIERS.
-        settings: those of the method, e.g. `bandwidth` of KDEyML.
+        settings: settings of the method, e.g. `bandwidth` of KDEyML.
 
     Raises:
         InvalidInputError: there is no such method or setting.

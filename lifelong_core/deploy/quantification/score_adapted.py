@@ -1,4 +1,4 @@
-"""PACC on the posteriors under the estimated prevalence: consistent also where the calibration behind them is wrong."""
+"""Score-adapted PACC: PACC on the posteriors under the estimated prevalence, consistent for any calibration."""
 
 from dataclasses import dataclass
 
@@ -14,10 +14,10 @@ from lifelong_core.deploy.quantification.uncertainty import Influence
 
 @dataclass(frozen=True)
 class ScoreAdaptedCount:
-    """The mix of the classes' mean posteriors that is nearest to the window's mean posterior.
+    """Mix of the classes' mean posteriors nearest to the window's mean posterior.
 
-    Near the truth, the posterior is the most informative feature that there is. How it was calibrated does not bias
-    the answer, as long as the calibration samples' posteriors come from calibrations that have not seen them.
+    Near the true prevalence, the posterior is the most informative feature. The calibration does not bias the estimate,
+    provided that the calibration samples' posteriors are cross-fitted.
     """
 
     calibration: LabeledLogits
@@ -25,18 +25,18 @@ class ScoreAdaptedCount:
     """log posteriors of the calibration samples at their own prevalence, shape (M, C)"""
 
     def solve(self, scores: Floats, counts: Floats, prevalence: Floats) -> Floats:
-        """The estimate, (C,), from log posteriors at the calibration set's prevalence, (U, C), with their counts.
+        """Estimate, (C,), from log posteriors at the calibration set's prevalence, (U, C), with their counts.
 
-        `prevalence`, positive, is the one under which posteriors are taken.
+        Posteriors are taken under `prevalence`, which is positive.
         """
         window, own = self._posteriors(scores, prevalence)
         return simplex_least_squares(class_means(own, self.calibration), mean_feature(window, counts))
 
     def influence(self, scores: Floats, prevalence: Floats) -> Influence:
-        """How each sample moves the estimate.
+        """Influence of each sample on the estimate.
 
-        Only through the means: a change of the posteriors' definition moves the window's mean and the classes' means
-        alike.
+        It acts through the means only: a change of the posteriors' definition moves the window's mean and the classes'
+        means equally.
         """
         window, own = self._posteriors(scores, prevalence)
         means = class_means(own, self.calibration)

@@ -1,4 +1,4 @@
-"""Can a calibration set tell the classes apart? (thesis section 6.1.3, assumption ii, Ex. 6.5)"""
+"""Separation of the classes by a calibration set (thesis section 6.1.3, assumption ii, Ex. 6.5)."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -12,34 +12,35 @@ from lifelong_core.deploy.numerics.simplex import tangent_basis
 from lifelong_core.scientific import chi_square_quantile
 
 MINIMUM_SEPARATION = 1e-4
-"""The classes' mean features span a simplex; this is how thin it may be: its smallest singular value, on directions
-that sum to zero, in units of the features' standard deviation. In a thinner one some change of the prevalence hardly
-shows: to see it would take a hundred million samples."""
+"""Smallest allowed singular value of the simplex of the classes' mean features, on directions that sum to zero, in
+units of the features' standard deviation. Below it some change of the prevalence needs a hundred million samples to be
+seen."""
 
 CHANCE = 0.05
-"""A direction in which chance alone makes the class means differ so much with this probability may be none at all."""
+"""A direction counts as possibly blurred if chance alone makes the class means differ this much with at least this
+probability."""
 
 _ROUNDING = 1e-12
-"""Features that spread no more than this are constant but for rounding."""
+"""Features with a smaller spread are constant up to rounding."""
 
 _CERTAIN = 50.0
-"""No chi square, whatever its degrees of freedom, exceeds so many times its mean with a probability that matters."""
+"""Multiple of its mean that no chi square, with any degrees of freedom, exceeds with a relevant probability."""
 
 
 @dataclass(frozen=True)
 class Separation:
-    """How well mean features tell mixes of the classes apart."""
+    """Separation of mixes of the classes by their mean features."""
 
     thinnest: float
     """smallest singular value of the class means, in standard deviations of the features"""
     pair: tuple[int, int]
-    """the classes that move most along the thinnest direction, one up and one down"""
+    """the two classes that move most along the thinnest direction, in opposite senses"""
     blurred: Floats
     """shape (K, C), unit vectors that sum to zero: changes of the prevalence that may change no mean feature"""
 
     @classmethod
     def of(cls, features: Floats, calibration: LabeledLogits) -> Self:
-        """Of the calibration samples' features, shape (N, F)."""
+        """Separation by the calibration samples' features, shape (N, F)."""
         means = class_means(features, calibration)
         basis = tangent_basis(calibration.classes)
         # All directions: with fewer features than classes, some show in none of them.
@@ -61,14 +62,14 @@ class Separation:
         )
 
     def ambiguity(self, prevalence: Floats) -> Floats:
-        """Covariance, shape (C, C), of moving a prevalence along the blurred directions as far as the simplex goes."""
+        """Covariance, shape (C, C), of moves of a prevalence along the blurred directions within the simplex."""
         reach = np.array([_reach(prevalence, direction) for direction in self.blurred])
         scaled = self.blurred * reach[:, np.newaxis]
         return scaled.T @ scaled
 
 
 def _shares_of_chance(calibration: LabeledLogits) -> Floats:
-    """What each sample's squared residual adds to the sampling variance of each class mean, shape (N, C)."""
+    """Share of each sample's squared residual in the sampling variance of each class mean, shape (N, C)."""
     counts, labels = calibration.counts, calibration.labels
     shares = one_hot(labels, counts.size) / (counts * np.maximum(counts - 1, 1))
     # One sample shows no spread: it is taken to be that within the other classes.
@@ -77,7 +78,7 @@ def _shares_of_chance(calibration: LabeledLogits) -> Floats:
 
 
 def _is_chance(size: float, residuals: Floats, shares: Floats, direction: Floats) -> bool:
-    """Could means that do not differ in this direction at all seem to differ by so much?
+    """Whether means that are equal in this direction could differ so much by chance.
 
     The squared difference of means is then a sum of weighted chi squares, approximated by a multiple of one with the
     same mean and variance (Satterthwaite 1946).
@@ -95,6 +96,6 @@ def _is_chance(size: float, residuals: Floats, shares: Floats, direction: Floats
 
 
 def _reach(prevalence: Floats, direction: Floats) -> float:
-    """The longest step along the direction, forth or back, that leaves no class below 0."""
+    """Longest step along the direction, in either sense, that keeps every class at 0 or more."""
     down, up = direction < 0, direction > 0
     return float(max((prevalence[down] / -direction[down]).min(), (prevalence[up] / direction[up]).min()))

@@ -1,4 +1,4 @@
-"""From influences of single samples to the covariance of an estimate."""
+"""Covariance of an estimate from the influences of single samples."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -22,18 +22,19 @@ class Influence:
     """First-order effect of each sample on an estimate with C components."""
 
     window: Floats
-    """shape (U, C), one for each distinct row: the estimate moves by their mean over the window's samples"""
+    """shape (U, C), one row for each distinct row of the window: the estimate moves by the mean over the window's
+    samples"""
     pseudo: Floats
-    """shape (M, C): the same for the M calibration samples, had they been in the window"""
+    """shape (M, C): the same for the M calibration samples as part of the window"""
     calibration: Floats
     """shape (M, C): the estimate moves by the sum over classes of the mean over the class's calibration samples"""
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """Which samples of a window belong to one group: entries say how many samples of a row each group has.
+    """Groups of a window's samples: entries with the number of samples of each group at each row.
 
-    Where only some of the groups are known, they are a random sample of all.
+    If only some of the groups are known, they are a random sample of all.
     """
 
     row: Integers
@@ -56,7 +57,7 @@ class Clusters:
 
     @property
     def number(self) -> float:
-        """Groups of equal size that would say as much, (sum m)^2 / sum m^2 (Kish 1965)."""
+        """Equivalent number of groups of equal size, (sum m)^2 / sum m^2 (Kish 1965)."""
         sizes = self.sizes
         return float(sizes.sum() ** 2 / (sizes**2).sum())
 
@@ -75,10 +76,10 @@ class Spread:
 def combine(
     influence: Influence, calibration: LabeledLogits, counts: Floats, clusters: Clusters | None
 ) -> Spread:
-    """Covariance of the window's part plus that of the calibration set, sampled class by class.
+    """Add up the covariances due to the window and to the calibration set, which is sampled class by class.
 
     Args:
-        influence: of the samples.
+        influence: influence of the samples.
         calibration: the calibration set.
         counts: shape (U,), samples at each distinct row of the window.
         clusters: groups of the window's samples; None: all are independent.
@@ -122,9 +123,9 @@ def _window_part(
 
 
 def _calibration_part(scores: Floats, calibration: LabeledLogits) -> tuple[Floats, Floats, Floats]:
-    """Covariance (C, C), and of its independent parts the variances (P, C) and degrees of freedom (P,).
+    """Covariance (C, C), with the variances (P, C) and degrees of freedom (P,) of its independent parts.
 
-    The parts are the classes, or all together where groups may cross them.
+    The parts are the classes, or all together where groups may contain several classes.
     """
     labels, counts = calibration.labels, calibration.counts
     residuals = scores - (member_sums(scores, labels) / counts[:, np.newaxis])[labels]
@@ -155,5 +156,5 @@ def _class_parts(residuals: Floats, labels: Integers, counts: Integers) -> tuple
 
 
 def _correction(count: int) -> float:
-    """n / (n - 1); for a single one, whose spread shows nowhere, nothing can be corrected."""
+    """Bessel's correction n / (n - 1); 1 for a single unit, which shows no spread."""
     return count / (count - 1) if count > 1 else 1.0

@@ -1,4 +1,4 @@
-"""What makes every estimate from a calibration set less certain than it says, in words."""
+"""Warnings about a calibration set: limits of every estimate from it, as sentences."""
 
 from collections.abc import Sequence
 
@@ -10,23 +10,23 @@ from lifelong_core.deploy.numerics.grouping import independent_cases
 
 FEW_SAMPLES = 200
 FEW_OF_A_CLASS = 30
-"""Below these, coverage depends on luck with the calibration set. Nominal 95 % intervals, biases believed as they are,
-covered .98, .93 and .89 for windows of 100, 500 and 2,000 with fewer samples (four populations, ten draws or more), and
-.96, .96 and .95 with more (seventeen)."""
+"""With fewer samples of a class, coverage depends on the draw of the calibration set. Nominal 95 % intervals, with
+biases taken as certain, covered .98, .93 and .89 for windows of 100, 500 and 2,000 with fewer samples (four
+populations, ten draws or more), and .96, .96 and .95 with more (seventeen)."""
 
 RULE_OF_THREE = 3.0
 """With no mistake in n cases, the one-sided 95 % bound of the share of mistakes is about 3 / n."""
 
 _NAMED = 5
-"""Classes that a sentence names; of more it gives the number."""
+"""Most classes that a sentence names; of more it gives the number."""
 
 
 def estimate_warnings(calibration: LabeledLogits, blurred: Floats | None) -> tuple[str, ...]:
-    """Sentences for people; none for a sound calibration set.
+    """Warnings as sentences; empty for a sound calibration set.
 
     Args:
         calibration: the calibration set.
-        blurred: shape (K, C), changes of the prevalence that may not show (see `separation`), if any were looked for.
+        blurred: shape (K, C), changes of the prevalence that may not show (see `separation`), if they were examined.
 
     Examples:
         >>> labels = np.repeat([0, 1], [250, 12])
@@ -59,7 +59,7 @@ def estimate_warnings(calibration: LabeledLogits, blurred: Floats | None) -> tup
 
 
 def _unmistaken(calibration: LabeledLogits) -> list[str]:
-    """A caution about classes of which the largest logit recognises every case (Hanley and Lippman-Hand 1983).
+    """Warning about classes without a mistaken calibration case (Hanley and Lippman-Hand 1983).
 
     Such cases have no spread: no interval from them shows the mistakes that further cases would.
     """

@@ -1,4 +1,4 @@
-"""Windows in bounded space: mergeable summaries instead of rows.
+"""Windows in bounded memory: mergeable summaries instead of rows.
 
 - `window_summary`: counts and sums per cell of a codebook
 - `codebook`: the partition of the space of logits

@@ -1,4 +1,4 @@
-"""A fixed partition of the space of logits, fine where class probabilities change, for summaries of windows."""
+"""Codebook: a fixed partition of the space of logits into cells, fine where class probabilities change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,23 +19,23 @@ _TRAINING_POINTS = 20_000
 _SEED = 0
 _CHUNK = 8192
 _GRID = 2.0**20
-"""Points and centres are multiples of 1 / _GRID. Products of two of them, and sums of thousands of those, are exact in
-float64, so that equal calibration sets give equal cells on every processor and with any number of threads: the order
-in which a library adds changes nothing."""
+"""Points and centres are multiples of 1 / _GRID. Products of two of them, and sums of thousands of products, are exact
+in float64. Equal calibration sets therefore give equal cells on every processor and with any number of threads,
+whatever the order of additions."""
 _PARAMETER_DIGITS = 4
-"""Significant digits of temperature and bias: fewer than an optimiser agrees on from machine to machine."""
+"""Significant digits of temperature and bias: fewer than the digits on which optimisers agree across machines."""
 _SCALES = ((1.0, 1.0), (1 / 8, 0.1), (1 / 64, 0.1))
-"""Logits are seen through square roots of softmax probabilities, at these multiples of their calibrated size, with
-these weights: at the first, where posteriors bend, most finely; at the others, far beyond."""
+"""Points are square roots of softmax probabilities at these multiples of the calibrated logits, with these weights: the
+first is the finest, where posteriors change; the others cover logits far beyond."""
 _STRETCHES = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 2.0, 8.0, 64.0)
-"""The training points are mixes of two calibration samples, stretched by these factors in turn."""
+"""Training points are mixes of two calibration samples, stretched by these factors in turn."""
 
 
 @dataclass(frozen=True)
 class Codebook:
     """Cells in two levels: the nearest coarse centre, then the nearest of its own fine centres.
 
-    Summaries of several processes and machines are added up, so a codebook is the same wherever it is learnt.
+    Summaries of several processes and machines are added up, so learning gives the same codebook everywhere.
     """
 
     temperature: float
@@ -50,8 +50,8 @@ class Codebook:
     def of(cls, calibration: LabeledLogits) -> Self:
         """Learn the cells from a calibration set; a deterministic function of it.
 
-        Cells are the means of a clustering, so they are small where points are dense and probabilities change. What
-        lies between and beyond the calibration samples gets cells by mixing and stretching samples.
+        Cells are the means of a clustering, so they are small where points are dense and probabilities change. Mixed
+        and stretched samples give cells between and beyond the calibration samples.
         """
         fitted = fit_weighted(calibration.logits, calibration.labels, np.ones(calibration.samples))
         temperature = float(_rounded(np.full(1, np.mean(fitted.temperature), dtype=np.float64))[0])
@@ -91,7 +91,7 @@ class Codebook:
 
 
 def _view(rows: Floats, temperature: float, bias: Floats) -> Floats:
-    """Where the cells are laid out: an affine map of centred logits at several scales, shape (N, D)."""
+    """Points of the cells' space: an affine map of centred logits at several scales, shape (N, D)."""
     scores = rows / temperature + bias
     return _on_grid(np.hstack([weight * np.sqrt(softmax(scores * scale)) for scale, weight in _SCALES]))
 
@@ -101,7 +101,7 @@ def _on_grid(values: Floats) -> Floats:
 
 
 def _rounded(values: Floats) -> Floats:
-    """To so many significant digits of the largest value."""
+    """Round to this many significant digits of the largest value."""
     largest = float(np.abs(values).max(initial=0))
     digits = _PARAMETER_DIGITS - 1 - int(np.floor(np.log10(largest))) if largest > 0 else 0
     return np.round(values, digits)
@@ -113,7 +113,7 @@ def _nearest(points: Floats, centres: Floats) -> Integers:
 
 
 def _cluster(points: Floats, number: int, rng: np.random.Generator) -> Floats:
-    """Means of at most so many clusters (Lloyd 1982), shape (K, D)."""
+    """Means of at most this many clusters (Lloyd 1982), shape (K, D)."""
     number = min(number, points.shape[0])
     centres = points[np.sort(rng.choice(points.shape[0], number, replace=False))]
     for _ in range(_ITERATIONS):

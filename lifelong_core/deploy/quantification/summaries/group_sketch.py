@@ -1,4 +1,4 @@
-"""Which samples of a summarised window belong together: all groups while they are few, a random sample of many."""
+"""Group sketch of a summarised window: all groups while they are few, a random sample of many."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -17,15 +17,15 @@ from lifelong_core.errors import InvalidInputError
 Hashes = NDArray[np.uint64]
 
 MOST_GROUPS = 4096
-"""Groups that are kept. With more, the design effect is estimated from so many of them: that estimate is off by some
-sqrt(2 / 4096) = 2 % (one standard error, for groups whose sums are about normal), an interval's width by 1 %."""
+"""Most groups in a sketch. With more, the design effect is estimated from this sample, with an error of about sqrt(2 /
+4096) = 2 % (one standard error, for normal group sums), or 1 % of an interval's width."""
 
 MOST_ENTRIES = 1 << 17
-"""Pairs of group and cell that are kept, so that a few very large groups cannot make a summary large. Some
-32 groups always fit; what was said of the design effect's error holds for as many groups as are left."""
+"""Most pairs of group and cell in a sketch, so that a few very large groups cannot make a summary large. About 32
+groups always fit; the error of the design effect depends on the number of groups left."""
 
 ALL = np.uint64(2**64 - 1)
-"""Limit of a sketch that has lost nothing; no hash is as large."""
+"""Limit of a complete sketch; no hash is as large."""
 
 
 ARRAYS = ("hashes", "group", "cell", "counts", "limit")
@@ -35,8 +35,8 @@ ARRAYS = ("hashes", "group", "cell", "counts", "limit")
 class GroupSketch(ArrayValue):
     """Samples per cell of the groups with the smallest hashes of their keys (Cohen and Kaplan 2007: bottom-k).
 
-    The hash decides which groups are kept, in every bucket alike: so parts of a group in two buckets are joined, and
-    merging in any order and grouping gives the same sketch.
+    The hash selects the same groups in every bucket. Parts of a group in two buckets are therefore joined, and merging
+    in any order gives the same sketch.
     """
 
     hashes: Hashes
@@ -48,7 +48,7 @@ class GroupSketch(ArrayValue):
     counts: Integers
     """shape (E,), samples"""
     limit: np.uint64 = ALL
-    """every group with a smaller hash is here, none with another"""
+    """every group with a smaller hash is in the sketch, and no other"""
 
     def __post_init__(self) -> None:
         """Check that the arrays fit each other, and freeze them.
@@ -75,7 +75,7 @@ class GroupSketch(ArrayValue):
 
     @classmethod
     def merge(cls, sketches: Sequence[Self]) -> Self:
-        """The sketch of all together."""
+        """Merge sketches into one."""
         limit = min(sketch.limit for sketch in sketches)
         hashes = np.unique(np.concatenate([sketch.hashes for sketch in sketches]))
         hashes = hashes[hashes < limit]
@@ -89,11 +89,11 @@ class GroupSketch(ArrayValue):
 
     @property
     def complete(self) -> bool:
-        """Are all groups here?"""
+        """Whether the sketch has all groups."""
         return self.limit == ALL
 
     def clusters(self, cells: Integers) -> Clusters:
-        """The groups as clusters of the rows of a summary, whose cells, ascending, are given."""
+        """Groups as clusters of the rows of a summary with these cells, in ascending order."""
         return Clusters(
             np.searchsorted(cells, self.cell).astype(np.int64), self.group, self.counts.astype(np.float64)
         )
@@ -104,7 +104,7 @@ class GroupSketch(ArrayValue):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Undo `arrays`.
+        """Build a sketch from its `arrays`.
 
         Raises:
             InvalidInputError: one is missing, or they do not fit each other.
@@ -135,6 +135,6 @@ class GroupSketch(ArrayValue):
 
 
 def _hash(key: object) -> int:
-    """64 bits of a key; the number 7 and the text "7" differ."""
+    """64-bit hash of a key; the number 7 and the text "7" differ."""
     digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
     return min(int.from_bytes(digest, "little"), 2**64 - 2)

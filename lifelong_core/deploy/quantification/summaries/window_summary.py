@@ -1,4 +1,4 @@
-"""A window in bounded space: how many samples fell into each cell of a codebook, and their sums."""
+"""Window summary in bounded memory: counts and sums of the samples in each cell of a codebook."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ _ARRAYS = ("quantifier_digest", "cells", "counts", "feature_sums", "logit_sums",
 
 @dataclass(frozen=True, eq=False)
 class WindowSummary(ArrayValue):
-    """What a quantifier keeps of a window; its size depends on the number of classes, not on that of samples.
+    """Summary of a window for one quantifier; its size depends on the number of classes, not on that of samples.
 
-    Samples in one cell count as so many samples at the mean of their features. Methods that use mean features only
-    (CC, PCC, ACC, PACC, BBSE, HDy, KDEyCS) estimate the same from a summary as from the logits. The others keep mean
-    posteriors; measured on real and synthetic logits with windows of 500 to 1,000,000 samples, the estimate is off by
-    at most 0.07 of the interval's width with 10 classes or fewer (0.01 on average), and with 100 classes by at most
-    0.1 of it for EMQ, MLLS and auto, 0.2 for KDEyML (0.03 or less on average).
+    The samples of a cell count as samples at the mean of their features. Methods that use mean features only (CC, PCC,
+    ACC, PACC, BBSE, HDy, KDEyCS) give the same estimate from a summary as from the logits. The others keep mean
+    posteriors; on real and synthetic logits with windows of 500 to 1,000,000 samples, the error is at most 0.07 of the
+    interval's width with 10 classes or fewer (0.01 on average), and with 100 classes at most 0.1 of it for EMQ, MLLS
+    and auto, 0.2 for KDEyML (0.03 or less on average).
 
     `a + b` is the summary of both windows; the order of merging changes nothing but the rounding of sums.
 
@@ -48,19 +48,19 @@ class WindowSummary(ArrayValue):
     """
 
     quantifier_digest: str
-    """of the quantifier that made it, and that alone can read it"""
+    """digest of the quantifier that made the summary; no other quantifier can read it"""
     cells: Integers
-    """shape (U,), those with samples, ascending, below MOST_CELLS"""
+    """shape (U,), cells with samples, ascending, below MOST_CELLS"""
     counts: Integers
-    """shape (U,), samples in each"""
+    """shape (U,), samples in each cell"""
     feature_sums: Floats
-    """shape (U, F), of the method's features"""
+    """shape (U, F), sums of the method's features"""
     logit_sums: Floats
-    """shape (U, C), of logits with zero mean per row"""
+    """shape (U, C), sums of the logits with zero mean per row"""
     moments: Floats
     """shape (M,), sums of the features of `AssumptionReference` over all samples"""
     groups: GroupSketch | None = None
-    """None: every sample is its own group"""
+    """groups of the samples; None: all are independent"""
 
     def __post_init__(self) -> None:
         """Check that the arrays fit each other, and freeze them.
@@ -109,7 +109,7 @@ class WindowSummary(ArrayValue):
         return None if self.groups is None else self.groups.clusters(self.cells)
 
     def __add__(self, other: Self) -> Self:
-        """The summary of both windows; `merge` is faster for many.
+        """Merge two summaries; `merge` is faster for many.
 
         Raises:
             InvalidInputError: another quantifier made the other one, or only one of two knows its groups.
@@ -117,14 +117,14 @@ class WindowSummary(ArrayValue):
         return self.merge([self, other])
 
     def __radd__(self, other: Literal[0]) -> Self:
-        """Lets `sum` start from 0."""
+        """Allow `sum` to start from 0."""
         if other != 0:
             return NotImplemented
         return self
 
     @classmethod
     def merge(cls, summaries: Sequence[Self]) -> Self:
-        """The summary of all windows together; at least one.
+        """Merge one or more summaries into one.
 
         Raises:
             InvalidInputError: different quantifiers made them, only some know their groups, or one is damaged.
@@ -170,7 +170,8 @@ class WindowSummary(ArrayValue):
     def to_bytes(self, *, compressed: bool = True) -> bytes:
         """The arrays as an npz file; equal summaries give equal bytes.
 
-        Compressing takes a fifth off the size, at 30 times the time to write and twice that to read (8 classes).
+        Compression would save a fifth of the size, at 30 times the time to write and twice the time to read (8
+        classes).
         """
         return write_npz(self._arrays(), compressed=compressed)
 
