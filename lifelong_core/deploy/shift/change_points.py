@@ -1,10 +1,11 @@
-"""When did the prevalence change? None, one or several change points in a window in order of time.
+"""Change points of the prevalence in a window in order of time.
 
-Two steps. First a partition of some hundred blocks of the window: the posterior of each sample under the prevalence of
-the whole window is the efficient score of the mixture, so a change of the prevalence moves its mean, and the best
-partition of whitened block means shows where (optimal partitioning; the threshold is the tail of a squared Brownian
-bridge, so that chance makes a change of an unchanged window in less than 1 of 100). Then each change is refined to
-single pieces by the likelihood ratio of the two mixtures before and after, which also gives the interval of its time.
+The search has two steps. The first partitions some hundred blocks of the window. The posterior of each sample under the
+prevalence of the whole window is the efficient score of the mixture, so a change of the prevalence moves its mean, and
+the best partition of whitened block means shows the change (optimal partitioning; the threshold is the tail of a
+squared Brownian bridge, so that an unchanged window has a change point with a probability below 0.01). The second step
+refines each change to single pieces by the likelihood ratio of the two mixtures before and after, which also gives the
+interval of its time.
 """
 
 import math
@@ -28,8 +29,8 @@ from lifelong_core.scientific import normal_quantile
 
 CONFIDENCE = 0.95
 _END_OF_INTERVAL = 0.125
-"""Weight of the squared difference that either end of the interval of a change's time makes: it is about two standard
-errors away, and one of two ends."""
+"""Weight of the squared difference at either end of the interval of a change's time: each end is about two standard
+errors away, and there are two."""
 _FIELDS = ("samples_ago", "low", "high", "size", "size_low", "size_high", "changed_at")
 
 
@@ -41,10 +42,10 @@ class ChangePoint:
     """samples of the window after the change, 1 or more"""
     low: int
     high: int
-    """interval of `samples_ago`, at CONFIDENCE; where the window is known by buckets, with those that the change may
-    have come within"""
+    """interval of `samples_ago`, at CONFIDENCE; for a window of buckets it includes the buckets in which the change may
+    lie"""
     size: float
-    """L1 distance, 0 to 2, of the prevalences before and after, each from and to the neighbouring changes"""
+    """L1 distance, 0 to 2, between the prevalences before and after, each up to the neighbouring change"""
     size_low: float
     size_high: float
     """interval of `size`, at CONFIDENCE"""
@@ -83,27 +84,27 @@ class ChangePoint:
 
 @dataclass(frozen=True)
 class Segmentation:
-    """A window cut at its change points."""
+    """Window divided at its change points."""
 
     changes: tuple[ChangePoint, ...]
     """in order of time"""
     begins: tuple[int, ...]
     """first piece of each segment, ascending, 0 first"""
     alternatives: tuple[tuple[int, float], ...]
-    """other first pieces that the last segment may have, and how much of the squared difference between the estimates
-    from there on and from the chosen piece on belongs to the variance of the latter"""
+    """other possible first pieces of the last segment, each with its weight: the share of the squared difference of the
+    estimates that enters the variance"""
     pattern: Pattern | None = None
-    """what changes that are none to follow look like; then there is one segment"""
+    """pattern of changes that come and go and are not followed; then there is one segment"""
     scatter: Floats | None = None
-    """shape (C, C), covariance of the mean prevalence of the window because of the pattern"""
+    """shape (C, C), covariance of the mean prevalence of the window due to the pattern"""
 
 
 def find_change_points(window: OrderedWindow, *, level: float, times: Floats | None = None) -> Segmentation:
-    """The change points of a window.
+    """Find the change points of a window.
 
     Args:
         window: pieces in order of time.
-        times: shape (P,), ascending, seconds since 1970 (UTC) of the begin of each piece, to tell a rhythm.
+        times: shape (P,), ascending, seconds since 1970 (UTC) of the begin of each piece, to detect rhythms.
         level: largest probability of a change point where there is no change, positive.
     """
     scores = EfficientScores.of(window)
@@ -132,7 +133,7 @@ def find_change_points(window: OrderedWindow, *, level: float, times: Floats | N
 def _alternatives(
     splits: Sequence[Split], scores: EfficientScores, effect: float, threshold: float
 ) -> tuple[tuple[int, float], ...]:
-    """Where else the last segment may begin, and with which weight."""
+    """Other first pieces of the last segment, with their weights."""
     if not splits:
         at, gain = scores.next_best(effect)
         return ((at, _probability(gain, threshold)),)
@@ -143,7 +144,7 @@ def _alternatives(
 
 
 def _probability(gain: float, threshold: float) -> float:
-    """Of a change that gains so much, where one that gains as much as the threshold is as likely as none."""
+    """Probability of a change with this gain; a gain equal to the threshold has probability 1/2."""
     return 1 / (1 + math.exp(min((threshold - gain) / 2, 700.0)))
 
 

@@ -20,7 +20,7 @@ from lifelong_core.scientific import cholesky, lower_solve
 
 MOST_BLOCKS = 200
 RARE_SAMPLES = 5.0
-"""A class with fewer samples in the window hardly counts: their scatter is not normal either."""
+"""Classes with fewer samples in the window have little weight, because their scores are not normal."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,15 @@ class EfficientScores:
 
     window: OrderedWindow
     scores: Floats
-    """shape (U, C - 1), posteriors under that prevalence, in coordinates of the tangent space"""
+    """shape (U, C - 1), posteriors under that prevalence, in tangent coordinates"""
     sums: Floats
-    """shape (P, C - 1)"""
+    """shape (P, C - 1), sums over the samples of each piece"""
     bounds: Integers
     """shape (B + 1,), pieces where blocks begin and end"""
 
     @classmethod
     def of(cls, window: OrderedWindow) -> Self:
-        """The scores of a window."""
+        """Compute the scores of a window."""
         uniform: Floats = np.full(window.classes, 1 / window.classes)
         prevalence = smooth(
             mixture_weights(window.densities, window.counts, uniform), float(window.counts.sum())
@@ -49,7 +49,7 @@ class EfficientScores:
         return cls(window, scores, window.piece_sums(scores), block_bounds(window.ends, MOST_BLOCKS))
 
     def partition(self, level: float, segments: Sequence[int]) -> tuple[tuple[int, ...], float]:
-        """First pieces of the segments, and the design effect of groups around the segments known so far."""
+        """First pieces of the segments, and the design effect of groups around the previous segments."""
         sums, sizes = self.whiten()
         effect = self._design_effect(segments)
         found = best_partition(
@@ -61,7 +61,9 @@ class EfficientScores:
         return (0, *(int(self.bounds[block]) for block in found)), effect
 
     def whiten(self) -> tuple[Floats, Floats]:
-        """Sums of each block, (B, C - 1), in units in which independent samples have unit covariance, and samples."""
+        """Sums of each block, (B, C - 1), in units of unit covariance for independent samples, and the samples of each
+        block.
+        """
         sums, sizes = self._block_sums()
         return lower_solve(self._factor, sums.T).T, sizes
 
@@ -93,12 +95,12 @@ class EfficientScores:
         return int(self.bounds[1 + int(gains.argmax())]), float(gains.max())
 
     def threshold(self, level: float, effect: float) -> float:
-        """Twice the log likelihood that a change must gain, in a window of independent samples."""
+        """Threshold for twice the log likelihood gain of a change, in a window of independent samples."""
         share = min(SHORTEST_SEGMENT * effect / float(self.window.counts.sum()), 0.4)
         return change_threshold(self.window.classes - 1, level=level, shortest_share=share)
 
     def _design_effect(self, segments: Sequence[int]) -> float:
-        """How much more the sums of groups scatter than those of as many independent samples, at least 1."""
+        """Variance of the sums of groups, relative to independent samples, at least 1."""
         if self.window.group_piece is None:
             return 1.0
         number = self.window.groups_in(0, self.window.pieces)

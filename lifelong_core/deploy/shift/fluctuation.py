@@ -1,4 +1,4 @@
-"""A window whose prevalence comes and goes: what stays, and how uncertain its mean is."""
+"""Fluctuations: a window whose prevalence comes and goes, its lasting changes, and the uncertainty of its mean."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from lifelong_core.deploy.shift.segmentation import SHORTEST_SEGMENT, best_parti
 
 @dataclass(frozen=True)
 class Fluctuation:
-    """Blocks of a window, and whether its changes come and go."""
+    """Blocks of a window, and the pattern of its changes."""
 
     pieces: Integers
-    """shape (B + 1,), where the blocks begin and end"""
+    """shape (B + 1,), bounds of the blocks"""
     sums: Floats
     sizes: Floats
     times: Floats | None
@@ -37,14 +37,14 @@ class Fluctuation:
         times: Floats | None,
         price: float,
     ) -> Self:
-        """What the changes of a window look like.
+        """Find the pattern in the changes of a window.
 
         Args:
-            scores: of the window.
-            splits: its changes.
-            effect: design effect of its groups.
-            times: shape (P,), of its pieces; None: unknown.
-            price: what twice the log likelihood must gain by a change, in a window of independent samples.
+            scores: scores of the window.
+            splits: changes of the window.
+            effect: design effect of the groups.
+            times: shape (P,), times of the pieces; None: unknown.
+            price: threshold for twice the log likelihood gain of a change, in a window of independent samples.
         """
         sums, sizes = scores.whiten()
         sums, sizes = sums / effect, sizes / effect
@@ -58,12 +58,12 @@ class Fluctuation:
         return cls(scores.bounds, sums, sizes, moments, begins, found)
 
     def lasting_change(self, level: float) -> int | None:
-        """The first piece after a change that stays in spite of jitter."""
+        """First piece after a lasting change in spite of jitter; None: there is none."""
         segment = find_lasting_change(self.sums, self.sizes, self.begins, level)
         return None if segment is None else int(self.pieces[self.begins[segment]])
 
     def change_beside_rhythm(self, price: float) -> list[Split]:
-        """The last change of what the rhythm leaves, to whole blocks."""
+        """Last change after removal of the rhythm, to whole blocks."""
         if self.times is None or self.pattern is None:
             return []
         rest = remove_rhythm(self.sums, self.sizes, self.times, self.pattern)
@@ -91,7 +91,7 @@ class Fluctuation:
 
 
 def scatter_since(window: OrderedWindow, changes: Sequence[int], *, since: int) -> Floats:
-    """Covariance of the prevalence from a piece on, (C, C), where that of each segment is a draw of its own."""
+    """Covariance of the prevalence from a piece on, (C, C), where each segment's prevalence is a random draw."""
     later = [since, *(piece for piece in changes if piece > since)]
     if since == 0 or len(later) > 1:
         return _scatter_of_mean(window, [*later, window.pieces])
@@ -102,7 +102,9 @@ def scatter_since(window: OrderedWindow, changes: Sequence[int], *, since: int) 
 
 
 def _scatter_of_mean(window: OrderedWindow, bounds: Sequence[int]) -> Floats:
-    """Covariance of the mean prevalence, (C, C), of segments between these pieces, whose prevalences are draws."""
+    """Covariance of the mean prevalence, (C, C), of segments between these pieces, whose prevalences are random
+    draws.
+    """
     pairs = list(pairwise(bounds))
     found = np.array([Mixture.of(window, begin, end).prevalence for begin, end in pairs])
     shares = np.diff(window.ends[[*bounds]])

@@ -1,4 +1,4 @@
-"""Where a change is: the likelihood of the mixtures before and after it."""
+"""Location of changes: the likelihood of the mixtures before and after a change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth, tange
 from lifelong_core.deploy.shift.ordered_window import LEAST_GROUPS, OrderedWindow
 
 LOCATION_DROP = 3.676
-"""The log likelihood of the true time lies so far below its maximum with probability 0.05: on either side of the change
-the log likelihood ratio is a random walk that falls, whose maximum exceeds x with probability exp(-x) (Siegmund 1988),
-and 1 - (1 - exp(-x))^2 = 0.05."""
+"""The log likelihood of the true time lies this far below its maximum with probability 0.05: on either side of the
+change the log likelihood ratio is a falling random walk, whose maximum exceeds x with probability exp(-x) (Siegmund
+1988), and 1 - (1 - exp(-x))^2 = 0.05."""
 SHORT_SEGMENTS = 3.0
-"""A segment of so many times the shortest may be a block that a change cuts in two."""
+"""A segment shorter than this many times the shortest one may be a block that a change divides."""
 _REFINEMENTS = 2
 
 
 @dataclass(frozen=True)
 class Split:
-    """A change between two segments."""
+    """Change between two segments."""
 
     begin: int
     """first piece of the segment before"""
@@ -32,12 +32,12 @@ class Split:
     end: int
     """piece after the segment after"""
     gain: float
-    """log likelihood that the change gains"""
+    """gain of the log likelihood by the change"""
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """The most likely prevalence of some pieces."""
+    """Maximum likelihood prevalence of some pieces."""
 
     prevalence: Floats
     likelihood: float
@@ -46,7 +46,7 @@ class Mixture:
 
     @classmethod
     def of(cls, window: OrderedWindow, begin: int, end: int) -> Self:
-        """Of pieces begin..end-1."""
+        """Estimate from pieces begin..end-1."""
         densities, counts = window.part(begin, end)
         uniform: Floats = np.full(window.classes, 1 / window.classes)
         weights = mixture_weights(densities, counts, uniform)
@@ -56,7 +56,7 @@ class Mixture:
         return cls(prevalence, likelihood, densities, counts)
 
     def variance(self, direction: Floats) -> float:
-        """Of direction . prevalence, from the information of independent samples."""
+        """Variance of direction . prevalence, from the information of independent samples."""
         basis = tangent_basis(self.prevalence.size)
         scores = self.densities / (self.densities @ self.prevalence)[:, np.newaxis] @ basis
         information = (scores * self.counts[:, np.newaxis]).T @ scores
@@ -66,18 +66,18 @@ class Mixture:
 
 @dataclass(frozen=True)
 class ChangeSearch:
-    """The places of changes by the likelihood of the mixtures before and after."""
+    """Search for the places of changes by the likelihood of the mixtures before and after."""
 
     window: OrderedWindow
     least_gain: float
-    """twice the log likelihood that a change must gain"""
+    """threshold for twice the log likelihood gain of a change"""
     drop: float
-    """log likelihood that a place within the interval may lack"""
+    """largest drop of the log likelihood within the interval"""
     shortest: float
-    """samples of a segment"""
+    """fewest samples of a segment"""
 
     def refine(self, begins: Sequence[int]) -> list[Split]:
-        """Each change at its most likely piece; without those that gain too little, one by one or two for one."""
+        """Move each change to its most likely piece; remove changes that gain too little, and replace two by one."""
         starts = list(begins)
         position = 1
         splits = dict[int, Split]()
@@ -104,7 +104,7 @@ class ChangeSearch:
         ]
 
     def split(self, begin: int, at: int, end: int) -> Split:
-        """The best place of one change among pieces begin..end-1, searched from `at` on."""
+        """Best place of one change among pieces begin..end-1; the search starts at `at`."""
         window = self.window
         reach = window.ends[begin : end + 1]
         shortest = min(self.shortest, (reach[-1] - reach[0]) / 2)
@@ -123,15 +123,17 @@ class ChangeSearch:
         return Split(begin, low, at, high, end, gain)
 
     def _comes_of_many(self, split: Split) -> bool:
-        """Are there groups enough on either side that none of them makes the change by itself?"""
+        """Whether each side has enough groups that no single group makes the change."""
         return all(
             self.window.groups_in(*part) >= LEAST_GROUPS
             for part in ((split.begin, split.at), (split.at, split.end))
         )
 
     def _instead(self, starts: Sequence[int], position: int, split: Split, end: int) -> int | None:
-        """Where one change does as well as the one before `position` and this split: a block that a change cuts in two
-        may have become a segment of its own. None: nowhere."""
+        """Split that replaces the one before `position` and this one equally well; None: there is none.
+
+        A block that a change divides may have become a segment of its own.
+        """
         if position < 2:
             return None
         begin, middle = starts[position - 2], starts[position - 1]

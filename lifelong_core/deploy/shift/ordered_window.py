@@ -1,6 +1,6 @@
 """A window as pieces in order of time, for the search for change points.
 
-A piece is what is never cut in two: a row, successive rows of one group, or a bucket that is known by its summary.
+A piece is never divided: it is a row, successive rows of one group, or a bucket given by its summary.
 """
 
 import math
@@ -20,15 +20,15 @@ from lifelong_core.deploy.quantification.summaries.window_summary import WindowS
 from lifelong_core.scientific import SparseMatrix, sparse_rows
 
 LEAST_GROUPS = 10.0
-"""Groups of equal size that a segment comes from at least."""
+"""Fewest groups of equal size in a segment."""
 
 
 @dataclass(frozen=True, eq=False)
 class OrderedWindow:
-    """Class densities of the window's distinct points, and how many samples of each point every piece holds."""
+    """Class densities of the window's distinct points, and the number of samples of each piece at each point."""
 
     densities: Floats
-    """shape (U, C), of each class at each point, up to a factor per point"""
+    """shape (U, C), densities of the classes at each point, up to a factor per point"""
     counts: Floats
     """shape (U,), samples at each point"""
     sizes: Floats
@@ -36,17 +36,17 @@ class OrderedWindow:
     content: SparseMatrix | None
     """shape (P, U), samples of each piece at each point; None: points are rows, in the order of the pieces"""
     group_piece: Integers | None
-    """shape (E,), ascending pieces of the entries that say which samples belong to one group; None: no groups"""
+    """shape (E,), ascending pieces of the entries, which map samples to groups; None: no groups"""
     group_point: Integers
-    """shape (E,), their points"""
+    """shape (E,), points of the entries"""
     group_member: Integers
-    """shape (E,), their groups, 0..G-1"""
+    """shape (E,), groups of the entries, 0..G-1"""
     group_counts: Floats
-    """shape (E,), their samples"""
+    """shape (E,), samples of the entries"""
 
     @classmethod
     def of_rows(cls, fitted: FittedQuantifier, logits: ArrayLike, groups: ArrayLike | None) -> Self:
-        """Pieces are rows, or runs of successive rows that belong to one group.
+        """Build pieces from rows, or from runs of successive rows of one group.
 
         Raises:
             InvalidInputError: no row, a shape or a value does not fit.
@@ -67,7 +67,7 @@ class OrderedWindow:
 
     @classmethod
     def of_summaries(cls, fitted: FittedQuantifier, summaries: Sequence[WindowSummary]) -> Self:
-        """Pieces are the summaries with samples; `whole_pieces` tells which of all these are.
+        """Build pieces from the summaries that have samples; `whole_pieces` maps them to all summaries.
 
         Raises:
             InvalidInputError: another quantifier made one, or only some know their groups.
@@ -100,13 +100,13 @@ class OrderedWindow:
         return self.part_sums(values, 0, self.pieces)
 
     def points_of(self, begin: int, end: int) -> slice:
-        """Points that hold all samples of pieces begin..end-1."""
+        """Points of all samples of pieces begin..end-1."""
         if self.content is not None:
             return slice(None)
         return slice(*self.ends[[begin, end]].astype(np.int64).tolist())
 
     def part_sums(self, values: Floats, begin: int, end: int) -> Floats:
-        """Sum over the samples of each of pieces begin..end-1, of values at `points_of` them."""
+        """Sum over the samples of each of pieces begin..end-1, of values at their `points_of`."""
         if self.content is not None:
             return np.asarray(self.content[begin:end] @ values, dtype=np.float64)
         if end - begin == len(values):
@@ -124,8 +124,7 @@ class OrderedWindow:
         return self.densities[present], counts[present]
 
     def groups_in(self, begin: int, end: int) -> float:
-        """Groups of equal size that would say as much as those of pieces begin..end-1 (Kish 1965); without groups,
-        infinitely many."""
+        """Equivalent number of groups of equal size in pieces begin..end-1 (Kish 1965); infinite without groups."""
         if self.group_piece is None:
             return math.inf
         entries = slice(*np.searchsorted(self.group_piece, [begin, end]).tolist())
@@ -152,7 +151,7 @@ class OrderedWindow:
 def _group_entries(
     parts: Sequence[WindowSummary], places: Sequence[Integers]
 ) -> tuple[Integers | None, Integers, Integers, Floats]:
-    """Piece, point, group and samples of each entry of the groups that all summaries know."""
+    """Piece, point, group and samples of each entry of the groups that are in all summaries."""
     nothing: Integers = np.zeros(0, dtype=np.int64)
     sketches = [part.groups for part in parts]
     if any(sketch is None for sketch in sketches):

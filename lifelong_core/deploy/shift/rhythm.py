@@ -1,4 +1,4 @@
-"""Changes of the prevalence that are none to follow: a mix that jitters, and one that follows the clock."""
+"""Patterns of a prevalence that comes and goes: jitter, and rhythms of the day or the week."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
@@ -12,21 +12,21 @@ from lifelong_core.scientific import f_tail
 Pattern: TypeAlias = Literal["time of day", "day of week", "jitter"]
 
 LEVEL = 0.001
-"""Probability of taking chance for a rhythm."""
+"""Probability of a false rhythm."""
 LEAST_EXPLAINED = 0.5
-"""Share of the scatter beyond chance that a rhythm explains."""
+"""Smallest share of the scatter beyond chance that a rhythm must explain."""
 LEAST_CHANGES = 4
-"""With fewer changes, jitter and successive changes look alike."""
+"""Fewest changes that distinguish jitter from successive changes."""
 LEAST_RETURN = 0.25
-"""Successive changes of a mix that jitters around a mean undo each other: their correlation is -1/2."""
+"""Successive changes of jitter around a mean undo each other: their correlation is -1/2."""
 HARMONICS = 4
-"""Of a day, so that a shift that begins and ends at some hour leaves next to nothing."""
+"""Harmonics of a day; enough to follow a shift of work that begins and ends at a given hour."""
 _LEAST_SEGMENTS = 2
-"""Before a change of a jittering mix."""
+"""Fewest segments before a change of a jittering prevalence."""
 OUTSTANDING = 2.0
-"""A change that is larger than so many times every other one stays."""
+"""A change this many times larger than every other one is lasting."""
 LONGEST_AFTER = 3.0
-"""A last segment that is longer than so many times the longest one before does not jitter any more."""
+"""A last segment this many times longer than every earlier one no longer jitters."""
 _DAY = 86_400.0
 _PERIODS = 1.9
 _TINY = 1e-300
@@ -35,14 +35,14 @@ _TINY = 1e-300
 def find_pattern(
     sums: Floats, sizes: Floats, times: Floats | None, begins: Sequence[int], price: float
 ) -> Pattern | None:
-    """The pattern that the prevalence of a window follows; None: its changes are changes.
+    """Find the pattern of the prevalence in a window; None: its changes are lasting.
 
     Args:
-        sums: shape (B, K), of each block, whitened, centred over the window.
+        sums: shape (B, K), whitened sums of each block, centred over the window.
         sizes: shape (B,), effective samples.
         times: shape (B,), ascending, seconds since 1970 (UTC) of the begin of each block; None: unknown.
         begins: first block of each segment between changes, 0 first.
-        price: what twice the log likelihood must gain by a change.
+        price: threshold for twice the log likelihood gain of a change.
     """
     if times is not None:
         segments = (np.add.reduceat(sums, begins) ** 2).sum(axis=1) / np.add.reduceat(sizes, begins)
@@ -69,16 +69,16 @@ def _undo_each_other(steps: Floats, without: int | None = None) -> bool:
 
 
 def find_lasting_change(sums: Floats, sizes: Floats, begins: Sequence[int], level: float) -> int | None:
-    """Which segment of a jittering window is the first after a change that stays; None: none is.
+    """First segment of a jittering window after a lasting change; None: there is none.
 
-    It exceeds all other changes by far, or the segments on either side of it differ more than they scatter there, by an
-    F-test whose degrees of freedom count the directions that the jitter has (Box 1954).
+    The change far exceeds all others, or the segments on either side of it differ more than they scatter there, by an
+    F-test whose degrees of freedom count the directions of the jitter (Box 1954).
 
     Args:
         sums: as for `find_pattern`, like the next two.
         sizes: shape (B,).
-        begins: of the segments.
-        level: largest probability that the F-test finds one where there is none.
+        begins: first blocks of the segments.
+        level: largest probability of a false lasting change by the F-test.
     """
     means = _means(sums, sizes, begins)
     number = len(means)
@@ -103,7 +103,7 @@ def find_lasting_change(sums: Floats, sizes: Floats, begins: Sequence[int], leve
 
 
 def remove_rhythm(sums: Floats, sizes: Floats, times: Floats, pattern: Pattern) -> Floats:
-    """What the rhythm leaves of the sums of each block, shape (B, K); arguments as for `find_pattern`."""
+    """Remove the rhythm from the sums of each block, shape (B, K); arguments as for `find_pattern`."""
     inputs = _time_of_day(times) if pattern == "time of day" else _day_of_week(times)
     design, target = _weighted(sums, sizes, inputs)
     weights = np.sqrt(sizes)[:, np.newaxis]
@@ -125,7 +125,7 @@ def _day_of_week(times: Floats) -> Floats:
 
 
 def _explained(sums: Floats, sizes: Floats, times: Floats, inputs: Floats, period: float) -> float:
-    """Twice the log likelihood that a linear model of the blocks' means gains; 0 where that may be chance."""
+    """Twice the log likelihood gain of a linear model of the blocks' means; 0 where it may be chance."""
     blocks, dimensions = sums.shape
     width = inputs.shape[1]
     if times[-1] - times[0] < _PERIODS * period or blocks < 2 * width + 2:
@@ -154,7 +154,7 @@ def _weighted(sums: Floats, sizes: Floats, inputs: Floats) -> tuple[Floats, Floa
 
 
 def _missed(design: Floats, target: Floats, periods: Floats) -> float:
-    """Squared error of the blocks of each period, told from those of the others."""
+    """Squared error of the blocks of each period, predicted from the other periods."""
     error = 0.0
     for one in np.unique(periods):
         held = periods == one

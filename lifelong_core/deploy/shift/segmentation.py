@@ -8,19 +8,19 @@ from lifelong_core.arrays import Floats, Integers
 from lifelong_core.scientific import log_gamma
 
 SHORTEST_SEGMENT = 60.0
-"""Effective samples: with fewer, a mean of posteriors is not about normal."""
+"""Effective samples; with fewer, a mean of posteriors is not approximately normal."""
 
 
 def change_threshold(dimensions: float, *, level: float, shortest_share: float) -> float:
-    """What twice the log likelihood must gain by one change, so that chance makes it do so with this probability.
+    """Threshold for twice the log likelihood gain of one change, which chance exceeds with probability `level`.
 
     The tail of the largest |B(t)|^2 / (t (1 - t)) over shortest_share <= t <= 1 - shortest_share, B a Brownian bridge
-    in so many dimensions (Csoergoe and Horvath 1997, theorem A.3.4; Estrella 2003).
+    in that many dimensions (Csoergoe and Horvath 1997, theorem A.3.4; Estrella 2003).
 
     Args:
-        dimensions: of the sequence, positive.
+        dimensions: dimensions of the sequence, positive.
         level: probability, between 0 and 1.
-        shortest_share: of the sequence on either side of a change, between 0 and 1/2.
+        shortest_share: smallest share of the sequence on either side of a change, between 0 and 1/2.
 
     Examples:
         >>> round(change_threshold(1, level=0.05, shortest_share=0.15), 1)  # Andrews (1993): 8.85
@@ -42,7 +42,7 @@ def change_threshold(dimensions: float, *, level: float, shortest_share: float) 
 
 
 def block_bounds(ends: Floats, most: int) -> Integers:
-    """Pieces at which at most so many blocks of about equal size begin and end, shape (B + 1,), from 0 to P.
+    """Bounds of at most `most` blocks of about equal size, in pieces, shape (B + 1,), from 0 to P.
 
     Args:
         ends: shape (P + 1,), samples up to the end of each piece, 0 first.
@@ -54,15 +54,15 @@ def block_bounds(ends: Floats, most: int) -> Integers:
 
 
 def best_partition(sums: Floats, weights: Floats, *, penalty: float, shortest: float) -> list[int]:
-    """Blocks at which the segments of the best partition begin, without the first one (Jackson et al. 2005).
+    """First blocks of the segments of the best partition, without the first one (Jackson et al. 2005).
 
     It maximises sum over segments of |S|^2 / w - penalty, S and w the segment's sums of `sums` and `weights`: twice the
     log likelihood of independent normal means, whitened, minus `penalty` for each change.
 
     Args:
-        sums: shape (B, K), of whitened deviations in each block.
+        sums: shape (B, K), sums of whitened deviations in each block.
         weights: shape (B,), positive; samples of each block where samples are all that varies.
-        penalty: of each change, positive.
+        penalty: penalty for each change, positive.
         shortest: least weight of a segment.
     """
     blocks = weights.size

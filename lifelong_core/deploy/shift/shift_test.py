@@ -1,4 +1,4 @@
-"""Has the prevalence shifted away from what the head assumes?"""
+"""Tests of a shift of the prevalence away from the prevalence that the head assumes."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ _SMALLEST_ERROR = 1e-9
 
 @dataclass(frozen=True)
 class ShiftTest(FlatDocument):
-    """A test of "the population has the prevalence that the head assumes", on one window or over many looks."""
+    """Test of "the population has the prevalence that the head assumes", on one window or over many looks."""
 
     statistic: float
     """one window: largest distance of a class's estimate from the assumed prevalence, in standard errors; many looks:
@@ -24,13 +24,14 @@ class ShiftTest(FlatDocument):
     log_e_value: float | None
     """many looks: natural logarithm of the evidence against the hypothesis; one window: None"""
     level: float
-    """one window: largest probability of a false rejection; many looks: of a false alarm per look, in the long run"""
+    """one window: largest probability of a false rejection; many looks: largest rate of false alarms per look, in the
+    long run"""
     rejected: bool
     """p_value < level, or the e-value reaches 1 / level"""
 
 
 def sequential_shift_test(log_e_value: float, average_run_length: float) -> ShiftTest:
-    """Has the evidence, gathered over all looks so far, reached an alarm?
+    """Whether the evidence over all looks reaches an alarm.
 
     Examples:
         >>> sequential_shift_test(11.0, 175_200).rejected, sequential_shift_test(13.0, 175_200).rejected
@@ -50,10 +51,10 @@ def prevalence_shift_test(
 ) -> ShiftTest:
     """Test "the population has the assumed prevalence" with an estimate and its covariance.
 
-    Looking at one window only: repeated looks raise false alarms at the level each.
+    The test is valid for one window: on repeated looks, each raises false alarms at the level.
 
     Args:
-        estimate: of the population's prevalence.
+        estimate: estimate of the population's prevalence.
         assumed_prevalence: shape (C,).
         level: largest probability of a rejection when the hypothesis is true.
 

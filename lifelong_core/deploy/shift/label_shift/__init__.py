@@ -1,7 +1,7 @@
-"""The label-shift assumption: did only the prevalence change? (thesis Def. 6.4; section 6.1.3, assumption i)
+"""Tests of the label-shift assumption: only the prevalence changed (thesis Def. 6.4; section 6.1.3, assumption i).
 
-- `assumption_test`: is the window a mix of the calibration classes?
-- `features`, `class_spread`: what is compared, and how far it may differ by chance
+- `assumption_test`: whether the window is a mix of the calibration classes
+- `features`, `class_spread`: features that are compared, and their spread by chance
 - `drift`: detectors of drifts that occur in practice
 - `result`, `disagreement`: the result, and its explanation
 """

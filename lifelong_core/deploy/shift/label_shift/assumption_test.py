@@ -1,18 +1,18 @@
-"""Did only the prevalence change? A test whether a mix of the calibration classes explains a window.
+"""Test of "only the prevalence changed": whether a mix of the calibration classes explains a window.
 
-A prevalence shift leaves p(logits | class) as it is (thesis Def. 6.4), so the mean of any feature over the window is,
-up to chance, the mean of its class means under some prevalence. Three tests look for a feature whose mean no
-prevalence explains, and their smallest p-value counts times three (Bonferroni):
+A prevalence shift leaves p(logits | class) unchanged (thesis Def. 6.4), so the mean of any feature over the window is,
+up to chance, the mean of its class means under some prevalence. Three tests look for a feature whose mean no prevalence
+explains; the p-value is three times the smallest one (Bonferroni):
 
 - steps: all classes' scores cut into cells, as one over-identified system of moments (Hansen 1982), with an F
   distribution because the covariance is estimated from a limited number of samples (Hotelling 1931);
 - waves: the maximum mean discrepancy of the logits themselves by random Fourier features (Gretton et al. 2012),
   beyond what any prevalence explains; a sum of weighted chi squares, approximated by three moments;
-- drifts: detectors of what occurs in practice (a moved logit, scaled logits, noise, samples between the classes),
+- drifts: detectors of drifts that occur in practice (a moved logit, scaled logits, noise, samples between the classes),
   each a t test.
 
 All three need only the mean of bounded features over the window, so that summaries of its parts merge exactly. The
-calibration set's own sampling error counts throughout, class by class.
+test includes the sampling error of the calibration set, class by class.
 """
 
 from collections.abc import Sequence
@@ -40,14 +40,14 @@ from lifelong_core.errors import InvalidInputError
 from lifelong_core.scientific import f_tail, normal_quantile, t_probability
 
 RELIABLE_FROM = 500
-"""Calibration samples below which the test's level is not promised."""
+"""Calibration samples from which on the test keeps its level."""
 
 RELIABLE_WINDOW = 100
-"""Independent samples of the window below which it is not promised either."""
+"""Independent samples of the window from which on the test keeps its level."""
 
 _BLOCK = 8192
 _SMALLEST_AXIS = 1e-3
-"""Principal axes of the steps with less than this share of the largest one's variance are left out."""
+"""Principal axes of the steps with a smaller share of the largest axis's variance are left out."""
 _FREEDOM_PER_AXIS = 4.0
 """Degrees of freedom of the covariance that each axis needs."""
 _FREE = 1e-9
@@ -56,21 +56,21 @@ _NO_VARIANCE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class AssumptionReference:
-    """All that the test needs to know about a calibration set; a deterministic function of it."""
+    """Statistics of a calibration set for the test; a deterministic function of the set."""
 
     samples: int
     feature_map: FeatureMap
     steps: ClassSpread
-    """of the features that are steps"""
+    """spread of the step features"""
     waves: ClassSpread
-    """of the features that are cosines and sines"""
+    """spread of the cosine and sine features"""
     drifts: ClassSpread
-    """of the detectors, cross-fitted"""
+    """drift detectors, cross-fitted"""
     detectors: DriftDetectors
 
     @classmethod
     def of(cls, calibration: LabeledLogits) -> Self:
-        """Learn what the classes look like.
+        """Compute the reference of a calibration set.
 
         Raises:
             UnidentifiableError: a class has no calibration sample.
@@ -99,7 +99,7 @@ class AssumptionReference:
         return self.steps.means.shape[1] + self.waves.means.shape[1]
 
     def features(self, logits: ArrayLike) -> Floats:
-        """What the test looks at, shape (N, M), in -1..1: their mean over a window is all that it needs.
+        """Features of samples, shape (N, M), in -1..1; the test needs only their mean over a window.
 
         Raises:
             InvalidInputError: logits are not finite or have another number of classes.
@@ -107,7 +107,7 @@ class AssumptionReference:
         return self.feature_map(as_logits(logits, classes=self.classes))
 
     def feature_sums(self, logits: ArrayLike) -> Floats:
-        """Sums of the features over all rows, shape (M,), in little memory: sums of buckets add up.
+        """Sums of the features over all rows, shape (M,), in little memory; sums of buckets add up.
 
         Raises:
             InvalidInputError: logits are not finite or have another number of classes.
@@ -131,12 +131,12 @@ def assumption_test(
     """Test "only the prevalence changed" on one window.
 
     Args:
-        reference: of the calibration set.
+        reference: reference of the calibration set.
         mean_features: shape (M,), mean of `reference.features` over the window.
         n: samples in the window.
-        effective_n: independent samples that would say as much, if fewer.
+        effective_n: equivalent number of independent samples, if smaller.
         level: largest probability of a rejection when the hypothesis is true.
-        class_names: for the texts; by default the classes are numbered.
+        class_names: names for the texts; by default the classes are numbered.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -193,10 +193,10 @@ def assumption_test(
 
 
 def _mix(spread: ClassSpread, means: Floats, samples: float) -> tuple[Floats, Floats]:
-    """The prevalence (C,) that explains the steps by least squares, and its covariance (C, C).
+    """Prevalence (C,) that explains the steps by least squares, and its covariance (C, C).
 
-    Not weighted by a covariance, which depends on the prevalence: a class of few calibration samples would lose its
-    share, because its mean is noisy, and with the share its noise in that very covariance.
+    The squares have no covariance weights, because these depend on the prevalence. With weights, a class with few
+    calibration samples would lose its share to its noisy mean, and with the share the noise in the covariance.
     """
     classes = spread.counts.size
     if means.size == 0:
@@ -209,10 +209,10 @@ def _mix(spread: ClassSpread, means: Floats, samples: float) -> tuple[Floats, Fl
 
 
 def _step_test(spread: ClassSpread, means: Floats, weights: Floats, samples: float) -> ComponentTest:
-    """Generalised method of moments: the test of over-identification, with the covariance at these class weights.
+    """Test of over-identification by the generalised method of moments, with the covariance at these class weights.
 
-    Where the best prevalence lies on the border of the simplex, classes at 0 give their degree of freedom back: given
-    the face on which it lies, the distance to the simplex has as many as there are directions off that face.
+    Where the best prevalence lies on the border of the simplex, each class at 0 adds a degree of freedom: given its
+    face, the distance to the simplex has as many degrees of freedom as there are directions off that face.
     """
     if means.size == 0:
         return ComponentTest("steps", 0.0, 1.0)
@@ -233,7 +233,7 @@ def _step_test(spread: ClassSpread, means: Floats, weights: Floats, samples: flo
 def _whitening(spread: ClassSpread, prevalence: Floats, samples: float) -> tuple[Floats, float]:
     """Principal axes of the features, scaled to unit variance (K', K), and the covariance's degrees of freedom.
 
-    Only as many axes as the covariance's degrees of freedom bear, those along which the features vary most.
+    The axes are those with the largest variances, as many as the covariance's degrees of freedom allow.
     """
     covariance = spread.covariance(prevalence, samples)
     deviations = np.sqrt(np.diag(covariance))
@@ -270,7 +270,7 @@ def _wave_test(spread: ClassSpread, means: Floats, prevalence: Floats, samples: 
 def _drift_test(
     reference: AssumptionReference, means: Floats, prevalence: Floats, errors: Floats, samples: float
 ) -> tuple[Floats, ComponentTest]:
-    """How far each detector is from its mean under this prevalence, in standard errors (J,), and their test."""
+    """Distance of each detector from its mean under this prevalence, in standard errors (J,), and their test."""
     detectors, spread = reference.detectors, reference.drifts
     count = len(detectors.drifts)
     if count == 0:

@@ -1,4 +1,4 @@
-"""How far a window's mean features may be from a mix of the calibration classes' means by chance alone."""
+"""Spread of a window's mean features around a mix of the calibration classes' means, by chance alone."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -10,13 +10,13 @@ from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.numerics.grouping import independent_cases, sort_into_runs
 
 PSEUDO_SAMPLES = 2.0
-"""A class's covariance counts as if so many of its samples came from all classes alike: a feature that none of twenty
-samples shows may well occur once in thirty."""
+"""A class's covariance includes this many samples of all classes together: a feature that is absent in twenty samples
+may occur once in thirty."""
 
 DOUBTED = 4.0
-"""A class's mean varies as if it came from so many samples fewer, though from half of them at least: the features were
-fitted on samples of its own. Measured on synthetic data of four classes, where a class of 30 samples dominates the
-window: with it, detectors vary at most as much as their standard errors say. With 15 samples, up to 1.6 times."""
+"""The variance of a class's mean counts this many samples fewer, but at least half of them, because the features were
+fitted on samples of the class. On synthetic data of four classes, where a class of 30 samples dominates the window,
+detectors then vary at most as much as their standard errors; with 15 samples, up to 1.6 times."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,9 @@ class GroupedResiduals:
     """shape (G,), where each group starts"""
 
     def covariance(self, shares: Floats) -> Floats:
-        """Of the sum over all rows, each times the share of its class (C,), sampled group by group, (K, K)."""
+        """Covariance, (K, K), of the sum over all rows, each times the share of its class (C,), sampled group by
+        group.
+        """
         sums = np.add.reduceat(self.rows * shares[self.labels][:, np.newaxis], self.first, axis=0)
         groups = self.first.size
         return sums.T @ sums * (groups / (groups - 1) if groups > 1 else 1.0)
@@ -50,12 +52,12 @@ class ClassSpread:
     everywhere: Floats
     """shape (K, K), covariance over all classes alike"""
     freedom: Floats
-    """shape (C,), samples (or groups, where there are any) of each class minus one, at least one"""
+    """shape (C,), samples (or groups, if any) of each class minus one, at least one"""
     grouped: GroupedResiduals | None
 
     @classmethod
     def of(cls, rows: Floats, data: LabeledLogits) -> Self:
-        """From features (N, K) of the calibration samples."""
+        """Compute from features (N, K) of the calibration samples."""
         counts, labels = data.counts, data.labels
         means = class_means(rows, data).T
         residuals = rows - means[labels]
@@ -69,11 +71,12 @@ class ClassSpread:
         return cls(counts, means, covariances, everywhere, freedom, _grouped(residuals, data))
 
     def covariance(self, prevalence: Floats, samples: float) -> Floats:
-        """Of the mean over a window minus the mix of class means, without what a change of the mix explains, (K, K).
+        """Covariance, (K, K), of the mean over a window minus the mix of class means, without the effect of a changed
+        mix.
 
         Args:
             prevalence: shape (C,), positive.
-            samples: independent ones in the window.
+            samples: independent samples in the window.
         """
         window, fixed = self._parts(prevalence, samples)
         own = self.counts / (self.counts + PSEUDO_SAMPLES)
@@ -86,7 +89,9 @@ class ClassSpread:
         return total + borrowed.sum() * self.everywhere + (away.T * (borrowed * own)) @ away
 
     def degrees_of_freedom(self, prevalence: Floats, samples: float, scale: Floats) -> float:
-        """Of that covariance as an estimate (Welch and Satterthwaite), all features in units of `scale` (K,)."""
+        """Degrees of freedom of that covariance (Welch and Satterthwaite), with all features in units of `scale`
+        (K,).
+        """
         variances = np.diagonal(self.covariances, axis1=1, axis2=2)
         own = (self.counts / (self.counts + PSEUDO_SAMPLES))[:, np.newaxis]
         mixed = own * variances + (1 - own) * np.diag(self.everywhere)
@@ -96,7 +101,7 @@ class ClassSpread:
         return float(parts.sum() ** 2 / squares) if squares > 0 else float(self.freedom.sum())
 
     def _parts(self, prevalence: Floats, samples: float) -> tuple[Floats, Floats]:
-        """Weight of each class's covariance in the window's part and in the calibration set's, (C,) each."""
+        """Weight of each class's covariance in the part of the window and in that of the calibration set, (C,) each."""
         units = self.freedom + 1
         trust = np.maximum(1 - DOUBTED / units, 0.5)
         return prevalence / samples, prevalence**2 / (trust * self.counts)

@@ -1,4 +1,4 @@
-"""Words for what no prevalence explains: which drift, which class's scores, and whether something new appears."""
+"""Disagreements of a window with every mix of the classes: which drift, which class's scores, and new classes."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,15 +12,16 @@ from lifelong_core.deploy.shift.label_shift.result import Disagreement
 
 MOST = 5
 _NOTABLE = 2.5
-"""Standard errors below which a disagreement is not worth a word."""
+"""Smallest size of a reported disagreement, in standard errors."""
 
 
 _LARGEST_FACTOR = 1.2
-"""Up to here, and down to its inverse, the factor of scaled logits is told within 5 % (measured on real logits)."""
+"""Up to this factor, and down to its inverse, the reported factor of scaled logits is accurate within 5 % (on real
+logits)."""
 
 
 def worst_first(found: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
-    """The few largest."""
+    """Return the few largest disagreements."""
     notable = [item for item in found if abs(item.size) >= _NOTABLE]
     return tuple(sorted(notable, key=lambda item: -abs(item.size))[:MOST])
 
@@ -28,13 +29,13 @@ def worst_first(found: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
 def drift_disagreements(
     detectors: DriftDetectors, sizes: Floats, errors: Floats, names: Sequence[str] | None
 ) -> list[Disagreement]:
-    """One for each drift; that of moved or scaled logits with its amount if it were the only one.
+    """Disagreements for all drifts; that of moved or scaled logits with the amount it has if it is the only drift.
 
     Args:
-        detectors: whose effects say how far a standard step moves them.
-        sizes: shape (J,), how far each detector is off, in standard errors.
+        detectors: detectors, with the effect of a standard step on each.
+        sizes: shape (J,), deviation of each detector, in standard errors.
         errors: shape (J,), the standard errors.
-        names: of the classes; by default they are numbered.
+        names: class names; by default the classes are numbered.
     """
     steps = np.divide(
         sizes * errors, detectors.effects, out=np.zeros_like(sizes), where=detectors.effects > 0
@@ -66,8 +67,8 @@ def _drift_disagreement(drift: Drift, size: float, steps: float, names: Sequence
         text = f"The logits are {'noisier' if amount > 0 else 'less noisy'} than in calibration."
         return Disagreement("noisy_logits", None, size, None, text)
     text = (
-        "More samples lie between the classes than any mix of the classes explains: perhaps a class that the model "
-        "does not know."
+        "More samples lie between the classes than any mix of the classes explains: perhaps a class that is new to "
+        "the model."
         if amount > 0
         else "Fewer samples lie between the classes than any mix of the classes explains."
     )
@@ -82,17 +83,17 @@ def step_disagreements(
     covariance: Floats,
     names: Sequence[str] | None,
 ) -> list[Disagreement]:
-    """For each class whether its scores are higher or lower, more or less spread out than the mix that fits best.
+    """Disagreements of each class's scores, in level or spread, with the best mix.
 
-    Sizes are conservative: the fit of the mix takes up a part of the chance that `covariance` counts in full.
+    Sizes are conservative: the fit of the mix absorbs a part of the chance that `covariance` includes in full.
 
     Args:
-        feature_map: that says which features belong to which class.
-        spread: of the steps within the calibration classes.
+        feature_map: map of features to classes.
+        spread: spread of the steps within the calibration classes.
         means: shape (K,), mean steps of the window.
-        prevalence: shape (C,), of the mix that fits best.
-        covariance: shape (K, K), of the means minus those of the mix.
-        names: of the classes; by default they are numbered.
+        prevalence: shape (C,), prevalence of the best mix.
+        covariance: shape (K, K), covariance of the means minus those of the mix.
+        names: class names; by default the classes are numbered.
     """
     residual = means - prevalence @ spread.means
     found: list[Disagreement] = []
@@ -118,7 +119,7 @@ def step_disagreements(
 def _far_from_every_class(
     columns: slice, spread: ClassSpread, means: Floats, covariance: Floats
 ) -> list[Disagreement]:
-    """More samples far from every class centre than even the most scattered class has."""
+    """Disagreement where more samples are far from every class centre than in the most scattered class."""
     if columns.start == columns.stop:
         return []
     last = columns.stop - 1
@@ -131,12 +132,12 @@ def _far_from_every_class(
 
 
 def _upwards(count: int) -> Floats:
-    """A step up is a step up, whichever cut it takes, shape (count,)."""
+    """Weights of equal steps at all cuts, shape (count,)."""
     return np.ones(count)
 
 
 def _outwards(count: int) -> Floats:
-    """-1 for cuts below the middle one, 1 for those above, 0 for itself, shape (count,)."""
+    """Weights -1 for cuts below the middle one, 1 for cuts above, 0 for the middle, shape (count,)."""
     return np.array([np.sign(2 * index - (count - 1)) for index in range(count)], dtype=np.float64)
 
 
@@ -146,12 +147,12 @@ def _in_errors(contrast: Floats, residual: Floats, covariance: Floats) -> float:
 
 
 def _per_cent(share: float) -> str:
-    """Whole ones, or with a decimal below one."""
+    """Per cent without decimals, or with one below 1 %."""
     return f"{100 * share:.1f} %" if share < 0.0095 else f"{100 * share:.0f} %"
 
 
 def _rounded(number: float) -> str:
-    """To two digits, without an exponent where people would write none."""
+    """Two significant digits, without an exponent for usual sizes."""
     return f"{float(f'{number:.2g}'):g}"
 
 

@@ -1,4 +1,4 @@
-"""Detectors of the drifts that occur in practice: numbers whose mean a change of prevalence cannot move."""
+"""Detectors of drifts that occur in practice: statistics whose mean does not depend on the prevalence."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from lifelong_core.deploy.shift.label_shift.features import FOLDS, FeatureMap, c
 DriftKind: TypeAlias = Literal["moved_logit", "scaled_logits", "noisy_logits", "mixed_samples"]
 
 MOST_MOVED = 20
-"""With more classes the drifts of single logits are left to the other tests."""
+"""Most classes with detectors for single logits; with more, the other tests cover these drifts."""
 
 MOVE = 0.5
 """Step of a moved logit, in units of calibrated log odds."""
 
 SCALE = 0.8
 NOISE = 0.5
-"""In robust standard deviations of each logit."""
+"""Simulated noise, in robust standard deviations of each logit."""
 
 _ROWS = 2000
-"""Calibration samples that are made to drift; they only steer where a detector looks."""
+"""Calibration samples with simulated drift; they only define the directions of the detectors."""
 
 _RIDGE = 0.1
 _SEED = 6_103
@@ -35,43 +35,43 @@ _LEAST_SPREAD = 0.03
 
 @dataclass(frozen=True)
 class Drift:
-    """A way in which logits given the class may change, with the size of the step that was simulated."""
+    """Kind of change of the logits given the class, with the size of the simulated step."""
 
     kind: DriftKind
     class_index: int | None
-    """whose logit moves; None: the drift concerns all"""
+    """class of the moved logit; None: the drift affects all logits"""
     step: float
-    """what a standard step is: added to the logit; log of the factor; robust standard deviations; share of samples"""
+    """a standard step: added to the logit; log of the factor; robust standard deviations; share of samples"""
 
 
 @dataclass(frozen=True, eq=False)
 class DriftDetectors:
-    """One linear function of the features per drift, with what its mean is in each class.
+    """One linear function of the features per drift, with its mean in each class.
 
-    Each detector is the combination of features which a drift moves most, in standard errors, among those with equal
-    means in all classes (a score test, with the prevalence as nuisance parameter). It is fitted in turn without one
-    fold of the calibration set, and its class means come from the fold left out: a detector would otherwise fit the
-    noise of the very means that it is compared with, and reject too often. Where cross-fitting is impossible, as with
-    one sample of a class, there are no detectors.
+    Each detector is the combination of features that a drift moves most, in standard errors, among those with equal
+    means in all classes (a score test, with the prevalence as nuisance parameter). Detectors are cross-fitted: they are
+    fitted without one fold of the calibration set, and their class means come from that fold. Otherwise a detector
+    would fit the noise of these means, and reject too often. Where cross-fitting is impossible, as with one sample of a
+    class, there are no detectors.
     """
 
     drifts: tuple[Drift, ...]
     weights: Floats
-    """shape (J, M), of the features minus `middle`"""
+    """shape (J, M), weights of the features minus `middle`"""
     middle: Floats
     """shape (M,)"""
     effects: Floats
-    """shape (J,): by how much its own drift, at a standard step, moves a detector"""
+    """shape (J,), effect of a standard step of its drift on each detector"""
     values: Floats
     """shape (N, J): cross-fitted detectors of the calibration samples"""
 
     @classmethod
     def of(cls, data: LabeledLogits, features: FeatureMap, own: Floats) -> Self:
-        """Fit them.
+        """Fit the detectors.
 
         Args:
             data: the calibration set.
-            features: of its samples and of drifted ones.
+            features: map to features of its samples and of drifted samples.
             own: shape (N, M), cross-fitted features of the calibration samples.
         """
         middle = _class_means(own, data.labels, data.classes).mean(axis=0)
@@ -123,9 +123,9 @@ def _drifted(logits: Logits, features: FeatureMap) -> Iterator[tuple[Drift, Logi
 
 
 def _directions(moved: Sequence[Floats], labels: Integers, classes: int, used: Mask) -> Floats:
-    """How each drift moves the mean features (J, M), all classes with a sample among those used counting alike.
+    """Effect of each drift on the mean features (J, M); all classes with a sample among those used count equally.
 
-    Where none is used, as with large groups, all are.
+    Where no sample is used, as with large groups, all samples count.
     """
     used = used if used.any() else np.ones_like(used)
     present = np.unique(labels[used])
@@ -133,8 +133,9 @@ def _directions(moved: Sequence[Floats], labels: Integers, classes: int, used: M
 
 
 def _most_sensitive(rows: Floats, labels: Integers, classes: int, directions: Floats) -> Floats:
-    """Combinations (J, M) with equal means in all classes and unit variance within, that respond most to each
-    direction (J, M)."""
+    """Combinations (J, M) most sensitive to each direction (J, M), with equal class means and unit variance within
+    classes.
+    """
     means = _class_means(rows, labels, classes)
     counts = np.bincount(labels, minlength=classes)
     residuals = (rows - means[labels]) / np.sqrt(classes * counts[labels])[:, np.newaxis]
@@ -173,7 +174,7 @@ def _class_means(rows: Floats, labels: Integers, classes: int) -> Floats:
 
 
 def _rows_of_every_class(data: LabeledLogits) -> Integers:
-    """At most _ROWS samples: the first ones of each class, as many of each as the smallest limit allows."""
+    """Select at most _ROWS samples: the first ones of each class, equally many up to the smallest limit."""
     each = max(2, _ROWS // data.classes)
     return np.sort(
         np.concatenate([np.flatnonzero(data.labels == k)[:each] for k in range(data.classes)])

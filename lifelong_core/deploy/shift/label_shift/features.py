@@ -1,4 +1,6 @@
-"""What the test of "only the prevalence changed" looks at: bounded features whose mean over a window says it all."""
+"""Features of the test of "only the prevalence changed": bounded, so that the test needs only their mean over a
+window.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,19 +14,19 @@ from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.numerics.folds import stratified_folds
 
 FREQUENCIES = 48
-"""Random directions in which the kernel test compares; each gives a cosine and a sine."""
+"""Random directions of the kernel test; each gives a cosine and a sine."""
 
 FOLDS = 10
 
 CELLS_PER_SCORE = 6
 MOST_CUTS = 200
-"""Of all classes' scores together; with more classes than 40 each gets fewer cells, beyond 200 none."""
+"""Most cuts of all classes' scores together; with more than 40 classes each has fewer cells, beyond 200 none."""
 
 LARGEST_SCALED_LOGIT = 8.0
-"""Centred logits are clipped at so many robust standard deviations from their median."""
+"""Centred logits are clipped at this many robust standard deviations from their median."""
 
 _LEAST_GAP = 1e-6
-"""Scores that differ by less are taken for equal: rounding alone must not move a sample to another cell."""
+"""Scores with a smaller difference are equal: rounding alone must not move a sample to another cell."""
 
 _PAIRS_FROM = 400
 _SEED = 20_110_607
@@ -37,35 +39,35 @@ _LARGEST_RATIO = 1e6
 
 @dataclass(frozen=True)
 class Score:
-    """One number per sample, cut into cells."""
+    """One number per sample, divided into cells."""
 
     columns: slice
-    """of its cuts among the features, in ascending order"""
+    """columns of its cuts among the features, in ascending order"""
     class_index: int | None
-    """whose log odds these are; None: it belongs to no class"""
+    """class of the log odds; None: the score belongs to no class"""
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap:
-    """Features of a sample: above which cuts its scores lie (0 to 1), then random waves of its logits (-1 to 1).
+    """Features of a sample: steps of its scores at the cuts (0 to 1), then random waves of its logits (-1 to 1).
 
-    The scores are the log odds of each class against all others, after temperature scaling, the log odds of the
-    likeliest class, and the distance to the nearest class centre. Probabilities hardly show a moved logit;
-    the waves see the centred logits themselves, each in units of its robust spread. All is a deterministic function
-    of the calibration set: the random frequencies come from a fixed seed, and go to the classes in an order (that of
-    their mean logit) which does not depend on how the classes are numbered.
+    The scores are the log odds of each class against all others, after temperature scaling, the log odds of the most
+    probable class, and the distance to the nearest class centre. The waves use the centred logits themselves, each in
+    units of its robust spread, because probabilities hardly show a moved logit. The map is a deterministic function of
+    the calibration set: the random frequencies come from a fixed seed, and their order over the classes (by mean logit)
+    does not depend on the numbers of the classes.
     """
 
     temperature: float
-    """of the calibrated softmax"""
+    """temperature of the calibrated softmax"""
     middle: Floats
     """shape (C,), median of the centred logits"""
     spread: Floats
-    """shape (C,), their robust standard deviation"""
+    """shape (C,), robust standard deviation of the centred logits"""
     centres: Floats
     """shape (C, C), mean scaled logits of each class"""
     cuts: tuple[Floats, ...]
-    """between the cells of each class's log odds and of the largest, ascending"""
+    """cuts of each class's log odds and of the largest log odds, ascending"""
     far: Floats
     """cuts of the squared distance to the nearest centre, ascending"""
     frequencies: Floats
@@ -73,7 +75,7 @@ class FeatureMap:
 
     @classmethod
     def of(cls, data: LabeledLogits) -> Self:
-        """Fit scale, centres, cuts and frequencies to a calibration set that holds every class."""
+        """Fit scale, centres, cuts and frequencies to a calibration set with samples of every class."""
         rows = centre_rows(data.logits)
         middle: Floats = np.median(rows, axis=0)
         spread = _robust_spread(rows, middle)
@@ -95,12 +97,12 @@ class FeatureMap:
 
     @property
     def steps(self) -> int:
-        """Number of features that are steps."""
+        """Number of step features."""
         return sum(cut.size for cut in (*self.cuts, self.far))
 
     @property
     def score_columns(self) -> tuple[Score, ...]:
-        """Where the cuts of each score are: of the classes' log odds, of the largest, of the distance."""
+        """Columns of the cuts of each score: the classes' log odds, the largest one, the distance."""
         cuts = (*self.cuts, self.far)
         ends = np.cumsum([cut.size for cut in cuts]).tolist()
         classes = self.middle.size
@@ -110,10 +112,10 @@ class FeatureMap:
         )
 
     def of_calibration(self, data: LabeledLogits) -> Floats:
-        """Features of the calibration samples as new samples would have them, shape (N, M).
+        """Features of the calibration samples as for new samples, shape (N, M).
 
-        Distances of each fold are to class centres without it: a sample is nearer to a centre that it belongs to
-        itself. With many classes of few samples this matters more than chance does.
+        Distances of each fold are to class centres without it, because a sample is nearer to a centre that it is part
+        of. With many classes of few samples this matters more than chance.
         """
         features = self(data.logits)
         scaled = _scaled(centre_rows(data.logits), self.middle, self.spread)
@@ -152,14 +154,14 @@ def _nearest(scaled: Floats, centres: Floats) -> Floats:
 def _far_beyond(squares: Floats, cuts: Floats) -> Floats:
     """Soft steps at the cuts, shape (N, K): 1 / (1 + (cut / distance)^10).
 
-    Hard ones would let samples of equal logits jump together when a fold moves the centres a little.
+    Hard steps would let samples of equal logits jump together when a fold moves the centres a little.
     """
     ratios = np.minimum(squares[:, np.newaxis] / cuts, _LARGEST_RATIO) ** _SHARPNESS
     return ratios / (1 + ratios)
 
 
 def log_odds(scores: Floats) -> Floats:
-    """log p / (1 - p) of each class for p = softmax(scores), exact where p is within rounding of 0 or 1, (N, C)."""
+    """Log odds log p / (1 - p) of each class for p = softmax(scores), exact for p within rounding of 0 or 1, (N, C)."""
     rows: Integers = np.arange(scores.shape[0], dtype=np.int64)
     best = scores.argmax(axis=1)
     top = scores[rows, best]
@@ -175,7 +177,7 @@ def log_odds(scores: Floats) -> Floats:
 
 
 def column_order(rows: Floats) -> Integers:
-    """Rank of each column by its mean, shape (C,): renumbering the classes renumbers it likewise."""
+    """Rank of each column by its mean, shape (C,), which follows a renumbering of the classes."""
     return np.argsort(np.argsort(rows.mean(axis=0), kind="stable"), kind="stable").astype(np.int64)
 
 
@@ -184,14 +186,14 @@ def _scaled(rows: Floats, middle: Floats, spread: Floats) -> Floats:
 
 
 def _robust_spread(rows: Floats, middle: Floats) -> Floats:
-    """Median absolute deviation in units of a standard deviation; where that is 0, the standard deviation, or 1."""
+    """Median absolute deviation in units of a standard deviation; where it is 0, the standard deviation, or 1."""
     deviations = _MAD_TO_DEVIATION * np.median(np.abs(rows - middle), axis=0)
     deviations = np.where(deviations > 0, deviations, rows.std(axis=0))
     return np.where(deviations > 0, deviations, 1.0)
 
 
 def _frequencies(scaled: Floats, data: LabeledLogits, order: Integers) -> Floats:
-    """Frequencies of a Gaussian kernel as wide as the median distance of two samples (Rahimi and Recht 2007)."""
+    """Frequencies of a Gaussian kernel with the median distance of two samples as width (Rahimi and Recht 2007)."""
     each = -(-_PAIRS_FROM // data.classes)
     some = np.vstack([scaled[data.labels == k][:each] for k in range(data.classes)])
     squares = (some**2).sum(axis=1)
@@ -202,7 +204,7 @@ def _frequencies(scaled: Floats, data: LabeledLogits, order: Integers) -> Floats
 
 
 def _score_cuts(scores: Floats, data: LabeledLogits) -> tuple[Floats, ...]:
-    """Cuts of each score: half of a class's cells are for its own samples; otherwise all classes count alike."""
+    """Cuts of each score: half of a class's cells are for its own samples; otherwise all classes have equal weight."""
     classes, balanced = data.classes, 1 / data.counts[data.labels]
     each = min(CELLS_PER_SCORE - 1, MOST_CUTS // classes)
     cuts: list[Floats] = []
@@ -214,18 +216,18 @@ def _score_cuts(scores: Floats, data: LabeledLogits) -> tuple[Floats, ...]:
 
 
 def _far_cuts(squares: Floats, weights: Floats) -> Floats:
-    """Cuts of the distance; none where it has few values, as with logits that only tell the decision.
+    """Cuts of the distance; none where it has few values, as with logits that encode only the decision.
 
-    There the values move with the centres and not with the sample, which cross-fitting would take for a difference.
+    Such values move with the centres and not with the sample, which cross-fitting would show as a difference.
     """
     distinct = 1 + int((np.diff(np.sort(squares)) > _LEAST_GAP).sum())
     return cut_points(squares, weights, _FAR_SHARES if distinct >= _FEWEST_DISTANCES else ())
 
 
 def cut_points(values: Floats, weights: Floats, shares: Sequence[float]) -> Floats:
-    """Midpoints between distinct values, with as nearly as possible these shares of the weight below them.
+    """Midpoints between distinct values that divide the weight most nearly in these shares.
 
-    A cut on a value that many samples share would let rounding decide in which cell they fall.
+    With a cut on a value of many samples, rounding would decide their cell.
     """
     order = np.argsort(values, kind="stable")
     ascending = values[order]

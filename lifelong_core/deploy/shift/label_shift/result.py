@@ -1,4 +1,4 @@
-"""The result of the test "only the prevalence changed", for people and machines."""
+"""Result of the test "only the prevalence changed"."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -21,47 +21,47 @@ DisagreementKind: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class ComponentTest:
-    """One of the tests that the p-value is made of."""
+    """One of the component tests of the p-value."""
 
     name: Literal["steps", "waves", "drifts"]
     statistic: float
     """steps: Hansen's J; waves: squared distance of mean features; drifts: the largest in standard errors"""
     p_value: float
-    """of this test alone"""
+    """of this component alone"""
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """In what respect the window is not a mix of the calibration classes; a hint, not a test of its own."""
+    """Deviation of the window from every mix of the calibration classes; a hint, not a test of its own."""
 
     kind: DisagreementKind
     class_index: int | None
-    """None: it concerns all classes"""
+    """None: it affects all classes"""
     size: float
     """signed, in standard errors"""
     amount: float | None
-    """how large the change is, if it is this one alone: added to the logit; factor of the logits (saturates beyond 0.8
-    and 1.2); share of samples that are far from every class; None where it has no unit or cannot be told"""
+    """size of the change if it is the only one: added to the logit; factor of the logits (saturates beyond 0.8 and
+    1.2); share of samples far from every class; None where it has no unit or is unknown"""
     text: str
-    """as a sentence"""
+    """the disagreement as a sentence"""
 
 
 @dataclass(frozen=True)
 class AssumptionTest:
-    """A test of "p(logits | class) is as in the calibration set" on one window."""
+    """Test of "p(logits | class) is as in the calibration set" on one window."""
 
     statistic: float
-    """the standard normal number that is exceeded with probability `p_value`, at least 0: comparable between windows"""
+    """standard normal quantile of 1 - `p_value`, at least 0: comparable between windows"""
     p_value: float
-    """of the smallest p-value of a component, times their number (Bonferroni)"""
+    """smallest p-value of a component, times their number (Bonferroni)"""
     level: float
     rejected: bool
     """p_value < level: no prevalence explains the window"""
     reliable: bool
-    """False: the calibration set or the window is too small for the level to be promised"""
+    """False: the calibration set or the window is too small for the test to keep its level"""
     tests: tuple[ComponentTest, ...]
     disagreements: tuple[Disagreement, ...]
-    """worst first, a few; mind them only where the test rejects"""
+    """the few largest, in descending order; relevant only where the test rejects"""
 
     def to_document(self) -> dict[str, Any]:
         """All fields as JSON values; every number survives the round trip exactly."""
@@ -103,7 +103,7 @@ class AssumptionTest:
 def _items(
     document: Mapping[str, Any], field: str, kind: type[ComponentTest] | type[Disagreement]
 ) -> list[dict[str, Any]]:
-    """The list of objects under this field, each with just the fields of its kind."""
+    """List of objects under this field, each with exactly the fields of its kind."""
     names = {item.name for item in fields(kind)}
     items = document[field]
     if not isinstance(items, list):

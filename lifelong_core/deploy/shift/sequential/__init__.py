@@ -1,4 +1,4 @@
-"""The sequential shift test: evidence over many cycles, valid however often it is looked at.
+"""The sequential shift test: evidence over many cycles, valid for any number of looks.
 
 - `evidence`: its state, and how a bucket of predictions updates it
 - `betting`: bets against "the mean score lies in the zone"

@@ -15,12 +15,12 @@ Samples of one group may depend on each other: the summed Y of a group of m samp
 -m r, so that with l = (largest m) r the same holds with sums over groups in place of samples. Nothing is assumed about
 the dependence within a group.
 
-How long a bet should be (Kelly 1956) is its gain over the second moment of Y that goes with the gain, not over the one
-that is assumed: where a class of which the head assumes hardly any returns, its samples score a hundred times as far
-off as the scores are assumed to spread. How far is not known before it happens; but scores lie on the simplex, and
-where they are sharp, a gain of w.(mean score - expectation) = g comes with a second moment greater by g times
-max(w) + min(w) - 2 w.expectation. A head that assumes exactly none of a class gives it scores of zero, whose mean says
-nothing: this class is found by what its samples take from the scores of the others, or not at all.
+The optimal length of a bet (Kelly 1956) is its gain over the second moment of Y that comes with the gain, not over the
+assumed one: where a class with a tiny assumed prevalence returns, its samples score a hundred times farther off than
+the assumed spread. That distance is unknown in advance; but scores lie on the simplex, and where they are sharp, a
+gain of w.(mean score - expectation) = g comes with a second moment greater by g times max(w) + min(w) - 2
+w.expectation. A head that assumes exactly none of a class gives it scores of zero, whose mean has no information: this
+class shows only in the lower scores of the others.
 """
 
 import numpy as np
@@ -30,16 +30,16 @@ from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.deploy.shift.sequential.scores import BucketScores
 
 LARGEST_STAKE = 0.5
-"""Share of the capital that the worst sample or group can cost; larger bets are scaled down."""
+"""Largest share of the capital that one sample or group can cost; larger bets are scaled down."""
 
 SHIFTS = (0.015, 0.04, 0.1, 0.25)
-"""Changes of a class's mean score, beyond the zone's edge, for which the fixed bets are made."""
+"""Changes of a class's mean score, beyond the zone's edge, that the fixed bets target."""
 
 _SMALLEST_SPREAD = 1e-3
-"""Directions in which scores spread less than this, relative to the mean over directions, count as spread so much."""
+"""Lower bound of the scores' spread in a direction, relative to the mean over directions."""
 
 _ROUNDING = 1e-12
-"""Scores that differ by less are not told from equal ones."""
+"""Scores with a smaller difference are equal."""
 
 
 def log_growth(
@@ -52,7 +52,7 @@ def log_growth(
         tolls: shape (J,), of the bets.
         expectation: shape (C,).
         bucket: at least one sample.
-        dispersion: at least 1; how much more the buckets' means scatter than their samples explain.
+        dispersion: variance of the buckets' means relative to that of their samples, at least 1.
     """
     offsets = bets @ expectation + tolls
     ruin = (offsets - bets.min(axis=1)) * bucket.largest
@@ -72,11 +72,11 @@ def fixed_bets(reference: ScoreReference, tolerance: float) -> Floats:
     """Bets on each class's mean score leaving the zone upwards or downwards by each of SHIFTS, shape (J, C).
 
     For a calibrated head this is the most powerful direction against a class that becomes more or less prevalent at
-    the expense of all others alike: its likelihood ratio is linear in the score of that class. Nothing is bet on
-    scores that are all the same: all zeros.
+    the expense of all others equally: its likelihood ratio is linear in the score of that class. Bets on equal scores
+    are all zeros.
 
     Args:
-        reference: of the head.
+        reference: reference of the head.
         tolerance: see `ScoreReference.tolls`.
     """
     classes = reference.classes
@@ -98,7 +98,7 @@ def precision(reference: ScoreReference) -> Floats:
 def learned_bets(
     reference: ScoreReference, metric: Floats, recent: Floats, tolerance: float
 ) -> tuple[Floats, Floats]:
-    """Bets that the scores go on deviating as they did recently, and their tolls, shapes (K, C) and (K,).
+    """Bets that the scores continue their recent deviation, and the tolls, shapes (K, C) and (K,).
 
     The direction that grows fastest leads from the zone's nearest point to the recent deviation, nearest in units of
     the scores' covariance; a bet as long as that distance is the (approximate) optimum of Kelly while scores spread as
@@ -106,8 +106,8 @@ def learned_bets(
     all zeros.
 
     Args:
-        reference: of the head.
-        metric: its `precision`.
+        reference: reference of the head.
+        metric: `precision` of the reference.
         recent: shape (K, C), mean (score - expectation) of earlier samples.
         tolerance: see `ScoreReference.tolls`.
     """

@@ -1,18 +1,18 @@
-"""Sequential evidence that the prevalence differs from what the head assumes, valid over endless looks.
+"""Sequential evidence that the prevalence differs from the assumed one, valid over endless looks.
 
-Each bet (see `betting`) has a capital M of its own, which starts with nothing, gets one unit before every look and is
-multiplied by what the bucket pays: M <- (M + 1) L. It is the sum of the test supermartingales that start at each look,
-an e-detector (Shin, Ramdas and Rinaldo 2024): while the truth lies in the zone, M exceeds the number of looks by no
-more than chance on average, E[M_t] <= t, at stopping times too. So does the weighted mean over bets. An alarm when it
-reaches A therefore comes after A looks or more on average, and within the first t looks with probability t / A or less,
-whatever the sizes of the buckets. Each sample must be in one bucket only; samples may come late, in any order.
+Each bet (see `betting`) has its own capital M. It starts at 0, gets one unit before every look, and is multiplied by
+the payoff of the bucket: M <- (M + 1) L. It is the sum of the test supermartingales that start at each look, an
+e-detector (Shin, Ramdas and Rinaldo 2024): while the truth lies in the zone, E[M_t] <= t, at stopping times too. The
+same holds for the weighted mean over bets. An alarm at the level A therefore comes after A looks or more on average,
+and within the first t looks with probability t / A or less, for buckets of any size. Each sample must be in one bucket
+only; samples may come late, in any order.
 
-What has to hold: given all earlier buckets, the population's prevalence differs from the assumed one by a move of at
-most `tolerance` of the samples between classes, the outputs within a class are those of the calibration set (the other
-test watches that), and the calibration set's draw is not one of the one in a hundred that lie outside their own zone.
-A prevalence that jitters from bucket to bucket around the assumed one by more than the tolerance breaks this for the
-samples of one bucket, which then depend on each other. Against that, evidence is tempered by how much earlier buckets
-scattered beyond their samples' own chance: approximate, because that has to be learned first.
+The assumptions: given all earlier buckets, the population's prevalence differs from the assumed one by a move of at
+most `tolerance` of the samples between classes; the outputs within a class are those of the calibration set (the
+assumption test checks this); and the calibration set is not one of the one in a hundred outside their own zone. A
+prevalence that jitters from bucket to bucket around the assumed one by more than the tolerance violates this, because
+the samples of one bucket then depend on each other. The evidence is therefore tempered by the scatter of earlier
+buckets beyond their sampling error. This is approximate, because the scatter must be learned first.
 """
 
 import math
@@ -33,22 +33,22 @@ from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 
 MEMORIES = np.array([1_000.0, 4_000.0, 16_000.0])
-"""Samples over which the learned bets look back; older ones fade exponentially."""
+"""Memory of the learned bets, in samples; older samples fade exponentially."""
 
 LEARNED_WEIGHT = 0.5
-"""Share of the learned bets in the mean over all; the fixed ones have the rest."""
+"""Weight of the learned bets in the mean over all bets; the fixed ones have the rest."""
 
 LARGEST_LOG_CAPITAL = 30.0
-"""Capital beyond e^30 is given away: after a shift has vanished, its evidence has to vanish too."""
+"""Limit of the log capital: after a shift has ended, its evidence must end too."""
 
 SCATTER_LOOKS = 100.0
-"""Looks over which the scatter of the buckets' means is averaged; older ones fade exponentially."""
+"""Memory of the scatter of the buckets' means, in looks; older looks fade exponentially."""
 
 PRIOR_LOOKS = 5.0
-"""So many looks without any excess scatter are presumed at the start."""
+"""Initial looks without excess scatter."""
 
 LARGEST_RISE = 5.0
-"""One look's scatter counts at most so much more than the mean so far: a shift is a jump, but only one."""
+"""Limit of one look's scatter, relative to the mean so far: a shift is a single jump."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class ShiftEvidence(ArrayValue):
     """State of the sequential test after some looks; its size does not depend on their number."""
 
     key: str
-    """what the test is about: the caller's digests of quantifier, head and policy"""
+    """digest of what the test depends on: quantifier, head and policy"""
     looks: int
     """buckets with at least one sample"""
     samples: int
@@ -69,11 +69,11 @@ class ShiftEvidence(ArrayValue):
     last_deviation: Floats
     """shape (C,), mean of (score - expectation) in the last bucket"""
     last_variance: Floats
-    """shape (C,), of that mean, from the scatter of its samples or groups"""
+    """shape (C,), variance of that mean, from the scatter of its samples or groups"""
     scatter: float
-    """faded sum over looks of (how much the means of successive buckets differ, squared) / (what chance explains)"""
+    """faded sum over looks of (difference between successive buckets' means, squared) / (its expectation by chance)"""
     scatter_looks: float
-    """faded number of those looks"""
+    """faded number of these looks"""
 
     def __post_init__(self) -> None:
         """Check every field, and freeze the arrays.
@@ -119,7 +119,7 @@ class ShiftEvidence(ArrayValue):
 
     @classmethod
     def start(cls, key: str, *, classes: int, bets: int) -> Self:
-        """No evidence yet."""
+        """Evidence before the first look."""
         memories = MEMORIES.size
         return cls(
             key=key,
@@ -136,7 +136,7 @@ class ShiftEvidence(ArrayValue):
 
     @property
     def log_e_value(self) -> float:
-        """Logarithm of the e-detector, the weighted mean of all capitals; 0 where that is below 1."""
+        """Logarithm of the e-detector, the weighted mean of all capitals; at least 0."""
         capitals = np.expm1(self.log_capitals)
         fixed, learned = np.split(capitals, [-MEMORIES.size])
         value = (1 - LEARNED_WEIGHT) * fixed.mean() + LEARNED_WEIGHT * learned.mean()
@@ -144,7 +144,7 @@ class ShiftEvidence(ArrayValue):
 
     @property
     def dispersion(self) -> float:
-        """How much more the means of successive buckets scatter than their samples explain, at least 1."""
+        """Variance of the means of successive buckets relative to that of their samples, at least 1."""
         return max(1.0, self.scatter / self.scatter_looks)
 
     def to_document(self) -> dict[str, Any]:
@@ -173,16 +173,16 @@ def update_evidence(
     key: str,
     tolerance: float,
 ) -> ShiftEvidence:
-    """Look at new buckets, one after the other; raise an alarm when `log_e_value` reaches log(looks per false alarm).
+    """Update the evidence with new buckets, one after the other; it reaches an alarm at log(average run length).
 
     Args:
-        evidence: what the looks before left; None, another key, or a state that another version of the product
-            gathered with other bets: the test starts anew.
-        reference: of the head whose scores the buckets hold.
-        buckets: each sample in one of them, once; empty ones are passed over.
-        key: digests of all that the test depends on.
-        tolerance: share of the population, 0 to 1, that may have moved from some classes to others without being
-            a shift. (No class's prevalence changes by more, the L1 distance by no more than twice as much.)
+        evidence: evidence of the earlier looks. The test restarts if it is None, has another key, or has the bets of
+            another version of the product.
+        reference: reference of the head that gave the scores.
+        buckets: new buckets, with each sample in exactly one; empty buckets are skipped.
+        key: digest of all that the test depends on.
+        tolerance: share of the population, 0 to 1, that may move between classes without this being a shift. (No
+            class's prevalence changes by more, the L1 distance by at most twice as much.)
 
     Raises:
         InvalidInputError: a bucket has another number of classes, or the tolerance is no share.
@@ -247,7 +247,7 @@ def _as_number(value: object, field: str) -> float:
 
 @dataclass(frozen=True)
 class _Bettor:
-    """All that the looks share."""
+    """Constants of all looks."""
 
     reference: ScoreReference
     tolerance: float
@@ -271,7 +271,7 @@ class _Bettor:
         )
 
     def look(self, evidence: ShiftEvidence, bucket: BucketScores) -> ShiftEvidence:
-        """Place the bets that the evidence so far suggests, and see what the bucket pays."""
+        """Place the bets that the evidence suggests, and update their capitals with the bucket."""
         expectation = self.reference.expectation
         samples = bucket.samples
         deviation = bucket.sums - samples * expectation
@@ -313,7 +313,7 @@ class _Bettor:
 
 
 def _scatter(evidence: ShiftEvidence, deviation: Floats, variance: Floats) -> tuple[float, float]:
-    """Sum and number of the looks' squared differences over what chance explains, with one look more."""
+    """Sum and number of the looks' squared differences over their expectation, including one more look."""
     explained = float((variance + evidence.last_variance).sum())
     if evidence.looks == 0 or explained <= 0:
         return evidence.scatter, evidence.scatter_looks

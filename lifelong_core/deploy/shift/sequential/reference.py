@@ -1,4 +1,4 @@
-"""What the scores of a head should be on average, if the population has the prevalence that the head assumes."""
+"""Reference scores: mean scores of a head in a population with the prevalence that it assumes."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,23 +17,23 @@ from lifelong_core.errors import InvalidInputError
 from lifelong_core.scientific import chi_square_quantile, t_quantile
 
 ZONE_CONFIDENCE = 0.99
-"""With this probability the zone around the expectation holds the true one, whatever the calibration set drawn."""
+"""Probability, over calibration sets, that the zone around the expectation contains the true one."""
 
 IMPLAUSIBLE = 1e-4
-"""Reference samples so far off the expectation that chance would do it more rarely have another prevalence."""
+"""Reference samples whose distance from the expectation has a smaller probability have another prevalence."""
 
 NEAREST_STEPS = 4
-"""More hardly shorten the distance."""
+"""More steps hardly shorten the distance."""
 
 _TINY = np.finfo(np.float64).tiny
 
 _LOST = 1e-12
-"""A sum so much smaller than its terms is rounding."""
+"""Relative size of a sum below which it is rounding error."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreReference(ArrayValue):
-    """Moments of a head's scores in a population with the prevalence that it assumes, and how well they are known."""
+    """Moments of a head's scores in a population with its assumed prevalence, and their uncertainty."""
 
     expectation: Floats
     """shape (C,), mean score"""
@@ -42,9 +42,9 @@ class ScoreReference(ArrayValue):
     spread: Floats
     """shape (C, C), covariance of one sample's scores"""
     error: Floats
-    """shape (C, C), covariance of `expectation`, from the calibration set's own sampling"""
+    """shape (C, C), covariance of `expectation`, due to the sampling of the calibration set"""
     degrees_of_freedom: Floats
-    """shape (C,), behind the diagonal of `error`"""
+    """shape (C,), of the diagonal of `error`"""
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -53,18 +53,18 @@ class ScoreReference(ArrayValue):
 
     @classmethod
     def of(cls, calibration: LabeledLogits, head: PostProcessingHead) -> Self:
-        """The reference of a head, from the calibration set of its model.
+        """Compute the reference of a head from the calibration set of its model.
 
-        A head looks better than it is on the samples that it was fitted on; where it was fitted on these, each sample
-        is scored by a head fitted without the sample's fold. The classes are sampled separately, the calibration
-        set's groups are respected.
+        A head looks better than it is on its own training samples. If it was fitted on these, each sample is scored by
+        a head fitted without the sample's fold. The classes are sampled separately, and the calibration set's groups
+        are respected.
 
-        A few samples that happen to agree must not claim to know their class. What n samples can miss is a share of
-        the class, of the order of 1 / n, that looks otherwise. The error therefore contains one sample more of each
-        class, scored like another class on average, or as its own class for certain, each of these C scores alike.
-        What is missed is assumed to look no stranger than that. In particular, none of it has a high score in a class
-        whose own samples have low ones: where the head assumes hardly any of a class, all scores in it are low, and so
-        are the doubts about them, or else the return of the class would pass for a doubt.
+        A few equal samples must not make their class certain: n samples can miss a share of the class, of the order of
+        1 / n, with other scores. The error therefore includes one sample more of each class, scored like another class
+        on average, or as its own class for certain, each of these C scores with equal weight. The assumption is that
+        the missed share has no other scores than these. In particular it has no high score in a class whose own samples
+        have low ones: where the head assumes a tiny prevalence of a class, all its scores are low, and so is their
+        uncertainty; otherwise the return of the class would be within it.
 
         Raises:
             InvalidInputError: calibration set and head have different classes.
@@ -96,16 +96,16 @@ class ScoreReference(ArrayValue):
         return self.expectation.size
 
     def recentre(self, unlabelled: BucketScores) -> Self:
-        """The same with the expectation measured on unlabelled samples that have the assumed prevalence.
+        """Replace the expectation by the mean of unlabelled samples with the assumed prevalence.
 
-        A calibration set that is unlucky in its draw (one in a hundred falls outside its own zone) lets false alarms
-        come again and again. Many unlabelled samples of the population for which the head was fitted, e.g. 50,000
-        of the development site, fix that, and make the zone small. That they have the assumed prevalence is for
-        the caller to know: a shift that is in them already will never be found.
+        A calibration set outside its own zone (one in a hundred) causes repeated false alarms. Many unlabelled samples
+        of the population for which the head was fitted, e.g. 50,000 of the development site, prevent this and make the
+        zone small. The caller must ensure that they have the assumed prevalence: a shift that is already in them stays
+        undetected.
 
         Raises:
-            InvalidInputError: fewer than two samples, another number of classes, or a mean so far from what the
-                calibration set leads to expect that these samples must have another prevalence.
+            InvalidInputError: fewer than two samples, another number of classes, or a mean so far from the
+                expectation of the calibration set that these samples have another prevalence.
         """
         if unlabelled.classes != self.classes or unlabelled.samples < 2:
             raise InvalidInputError(
@@ -136,12 +136,12 @@ class ScoreReference(ArrayValue):
         return found
 
     def tolls(self, bets: Floats, tolerance: float) -> Floats:
-        """The most that bet @ (mean score - expectation) can be inside the zone, shape (J,), for bets of shape (J, C).
+        """Largest value of bet @ (mean score - expectation) inside the zone, shape (J,), for bets of shape (J, C).
 
-        The zone is the sum of two convex sets. The first holds the true expectation with ZONE_CONFIDENCE: it is
-        the intersection of a box (simultaneous t intervals) and an ellipsoid (Scheffe 1959), half of the doubt for
-        each. The second is what moving up to `tolerance` of the population from some classes to others does to
-        the mean score. (Support functions of convex sets add up; that of an intersection is at most the smaller.)
+        The zone is the sum of two convex sets. The first contains the true expectation with ZONE_CONFIDENCE: it is the
+        intersection of a box (simultaneous t intervals) and an ellipsoid (Scheffe 1959), each with half of the error
+        probability. The second is the effect on the mean score of moving up to `tolerance` of the population between
+        classes. (Support functions of convex sets add up; that of an intersection is at most the smaller.)
         """
         moved = bets @ self.class_means
         tolerated = tolerance * (moved.max(axis=1) - moved.min(axis=1))
@@ -151,8 +151,8 @@ class ScoreReference(ArrayValue):
     def nearest(self, deviations: Floats, metric: Floats, tolerance: float) -> Floats:
         """Points of the zone (its ellipsoid and its tolerated moves) near to deviations of shape (K, C), same shape.
 
-        Some steps of Frank and Wolfe (1956): towards the zone's extreme point in the direction of what is left,
-        as far as brings the most. Any point of the zone serves; the nearest only makes the better bet.
+        Each step of the method of Frank and Wolfe (1956) goes towards the zone's extreme point in the direction of the
+        remainder, to the best point on the way. Any point of the zone is valid; the nearest makes the best bet.
         """
         points = np.zeros_like(deviations)
         for _ in range(NEAREST_STEPS):
@@ -171,18 +171,20 @@ class ScoreReference(ArrayValue):
 
     @cached_property
     def _half_widths(self) -> Floats:
-        """Of the zone's box, shape (C,)."""
+        """Half widths of the zone's box, shape (C,)."""
         return self._intervals((1 + ZONE_CONFIDENCE) / 2)
 
     def _intervals(self, confidence: float) -> Floats:
-        """Half widths of intervals that hold for all classes at once (Bonferroni), shape (C,)."""
+        """Half widths of intervals that are valid for all classes at once (Bonferroni), shape (C,)."""
         tests = 1 if self.classes == 2 else self.classes  # with two classes both say the same
         quantile = t_quantile(self.degrees_of_freedom, 1 - (1 - confidence) / (2 * tests))
         return quantile * np.sqrt(np.maximum(np.diag(self.error), 0))
 
     @cached_property
     def _radius(self) -> float:
-        """Of the zone's ellipsoid, in standard errors: a chi quantile, as much longer as t's is than the normal one."""
+        """Radius of the zone's ellipsoid, in standard errors: a chi quantile times the ratio of the t to the normal
+        quantile.
+        """
         variances = np.diag(self.error)
         if not variances.any():
             return 0.0
@@ -200,7 +202,7 @@ def _sampling_error(
     Args:
         residuals: shape (N, C), each sample's share in the error, zero mean in each class.
         means: shape (C, C), column k: mean score of class k.
-        prevalence: shape (C,), the weights of the classes.
+        prevalence: shape (C,), weights of the classes.
         calibration: labels and groups of the samples.
     """
     classes = calibration.classes
@@ -231,7 +233,7 @@ def _sampling_error(
 
 
 def _independent_parts(calibration: LabeledLogits) -> tuple[Integers, Integers]:
-    """Each sample's group, and its part, the samples of one class in one group, as numbers of shape (N,) each."""
+    """Group of each sample, and its part, the samples of one class in one group, as numbers of shape (N,) each."""
     if calibration.groups is None:
         member = np.arange(calibration.samples, dtype=np.int64)
     else:

@@ -1,4 +1,4 @@
-"""A bucket of predictions as the sequential evidence sees it: sums of a head's probabilities and of their products."""
+"""Scores of a bucket of predictions for the sequential test: sums of a head's probabilities and of their products."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -16,9 +16,9 @@ from lifelong_core.errors import InvalidInputError
 
 @dataclass(frozen=True, eq=False)
 class BucketScores(ArrayValue):
-    """Two moments of the scores of one bucket, where a score is a head's probabilities for one sample.
+    """First two moments of the scores of one bucket; a score is a head's probabilities for one sample.
 
-    Its size does not depend on the number of samples, and buckets add up.
+    The size does not depend on the number of samples, and buckets add up.
 
     Examples:
         >>> one = BucketScores(1, [0.75, 0.25], [[0.5625, 0.1875], [0.1875, 0.0625]])
@@ -27,11 +27,12 @@ class BucketScores(ArrayValue):
     """
 
     samples: int
-    """rows, not negative"""
+    """number of samples, not negative"""
     sums: Floats
-    """shape (C,), of the samples' scores"""
+    """shape (C,), sums of the samples' scores"""
     products: Floats
-    """shape (C, C), sum over groups of the outer product of a group's summed scores; a sample without a group is one"""
+    """shape (C, C), sum over groups of the outer product of a group's summed scores; a sample without a group is its
+    own group"""
     largest: float = 1.0
     """samples of the largest group, at least 1"""
 
@@ -67,7 +68,7 @@ class BucketScores(ArrayValue):
         return self.sums / self.samples if self.samples else np.full(self.classes, np.nan)
 
     def __add__(self, other: Self) -> Self:
-        """Both buckets as one, if no group is in both; associative and commutative but for rounding.
+        """Join two buckets without a common group; associative and commutative up to rounding.
 
         Raises:
             InvalidInputError: the other has another number of classes.
@@ -84,8 +85,7 @@ class BucketScores(ArrayValue):
     def squares_around(self, centre: Floats) -> Floats:
         """Sum over groups of the outer product of a group's summed (score - centre), shape (C, C).
 
-        It needs no more than the two moments, because scores sum to 1: a group's size is the sum of its summed
-        scores.
+        The two moments suffice, because scores sum to 1: a group's size is the sum of its summed scores.
         """
         sized = self.products.sum(axis=1)  # summed scores of each group, times its size
         return (
@@ -105,20 +105,19 @@ def bucket_scores(
     design_effect: float = 1.0,
     largest: float | None = None,
 ) -> BucketScores:
-    """The scores of a bucket of samples, in any order.
+    """Compute the scores of a bucket of samples, in any order.
 
     Args:
-        head: whose probabilities are the scores.
+        head: head whose probabilities are the scores.
         logits: shape (N, C), N >= 0.
-        counts: shape (N,), how many samples each row stands for; None: one each. Rows that stand for samples that
-            are not quite equal blur the scores; what that does to their mean must stay far below the tolerance.
+        counts: shape (N,), samples per row; None: one each. Rows that represent slightly different samples blur the
+            scores; the effect on their mean must stay far below the tolerance.
         groups: shape (N,); samples of one group may depend on each other, and all samples of a row are of its group.
             Groups should not cross buckets: where they do, make the buckets longer.
-        design_effect: where the groups themselves are gone, how many dependent samples say as much as one alone.
-        largest: samples of the largest group, or a bound on them, where the groups themselves are gone; never counts
-            for less than the groups and the design effect say. None: as these say. The bound on what a bucket can
-            cost a bet is strict only if no group is larger; a design effect is a mean over groups, and less than the
-            largest of them where they differ.
+        design_effect: without the groups themselves: number of dependent samples equivalent to one independent sample.
+        largest: without the groups themselves: samples of the largest group, or a bound on them; at least the value
+            from groups and design effect, which is the default. The bound on the loss of a bet by a bucket is strict
+            only if no group is larger; a design effect is a mean over groups, so the largest group may exceed it.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
