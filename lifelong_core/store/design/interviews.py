@@ -1,7 +1,6 @@
-"""Interviews: where each stands, with a revision so that of two who answer at once one is told.
+"""Interviews, each with a revision, so that the second of two simultaneous answers is refused.
 
-That an interview was started, that somebody answered, and that it was discarded is in the audit log; what was answered
-is in the interview itself, in its order.
+The audit log records start, answers and discard; the interview itself holds the values of the answers in their order.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ _interviews = tables.interviews
 
 
 class Interviews:
-    """Keeps interviews until somebody discards them."""
+    """Stores interviews until they are discarded."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -82,7 +81,7 @@ class Interviews:
     def save(
         self, interview_id: UUID, interview: "Interview", *, expected_revision: int | None, actor: str
     ) -> InterviewRecord:
-        """Put an interview that went on in the place of what was kept; its revision grows by one.
+        """Replace a stored interview by its next state; its revision grows by one.
 
         Args:
             interview_id: which.
@@ -92,7 +91,7 @@ class Interviews:
 
         Raises:
             NotFoundError: there is no such interview, or it was discarded meanwhile.
-            ConflictError: somebody else changed it since the caller looked.
+            ConflictError: another change came first.
             PayloadTooLargeError: the interview is too large to be kept.
             InvalidInputError: the interview cannot be written as JSON.
         """

@@ -1,7 +1,7 @@
-"""Deleting many rows of the log, so few at a time that nobody who writes has to wait for it.
+"""Deletion of many rows in batches, so that other writers hardly wait.
 
-SQLite has one writer at a time: whoever deletes a million rows at once keeps a service from logging for seconds. So
-the rows go in batches, whose size follows from how long the last one took, with a pause after each.
+SQLite has one writer at a time: to delete a million rows at once would block the log for seconds. The size of each
+batch follows from the duration of the last one; a pause follows each batch.
 """
 
 import gc
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from lifelong_core.store.engine.database import Database
 
 Pause: TypeAlias = Callable[[float], bool]
-"""Waits for so many seconds, or less; True: it is time to stop. `threading.Event().wait` is one."""
+"""Waits for at most so many seconds; True: stop. `threading.Event().wait` is one."""
 
 AIM_SECONDS = 0.015
 """The write lock of SQLite is held about so long; up to the promised 50 ms there is room for a slow disk."""
@@ -23,11 +23,11 @@ _FIRST_BATCH = 100
 _SMALLEST_BATCH = 50
 _LARGEST_BATCH = 5000
 _SHORTEST_PAUSE_SECONDS = 0.005
-"""Enough for all who wait, since they try again every half a millisecond."""
+"""Enough for all waiting writers, which retry every half a millisecond."""
 
 
 def never_stop(seconds: float) -> bool:
-    """A pause after which the work always goes on."""
+    """A pause that never stops the work."""
     time.sleep(seconds)
     return False
 
@@ -41,13 +41,13 @@ class Batches:
 
     Attributes:
         size: how many rows the next one may delete.
-        is_stopped: a pause said that it is time to stop.
+        is_stopped: a pause asked to stop.
     """
 
     def __init__(self, database: Database, pause: Pause) -> None:
         self._database = database
         self._pause = pause
-        # On PostgreSQL, deleting holds nobody up.
+        # On PostgreSQL, a deletion blocks no other writer.
         self.size = _LARGEST_BATCH if database.is_postgresql else _FIRST_BATCH
         self.is_stopped = False
 

@@ -1,11 +1,11 @@
-"""Leases: of several monitors one at a time may do a piece of work, and one that was stopped too long writes nothing.
+"""Leases: one of several monitors at a time does a piece of work, and a holder that lost its lease writes nothing.
 
-A lease is a row with a fencing token that grows with every holder. Who holds it renews it while it works, and names it
-in the transaction that writes: there the row is locked and its token compared, so a holder that lost the lease fails.
+A lease is a row with a fencing token that grows with every holder. The holder renews it while it works. Its writing
+transaction locks the row and compares the token, so a holder that lost the lease fails.
 
-Clocks may be wrong. The row's time is that of the database (on SQLite: of its machine), and decides only who may take
-over; a wrong one makes somebody take over too early, which the token makes harmless. A row that ends later than any
-lease can comes from a clock that was set back, and counts as ended. A holder itself goes by its monotonic clock.
+Clocks may be wrong. The row's time is that of the database (on SQLite: of its machine) and decides only when another
+process may take over; a wrong clock causes an early takeover, which the token makes harmless. A row that ends later
+than any lease can comes from a clock that was set back, and counts as expired. A holder uses its own monotonic clock.
 """
 
 import os
@@ -30,39 +30,39 @@ _LONGEST_NAME = 128
 
 @dataclass
 class Lease:
-    """What a holder knows of its lease; renewing it moves its end, for all who have this object."""
+    """A lease as its holder sees it; a renewal changes `ends_at` of this object."""
 
     name: str
     holder: str
     token: int
-    """larger than that of every holder before"""
+    """fencing token; larger than that of every earlier holder"""
     seconds: float
-    """for which it was given, counted from when it was asked for"""
+    """duration, counted from the request"""
     ends_at: float
-    """on the monotonic clock of this process: from then on the holder itself gives it up"""
+    """on the monotonic clock of this process; from then on the holder stops"""
 
     @property
     def is_over(self) -> bool:
-        """Whether the holder has shown no sign of life for so long that others may have taken over."""
+        """Whether the lease has expired, so that another process may hold it."""
         return time.monotonic() >= self.ends_at
 
 
 class Leases:
-    """Gives, renews and takes back leases; each call is one short transaction."""
+    """Acquires, renews and releases leases; each call is one short transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def acquire(self, name: str, holder: str, seconds: float) -> Lease | None:
-        """Take a lease that nobody has.
+        """Acquire a lease that is free.
 
         Args:
-            name: of what is to be done once at a time, at most 200 characters.
-            holder: who asks, for people who look; at most 128 characters.
-            seconds: until others may take over, unless it is renewed.
+            name: of the work, at most 200 characters.
+            holder: name of this process, shown to people; at most 128 characters.
+            seconds: time after which others may acquire it, unless it is renewed.
 
         Returns:
-            None: somebody has it.
+            The lease; None: another process holds it.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -71,7 +71,7 @@ class Leases:
         try:
             with self._database.write() as connection:
                 token = _take(connection, name, holder[:_LONGEST_NAME], seconds)
-        except ConflictError:  # somebody else was the first ever to take it
+        except ConflictError:  # another process inserted the row first
             return None
         return None if token is None else Lease(name, holder, token, seconds, asked_at + seconds)
 
@@ -123,20 +123,20 @@ def hold_lease(connection: sa.Connection, lease: Lease) -> None:
     ).scalar_one_or_none()
     if token != lease.token or lease.is_over:
         raise ConflictError(
-            f"the lease {lease.name} was lost: this process gave no sign of life for {lease.seconds:g} s.",
+            f"the lease {lease.name} was lost: this process did not renew it for {lease.seconds:g} s.",
             field="lease",
-            hint="Nothing was written; whoever took over goes on.",
+            hint="Nothing was written; another process continues it.",
         )
 
 
 @cache
 def this_process() -> str:
-    """Host and process, by which people know a holder."""
+    """Host and process id, the name of a holder."""
     return f"{socket.gethostname()[: _LONGEST_NAME - 12]}/{os.getpid()}"
 
 
 def _take(connection: sa.Connection, name: str, holder: str, seconds: float) -> int | None:
-    """The new token; None: somebody has the lease."""
+    """The new token; None: another process holds the lease."""
     present = connection.execute(
         sa.select(_leases).where(_leases.c.name == name).with_for_update()
     ).one_or_none()
@@ -146,7 +146,7 @@ def _take(connection: sa.Connection, name: str, holder: str, seconds: float) -> 
         connection.execute(sa.insert(_leases).values(name=name, token=1, **values))
         return 1
     ahead = (present.expires_at - clock).total_seconds()
-    # Twice as far ahead: a clock that is corrected by a little is no reason to take a lease away.
+    # Twice as far ahead, so that a small correction of the clock takes no lease away.
     if 0 < ahead <= 2 * present.seconds:
         return None
     token = present.token + 1

@@ -1,13 +1,13 @@
-"""Jobs: work that a request only asks for, and that one of the monitors does.
+"""Jobs: long work that a request submits and a monitor runs.
 
-Whoever claims a job holds it for a while and renews its claim as long as it works. A job whose holder died is claimed
-again, MOST_ATTEMPTS times in all. Each claim has a larger token than the one before; who ends a job names it, and the
-transaction compares it, so that a holder that was away for too long ends nothing.
+A claim holds a job for a limited time; the holder renews it while it works. After the holder dies, the job is claimed
+again, up to MOST_ATTEMPTS times. Each claim gets a larger token, and the transaction that ends a job compares the
+token, so that a holder that lost its claim changes nothing.
 
-As with leases, the time is that of the database and decides only who may take over. A claim from the future comes from
-a clock that was set back, and counts as over. A holder that is late but was not replaced may still end its job.
+As with leases, the database's clock decides only when another process may take over. A claim from the future comes
+from a clock that was set back, and counts as expired. A late holder without a successor may still end its job.
 
-That a job was asked for, and how it ended, is in the audit log; claims are not.
+The audit log records submissions and results, not claims.
 """
 
 from collections.abc import Mapping
@@ -52,16 +52,16 @@ from lifelong_core.store.schema import tables
 MOST_ATTEMPTS = 3
 LONGEST_KIND = 32
 LARGEST_PAYLOAD = 128 * 2**10
-"""Bytes; arrays belong into artifacts. It is enough for the names of all metadata that a labelled set may have."""
+"""Bytes, enough for all metadata keys of a labelled set; arrays belong in artifacts."""
 LARGEST_RESULT = 2**20
 SENDING_SECONDS = 600.0
-"""Longer than a labelled set takes to the artifacts; so long nobody claims a job whose set is on its way."""
+"""Claim of a job whose labelled set is being uploaded; longer than any upload."""
 
 _jobs = tables.jobs
 
 
 class Jobs:
-    """Takes, hands out and ends jobs; each call is one short transaction."""
+    """Submits, claims and ends jobs; each call is one short transaction."""
 
     def __init__(self, database: Database, artifacts: Artifacts) -> None:
         self._database = database
@@ -77,8 +77,8 @@ class Jobs:
         fails after SENDING_SECONDS, because the set is missing.
 
         Args:
-            kind: what is to be done; a legal name of at most 32 characters.
-            payload: a JSON object for whoever does it.
+            kind: a legal name of at most 32 characters.
+            payload: a JSON object for the process that runs the job.
             labelled_set: becomes an artifact, whose digest is added to the payload as `labelled_set`.
             actor: who asks.
 
@@ -98,14 +98,14 @@ class Jobs:
         try:
             self._artifacts.put(labelled_set)
         except UnavailableError as error:
-            # If this cannot be written either, whoever claims the job later finds no set, and fails it.
+            # If this write fails too, a later claim finds no set and fails the job.
             with suppress(UnavailableError, ConflictError):
                 self.fail(job, error)
             raise
         return self.release(job)
 
     def _insert(self, kind: str, payload: Mapping[str, Any], *, actor: str, holder: str | None = None) -> Job:
-        """A new job, for anybody to claim, or held by somebody."""
+        """A new job, queued or held by `holder`."""
         values: dict[str, Any] = {
             "id": new_prediction_id(),
             "kind": kind,
@@ -166,14 +166,14 @@ class Jobs:
             return state_of_jobs(connection, database_time(connection))
 
     def claim(self, holder: str, *, lease_seconds: float) -> Job | None:
-        """Take the oldest job that waits, or whose holder died; one that has died too often is failed instead.
+        """Claim the oldest job that waits or whose holder died; a job out of attempts is failed instead.
 
         Args:
-            holder: who takes it, for people who look; at most 128 characters.
-            lease_seconds: until others may take over, unless it is renewed.
+            holder: name of the claiming process, shown to people; at most 128 characters.
+            lease_seconds: time after which others may claim it, unless it is renewed.
 
         Returns:
-            The job, running; None: there is nothing to do.
+            The job, running; None: no job waits.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -239,7 +239,7 @@ class Jobs:
 
         Args:
             job: as it was claimed, or renewed.
-            error: an error of ours, or its message, field and hint; what is too long is cut off.
+            error: a LifelongError, or its message, field and hint; long texts are truncated.
 
         Raises:
             ConflictError: another has it, or it has ended.
@@ -261,7 +261,7 @@ class Jobs:
             How many there were.
 
         Raises:
-            UnavailableError: the database or the artifacts do not answer; what is left goes with the next call.
+            UnavailableError: the database or the artifacts do not answer; the next call deletes the rest.
         """
         if days is None:
             return 0
@@ -272,7 +272,7 @@ class Jobs:
             unneeded = [digest for digest in digests if not is_needed(connection, digest, before)]
         if not jobs:
             return 0
-        # Before the rows: without them, nobody would know of the artifacts.
+        # Before the rows: they alone name the artifacts.
         for digest in unneeded:
             self._artifacts.remove(digest)
         with self._database.write() as connection:
@@ -284,15 +284,15 @@ class Jobs:
         return deleted
 
     def _is_something_to_do(self) -> bool:
-        """Asked without the write lock of SQLite, which those who log need."""
+        """Read without the write lock of SQLite, which the log needs."""
         with self._database.read() as connection:
             return connection.execute(claimable(database_time(connection))).first() is not None
 
 
 _UNFINISHED = {
-    "message": f"it was begun {MOST_ATTEMPTS} times and never came to its end: whoever ran it died, or could reach the"
-    " database or the artifacts no more.",
-    "hint": "Look into the log of the monitor (was the memory full?), then ask for it again.",
+    "message": f"it was started {MOST_ATTEMPTS} times and never ended: the process died, or lost its connection to the"
+    " database or the artifacts.",
+    "hint": "Look into the log of the monitor (was the memory full?), then submit it again.",
 }
 
 
@@ -306,18 +306,18 @@ def _end(connection: sa.Connection, job: Job, *, actor: str, state: JobState, **
 
 
 def _change(connection: sa.Connection, job: Job, values: Mapping[str, Any]) -> Job:
-    """Change a job that its holder still has.
+    """Change a job, provided that its claim is still the latest.
 
     Raises:
-        ConflictError: it has not.
+        ConflictError: another claim is the latest, or the job has ended.
     """
     held = _jobs.c.id == job.id, _jobs.c.token == job.token, _jobs.c.state == "running"
     change = sa.update(_jobs).where(*held).values(**values).returning(_jobs)
     row = connection.execute(change).one_or_none()
     if row is None:
         raise ConflictError(
-            f"the job {job.id} was lost: its claim by {job.holder} holds no more.",
+            f"the job {job.id} was lost: the claim of {job.holder} has expired.",
             field="job",
-            hint="Nothing was written; whoever took over goes on.",
+            hint="Nothing was written; another process continues it.",
         )
     return job_of(row)

@@ -15,52 +15,52 @@ JobState: TypeAlias = Literal["queued", "running", "succeeded", "failed"]
 
 @dataclass(frozen=True)
 class Job:
-    """Work that somebody asked for. `token` is that of its newest claim: who comes with an older one has lost it."""
+    """Work that a request submitted. `token` is the fencing token of the latest claim; older tokens are rejected."""
 
     id: UUID
     kind: str
     payload_document: str = field(repr=False)
-    """`payload` as JSON, to the letter"""
+    """`payload` as JSON text, unchanged"""
     state: JobState
     attempts: int
-    """how often it was begun, but for those who gave it back"""
+    """number of starts, without those that were released"""
     created_at: datetime
     created_by: str
     started_at: datetime | None
     """of the newest attempt"""
     finished_at: datetime | None
     result_document: str | None = field(repr=False)
-    """`result` as JSON, to the letter"""
+    """`result` as JSON text, unchanged"""
     error_document: str | None
-    """`error` as JSON, to the letter"""
+    """`error` as JSON text, unchanged"""
     holder: str | None
-    """who claimed it last"""
+    """the process of the latest claim"""
     token: int
 
     @cached_property
     def payload(self) -> dict[str, Any]:
-        """What is to be done, for whoever does it.
+        """The arguments of the work.
 
         Raises:
-            UnavailableError: the document is no JSON object.
+            UnavailableError: the document is not a JSON object.
         """
         return self._values(self.payload_document)
 
     @cached_property
     def result(self) -> dict[str, Any] | None:
-        """What came of it; None: it has not succeeded.
+        """The result; None: the job has not succeeded.
 
         Raises:
-            UnavailableError: the document is no JSON object.
+            UnavailableError: the document is not a JSON object.
         """
         return None if self.result_document is None else self._values(self.result_document)
 
     @cached_property
     def error(self) -> dict[str, str | None] | None:
-        """What went wrong: message, field and hint; None: it has not failed.
+        """The error: message, field and hint; None: the job has not failed.
 
         Raises:
-            UnavailableError: the document is no JSON object.
+            UnavailableError: the document is not a JSON object.
         """
         if self.error_document is None:
             return None
@@ -76,13 +76,13 @@ class Job:
 
 @dataclass(frozen=True)
 class JobsState:
-    """How it stands with all jobs at one time."""
+    """Counts of all jobs at one time."""
 
     waiting: int
-    """that nobody has: they were not begun, or whoever began them died"""
+    """jobs without a holder: queued, or started by a process that died"""
     waiting_since: datetime | None
-    """when the first of these was asked for, or left alone; None: none waits"""
+    """when the first of these was submitted or lost its holder; None: none waits"""
     running: int
-    """that somebody has"""
+    """jobs with a living holder"""
     last_failures: Mapping[str, datetime]
-    """by kind, when the last one failed of those that are still kept"""
+    """time of the latest failure by kind, of the jobs that are still stored"""

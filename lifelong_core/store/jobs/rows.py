@@ -1,4 +1,4 @@
-"""Rows of jobs: which can be claimed, how many there are, and what is read from and written to them."""
+"""Queries on jobs, and jobs from rows of their table."""
 
 import json
 import re
@@ -18,18 +18,18 @@ LONGEST_TEXTS = {"message": 2000, "field": 200, "hint": 1000}
 _LONGEST_HOLDER = 128
 
 _ARTIFACT = re.compile(r'"(?:labelled_set|result|report)":"([0-9a-f]{64})"')
-"""In payloads and results: what is named so is the digest of an artifact that belongs to the job."""
+"""Digests under these names in payloads and results are of artifacts that belong to the job."""
 
 _jobs = tables.jobs
 
 
 def claimable(moment: datetime) -> sa.Select[Any]:
-    """The oldest job that nobody has at that time of the database, if there is one."""
+    """Query for the oldest job without a holder at this time of the database."""
     return sa.select(_jobs).where(_is_free(moment)).order_by(_jobs.c.id).limit(1)
 
 
 def state_of_jobs(connection: sa.Connection, moment: datetime) -> JobsState:
-    """How it stands with the jobs at that time of the database."""
+    """Counts of the jobs at this time of the database."""
     jobs, count = _jobs.c, sa.func.count()
     since = sa.case((jobs.state == "queued", jobs.created_at), else_=jobs.held_until)
     free, begun = _is_free(moment), jobs.state == "running"
@@ -43,7 +43,7 @@ def state_of_jobs(connection: sa.Connection, moment: datetime) -> JobsState:
 def claim_values(
     moment: datetime, lease_seconds: float, holder: str, *, attempts: int, token: int
 ) -> dict[str, Any]:
-    """What a claim at that time of the database changes in a job."""
+    """Columns that a claim at this time of the database changes."""
     return {
         "state": "running",
         "attempts": attempts,
@@ -55,13 +55,13 @@ def claim_values(
 
 
 def claim_of(moment: datetime, lease_seconds: float) -> dict[str, datetime]:
-    """From when to when a claim holds that is made, or renewed, at that time of the database."""
+    """Start and end of a claim that is made or renewed at this time of the database."""
     lease = timedelta(seconds=lease_seconds)
     return {"held_from": moment - lease, "held_until": moment + lease}
 
 
 def ended_before(moment: datetime) -> sa.ColumnElement[bool]:
-    """Jobs that ended before that time."""
+    """Condition: the job ended before that time."""
     return sa.and_(_jobs.c.state.in_(("succeeded", "failed")), _jobs.c.finished_at < moment)
 
 
@@ -91,7 +91,7 @@ def job_of(row: Row) -> Job:
 
 
 def error_text(error: LifelongError | Mapping[str, str | None]) -> str:
-    """What went wrong as the database keeps it: message, field and hint, each no longer than LONGEST_TEXTS."""
+    """An error as stored: message, field and hint, each truncated to LONGEST_TEXTS."""
     given = vars(error) if isinstance(error, LifelongError) else error
     texts = {name: given.get(name) for name in LONGEST_TEXTS}
     kept = {name: None if text is None else str(text)[: LONGEST_TEXTS[name]] for name, text in texts.items()}

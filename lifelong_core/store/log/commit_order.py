@@ -1,11 +1,11 @@
-"""The order in which transactions wrote to the log, such that a reader knows what is settled.
+"""Commit order of the log, by which a reader knows which rows are final.
 
 Ids are made before the commit, so their order is not that of the commits: a reader that remembers the last id it saw
-would skip whatever commits late with a smaller one. Therefore every row of the log has a `commit_order`:
+would skip a row that commits late with a smaller id. Therefore every row of the log has a `commit_order`:
 
 - SQLite has one writer at a time, so a counter raised within the transaction is the order of the commits.
 - On PostgreSQL it is the id of the inserting transaction. A reader stops at the oldest transaction that is still
-  running (the log position): all rows below are visible to it, and no more can appear there, because every
+  running (the log position): all rows below are visible to it, and none can appear there, because every
   transaction that starts later gets a larger id.
 
 `commit_clock.value` is added to transaction ids. It is 0 until a log is restored on a new server, whose transaction ids
@@ -26,7 +26,7 @@ _OLDEST_RUNNING = sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())::te
 
 
 def read_log_position(connection: sa.Connection) -> int:
-    """Rows of a smaller commit order are all visible to this transaction, and no more will appear."""
+    """The log position: all rows of a smaller commit order are visible to this transaction, and none will be added."""
     if connection.dialect.name == "postgresql":
         return connection.execute(sa.select(_OLDEST_RUNNING + _OFFSET)).scalar_one()
     return connection.execute(sa.select(_value + 1)).scalar_one()
@@ -54,7 +54,7 @@ def rows_of(model_id: int, environment: str) -> tuple[sa.ColumnElement[bool], ..
 
 
 def align_clock(connection: sa.Connection) -> None:
-    """Lift the offset of a restored PostgreSQL log, so that what is written now comes after all that is there."""
+    """Raise the offset of a restored PostgreSQL log, so that new rows come after all present ones."""
     if connection.dialect.name != "postgresql":
         return
     logged = sa.select(sa.func.max(tables.predictions.c.commit_order)).scalar_subquery()

@@ -15,9 +15,9 @@ _NAMES = "predictions_%Y%m%d"
 _LOCK = 0x6C6C_0002
 """Key of the PostgreSQL advisory lock that lets one process make partitions at a time."""
 LOCK_TIMEOUT_MILLISECONDS = 3000
-"""Attaching waits for those who read the whole log, and who comes to read then waits behind: better try again later."""
+"""Attaching waits for long reads of the log, and later readers queue behind it; so it gives up and retries later."""
 DROP_TIMEOUT_MILLISECONDS = 50
-"""Dropping waits for everybody who reads or writes the log, and who comes then waits behind."""
+"""Dropping waits for all readers and writers of the log, and later ones queue behind it."""
 
 
 def ensure_partitions(database: Database, today: date, *, days_ahead: int = 7) -> tuple[date, ...]:
@@ -26,7 +26,7 @@ def ensure_partitions(database: Database, today: date, *, days_ahead: int = 7) -
     A day of which rows went to the default partition already stays there.
 
     Raises:
-        UnavailableError: somebody reads the log for seconds; later days are not made, and nothing is lost.
+        UnavailableError: a read of the log takes seconds; later partitions are not made, and nothing is lost.
     """
     if not database.is_postgresql:
         return ()
@@ -76,13 +76,13 @@ def drop_partition(
         database: PostgreSQL.
         day: which has a partition.
         environments: whose predictions may go.
-        before: is called in the transaction, before anybody has to wait for it.
+        before: called in the transaction before it blocks other transactions.
 
     Returns:
         How many predictions went; None: others are among them, and nothing was done.
 
     Raises:
-        BusyError: somebody reads the log for so long that others would have to wait; nothing was done.
+        BusyError: a read of the log takes so long that others would have to wait; nothing was done.
     """
     partition = _partition(day)
     others = partition.c.environment.not_in(environments)

@@ -1,11 +1,11 @@
-"""Window summaries: what a fitted quantifier needs to know of each UTC hour of a population, kept up to date.
+"""Window summaries: sufficient statistics of a fitted quantifier for each UTC hour of a population.
 
-The log is read in commit order, so that no row is skipped or read twice, and every row goes to the hour in which it was
-made, however late it came. Rows that cannot be judged are left out and counted (`quarantine`).
+The log is read in commit order, so that no row is skipped or read twice. Every row counts in the hour of its creation,
+also if it was committed late. Rows that no estimate may use are left out and counted (`quarantine`).
 
-What is written depends on what was read before, so each writing transaction compares the `revision` of the cursor with
-the one that was read, and raises it: of two who fold at once one fails with a ConflictError and has changed nothing.
-The same holds for whoever deletes rows of the log (`mark_stale`). Reading and computing happen outside of it.
+Each writing transaction compares the cursor's `revision` with the one that was read, and raises it: the second of two
+simultaneous foldings fails with a ConflictError and changes nothing. A deletion from the log (`mark_stale`) raises it
+too. Reading and computing happen outside of the transaction.
 """
 
 import math
@@ -78,7 +78,7 @@ def bucket_of(prediction_id: UUID) -> datetime:
 
 
 class Summaries:
-    """Keeps, checks and gives the summaries of all populations."""
+    """Updates, checks and reads the summaries of all populations."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -129,11 +129,11 @@ class Summaries:
             environment: of the population.
             fitted: makes the summaries; another one has others, which are made from the rows that the log still holds.
             classes: of the model: rows with another number of logits are left out.
-            lease: without which nothing may be written; None: whoever comes may write.
+            lease: required for every write; None: no lease is needed.
             limit: rows that are in memory at once.
 
         Raises:
-            ConflictError: somebody else wrote meanwhile, or the lease was lost; nothing was written.
+            ConflictError: another process wrote meanwhile, or the lease was lost; nothing was written.
             UnavailableError: the database does not answer.
         """
         key = SummaryKey(model.id, environment, fitted.digest)
@@ -272,7 +272,7 @@ class Summaries:
             return [] if cursor is None else differences(connection, key, cursor, fitted)
 
     def _abandoned(self, connection: sa.Connection, key: SummaryKey) -> SummaryKey | None:
-        """Another quantifier whose summaries nobody keeps up to date any more."""
+        """Another quantifier whose summaries no monitor updates any more."""
         now = time.monotonic()
         for other, position in other_quantifiers(connection, key).items():
             before, since = self._unmoved.setdefault(other, (position, now))

@@ -1,4 +1,4 @@
-"""What is written of summaries, each in a transaction of its caller, and what says what is to be written next."""
+"""Writes summaries and cursors; the caller owns the transaction."""
 
 from collections.abc import Collection
 from dataclasses import replace

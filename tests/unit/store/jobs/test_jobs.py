@@ -234,7 +234,7 @@ def test_a_job_whose_holders_keep_dying_fails_and_the_next_gets_its_turn(store: 
     failed = store.jobs.get(deadly.id)
     assert failed.state == "failed"
     assert failed.error is not None
-    assert "begun 3 times and never came to its end" in str(failed.error["message"])
+    assert "started 3 times and never ended" in str(failed.error["message"])
     assert failed.finished_at is not None
     assert ("two", "jobs.fail", str(deadly.id)) in audited(store)
 
