@@ -316,7 +316,7 @@ def _change(connection: sa.Connection, job: Job, values: Mapping[str, Any]) -> J
     row = connection.execute(change).one_or_none()
     if row is None:
         raise ConflictError(
-            f"the job {job.id} was lost: the claim of {job.holder} has expired.",
+            f"the job {job.id} was lost: its claim by {job.holder} has expired.",
             field="job",
             hint="Nothing was written; another process continues it.",
         )
