@@ -1,4 +1,4 @@
-"""Links between the pages of the documentation resolve, and the settings that pages name exist."""
+"""Links between the pages of the documentation resolve; settings, files and folders that pages name exist."""
 
 import re
 from pathlib import Path
@@ -43,3 +43,12 @@ def test_settings_that_a_page_names_exist(page: Path) -> None:
     policy = {f"LIFELONG_POLICY__{name.upper()}" for name in PolicySettings.model_fields}
     named = set(re.findall(r"LIFELONG_[A-Z_]*[A-Z]", page.read_text(encoding="utf-8")))
     assert {name for name in named if name not in known | policy} == set()
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name
+)
+def test_files_and_folders_that_a_page_names_exist(page: Path) -> None:
+    folders = "lifelong_core|lifelong|service|monitor|grafana|supply_chain|benchmarks|tests|docs"
+    named = re.findall(rf"`((?:{folders})/[\w./-]+)`", page.read_text(encoding="utf-8"))
+    assert [path for path in named if not (ROOT / path).exists()] == []
