@@ -1,4 +1,4 @@
-"""The base of every document of the design loop: frozen, strict, JSON in and out."""
+"""Base classes of the documents of the design loop: frozen, strict, read from and written to JSON."""
 
 from typing import Any, Self
 
@@ -9,13 +9,13 @@ from lifelong_core.validation_errors import as_input_error, read_json
 
 
 class Frozen(FailFastModel):
-    """A value that never changes and has no unknown fields."""
+    """An immutable value without unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class FrozenDocument(Frozen):
-    """A value that is kept as JSON."""
+    """A value that is stored as JSON."""
 
     def to_document(self) -> dict[str, Any]:
         """The value as JSON values."""
@@ -27,7 +27,7 @@ class FrozenDocument(Frozen):
 
     @classmethod
     def from_document(cls, document: object) -> Self:
-        """Read what `to_document` wrote.
+        """Return the value that `to_document` wrote.
 
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value; the message names it.
@@ -39,7 +39,7 @@ class FrozenDocument(Frozen):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Read what `to_json` wrote.
+        """Return the value that `to_json` wrote.
 
         Raises:
             InvalidInputError: not JSON, or a field is missing, unknown or has an illegal value.

@@ -1,4 +1,4 @@
-"""The problem fingerprint: what has been answered about a classification problem."""
+"""The problem fingerprint: the answers about a classification problem."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from lifelong_core.validation_errors import suggest
 SCHEMA_VERSION = 1
 
 MOST_CLASSES = 1000
-"""Costs have a number for each pair of classes: with many more, no page, message or cycle can carry them."""
+"""Costs have a number for each pair of classes: for more classes they exceed pages, messages and cycles."""
 
 YesNo: TypeAlias = StrictBool | None
 Weight = Annotated[float, Field(ge=0, le=LARGEST_NUMBER, strict=True)]
@@ -30,10 +30,10 @@ def _item(name: str, *ids: str, **limits: Any) -> Any:
 
 
 class ProblemFingerprint(FrozenDocument):
-    """What has been answered about a classification problem; None where nobody has answered yet.
+    """The answers about a classification problem; None for questions without an answer.
 
-    Every field is also read under its item of the source: `FP2.6` is `decision_rule`. The questions behind the fields
-    are those of `next_questions`; whether answers go together says `contradictions`.
+    Every field is also read under its item of the source: `FP2.6` is `decision_rule`. `next_questions` gives the
+    questions of the fields, `contradictions` the answers that contradict each other.
 
     Examples:
         >>> fingerprint = ProblemFingerprint(number_of_classes=2).with_answer("FP2.6", "argmax")
@@ -132,7 +132,7 @@ class ProblemFingerprint(FrozenDocument):
         return shares
 
     def with_answer(self, item: str, value: object) -> Self:
-        """The fingerprint with one answer more, another one, or one less.
+        """Return the fingerprint with an answer added, changed or withdrawn.
 
         Args:
             item: the field, or the item of the source, FP2.6 for instance.
@@ -144,7 +144,7 @@ class ProblemFingerprint(FrozenDocument):
         return self.with_answers({item: value})
 
     def with_answers(self, answers: Mapping[str, object]) -> Self:
-        """The fingerprint with several answers changed at once; see `with_answer`.
+        """Return the fingerprint with several answers changed at once; see `with_answer`.
 
         Raises:
             InvalidInputError: no such item, or a value that it cannot have.
@@ -153,18 +153,18 @@ class ProblemFingerprint(FrozenDocument):
         return self.from_document({**dict(self), **changed})
 
     def without(self, field: str) -> Self:
-        """The fingerprint without an answer, as `with_answer(field, None)`, which also checks all others again."""
+        """Return the fingerprint without an answer, as `with_answer(field, None)`, but without new checks."""
         return self.model_copy(update={field: None})
 
     def answers(self) -> Answers:
-        """What conditions look at: by field, the number of classes as `binary` or `multiclass`."""
+        """The answers as conditions read them: by field, the number of classes as `binary` or `multiclass`."""
         values = {field: getattr(self, field) for field in FIELDS}
         count = self.number_of_classes
         values["number_of_classes"] = None if count is None else "binary" if count == 2 else "multiclass"
         return MappingProxyType(values)
 
     def class_labels(self, names: Sequence[str] | None) -> tuple[str, ...]:
-        """The names of the classes, or without any their numbers; none before it is answered how many there are."""
+        """The names of the classes, else their numbers; empty while their number is unknown."""
         return tuple(names or (f"class {index}" for index in range(self.number_of_classes or 0)))
 
     def answered_fields(self) -> tuple[str, ...]:
@@ -191,7 +191,7 @@ ITEMS: Mapping[str, str] = MappingProxyType({name: field for field in FIELDS for
 
 
 def field_of(item: str) -> str:
-    """The field of an item of the source; a field is its own.
+    """The field of an item of the source; a field is returned as it is.
 
     Raises:
         InvalidInputError: no such item.

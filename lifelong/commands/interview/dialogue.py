@@ -1,4 +1,4 @@
-"""The interview in the terminal: it asks, understands, goes back, and lets contradictions be resolved."""
+"""The dialogue of the interview: it reads answers, goes back, and resolves contradictions."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from lifelong_core.design.recommendation.document import GuideOutcome
 
 
-class InterviewSaved(Exception):  # noqa: N818 - no error: a person wants to go on later
-    """The interview is to be left as it is."""
+class InterviewSaved(Exception):  # noqa: N818 - no error
+    """The user leaves the interview to continue it later."""
 
 
-class Content(Exception):  # noqa: N818 - no error: nothing is to be changed any more
-    """The person is content with the result."""
+class Content(Exception):  # noqa: N818 - no error
+    """The user accepts the result."""
 
 
 class Dialogue:
-    """One conversation; every answer is saved before the next question is asked."""
+    """One run of the interview; every answer is saved before the next question."""
 
     def __init__(
         self,
@@ -35,10 +35,10 @@ class Dialogue:
         self._suggested: dict[str, object] = {field: item.value for field, item in proposals.items()}
 
     def conduct(self, interview: "Interview") -> "Interview":
-        """Ask until nothing is left to be answered, resolved or decided, and the person is content with the result.
+        """Ask until no question, contradiction or choice is open and the user accepts the result.
 
         Raises:
-            Saved: the person wants to go on later.
+            InterviewSaved: the user wants to continue later.
             click.Abort: the input ended, or Ctrl-C.
         """
         while True:
@@ -86,7 +86,7 @@ class Dialogue:
         )
 
     def _suggestion(self, interview: "Interview", question: "Question") -> tuple[object, str | None]:
-        """What was answered before, what data say, or what follows from other answers, with the reason."""
+        """The earlier answer, the proposal from data, or the answer that others imply, with the reason."""
         field, proposal = question.field, interview.proposal
         if field in self._suggested or proposal is None or proposal.field != field:
             return self._suggested.get(field), self._reasons.get(field)
@@ -124,10 +124,10 @@ class Dialogue:
         )
 
     def _review(self, interview: "Interview") -> "Interview":
-        """The result, and what is to be changed then.
+        """Print the result, and read what to change.
 
         Raises:
-            Content: nothing is, or nobody is there to say so.
+            Content: nothing is to be changed, or the input has ended.
         """
         self._screen.recommendation(interview)
 
@@ -157,15 +157,15 @@ class Dialogue:
         question: "Question | None" = None,
         is_detour: bool = False,
     ) -> "Interview":
-        """Read until there is an answer, or a wish to go back, to change something, or to leave.
+        """Read until there is an answer, or a command to go back, to change an answer, or to leave.
 
         Args:
-            interview: where it stands.
-            hint: what can be answered.
-            understand: makes of what was typed the interview that follows.
-            enter: what follows from nothing but Enter; None: an answer is needed.
-            question: what is asked; None: it is no question.
-            is_detour: whether it is asked out of turn, so that going back withdraws nothing.
+            interview: the interview.
+            hint: how to answer.
+            understand: returns the interview with the typed answer.
+            enter: returns the interview after Enter alone; None: an answer is required.
+            question: the question; None: a choice, a contradiction or the result.
+            is_detour: whether an answer is being changed, so that going back withdraws nothing.
         """
         from lifelong_core.errors import InvalidInputError
 
@@ -217,7 +217,7 @@ class Dialogue:
         return self._ask(interview, question, is_detour=True)
 
     def _propose_again(self, field: str, value: object) -> None:
-        """An answer that was given need not be typed again."""
+        """Suggest an earlier answer, so that Enter repeats it."""
         if value is not None:
             self._suggested[field] = value
             self._reasons.pop(field, None)
@@ -235,7 +235,7 @@ class Dialogue:
 
 
 def _class_names(interview: "Interview", question: "Question | None") -> frozenset[str]:
-    """What is a class where one is asked for, even if it is a command elsewhere."""
+    """The names of classes in lower case, which are answers here and not commands."""
     if question is None or question.kind != "class":
         return frozenset()
     return frozenset(name.casefold() for name in interview.class_names or ())
@@ -246,7 +246,7 @@ def _numbers(count: int) -> str:
 
 
 def _number(text: str, count: int) -> int:
-    """The index of what was picked by its number."""
+    """The index of the option with the typed number."""
     from lifelong_core.errors import InvalidInputError
 
     if not text.isdecimal() or not 1 <= int(text[:6]) <= count:

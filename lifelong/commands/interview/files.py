@@ -1,4 +1,4 @@
-"""Files of `lifelong recommend`: where an interview stands, answers for scripts, and labelled data."""
+"""Files of `lifelong recommend`: the state of an interview, answers and labelled data."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from lifelong_core.design import Interview, Proposal, Question
 
 DEFAULT_STATE = "recommendation-interview.json"
-"""In the working directory, where nobody says otherwise."""
+"""In the working directory, unless --state names another file."""
 
 
 def load_interview(path: Path) -> "Interview | None":
-    """The interview that a file holds; None where there is no such file."""
+    """The interview in a file; None if there is no such file."""
     from lifelong_core.design import Interview
     from lifelong_core.errors import InvalidInputError
 
@@ -29,9 +29,9 @@ def load_interview(path: Path) -> "Interview | None":
 
 
 def write_text(path: Path, text: str, *, field: str) -> None:
-    """Put a text in the place of what a file held; after an interruption the file holds one or the other.
+    """Replace the content of a file atomically.
 
-    The umask decides about new files and folders: they hold no patient's data, and people share them.
+    The umask sets the modes of new files and folders: they hold no patient data, and people share them.
     """
     from lifelong_core.errors import InvalidInputError
     from lifelong_core.store.files import write_whole
@@ -44,12 +44,12 @@ def write_text(path: Path, text: str, *, field: str) -> None:
 
 
 def read_answers(path: Path, class_names: Sequence[str] | None) -> "Interview":
-    """The interview that an answers file describes: answers by field or item, choices and class names.
+    """The interview of an answers file, which holds answers by field or item, choices and class names.
 
-    Names that the file gives go before those that are given here.
+    Class names in the file take precedence over `class_names`.
 
-    It is YAML or JSON: items with their answers, or `answers`, `choices` and `class_names`; a fingerprint, an interview
-    or a recommendation will do as well. An answer is a value, or what one would type.
+    The file is YAML or JSON: items with their answers, or `answers`, `choices` and `class_names`; a fingerprint, an
+    interview or a recommendation is accepted as well. An answer is a value, or its typed form.
     """
     import yaml
 
@@ -92,7 +92,7 @@ def _parts(document: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def with_texts(interview: "Interview", answers: Mapping[str, Any]) -> "Interview":
-    """The interview with answers that may be values or what a person types; guides are decided."""
+    """The interview with answers as values or as typed text, and with choices."""
     from lifelong_core.design import parse_answer
     from lifelong_core.design.method.loader import load_method
     from lifelong_core.design.problem_fingerprint import by_field
@@ -108,7 +108,7 @@ def with_texts(interview: "Interview", answers: Mapping[str, Any]) -> "Interview
 
 
 def _as_text(question: "Question", value: object) -> str | None:
-    """What a person would type for a value that is a text, or a mapping from classes; None for others.
+    """The typed form of a text, or of a mapping from classes; None for other values.
 
     YAML reads the number of an option as a number, and the option `no` as false.
     """
@@ -124,7 +124,7 @@ def _as_text(question: "Question", value: object) -> str | None:
 
 
 def parse_prevalence(text: str | None) -> list[float] | None:
-    """The shares of --prevalence: numbers, also in per cent."""
+    """The shares of --prevalence: numbers or percentages."""
     from lifelong_core.design.interview.answer_texts import parse_number
     from lifelong_core.errors import InvalidInputError
 
@@ -144,12 +144,12 @@ def parse_prevalence(text: str | None) -> list[float] | None:
 def read_proposals(
     path: Path, classes: int | None, prevalence: Sequence[float] | None
 ) -> dict[str, "Proposal"]:
-    """What the labelled data of an npz file say about the questions, by field.
+    """The answers that the labelled data of an npz file suggest, by field.
 
     Args:
         path: the file.
-        classes: how many there are; None: as many as the file knows.
-        prevalence: how frequent each of them is in use.
+        classes: number of classes; None: as in the file.
+        prevalence: share of each class in use.
     """
     from lifelong.commands.validation.labelled_files import read_outputs
     from lifelong_core.design import propose_answers

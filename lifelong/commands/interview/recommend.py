@@ -1,4 +1,4 @@
-"""`lifelong recommend`: an interview that turns a clinical problem into the metrics that fit it."""
+"""`lifelong recommend`: an interview that leads from a clinical problem to the metrics that fit it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,9 +30,9 @@ file = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--state",
     type=file,
-    help=f"Where the interview is kept, to go on with it later. Default: {DEFAULT_STATE} in this folder.",
+    help=f"File of the interview, to continue it later. Default: {DEFAULT_STATE} in this folder.",
 )
-@click.option("--restart", is_flag=True, help="Begin anew; the answers in --state are replaced.")
+@click.option("--restart", is_flag=True, help="Start a new interview; it replaces the answers in --state.")
 @click.option("--answers", type=existing_file, help="YAML or JSON with all answers: nothing is asked.")
 @click.option(
     "--data",
@@ -40,28 +40,27 @@ file = click.Path(dir_okay=False, path_type=Path)
     type=existing_file,
     help="npz with labels, and probabilities, logits, decisions or groups: it proposes answers for you to confirm.",
 )
-@click.option("--prevalence", help="With --data: how frequent each class is in use, e.g. 0.994,0.006.")
-@click.option("--yes", is_flag=True, help="Take over what --data proposes without being asked.")
+@click.option("--prevalence", help="With --data: share of each class in use, e.g. 0.994,0.006.")
+@click.option("--yes", is_flag=True, help="Accept the proposals of --data without confirming each.")
 @click.option("--output", type=file, help="Write the recommendation here, as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print the recommendation as JSON.")
 @click.option(
-    "--attach", metavar="TASK", help="Judge the models of this task by the recommendation from now on."
+    "--attach", metavar="TASK", help="Attach the recommendation to this task: its models are judged by it."
 )
 @click.option(
     "--threshold",
     "thresholds",
     multiple=True,
     metavar="LABEL=VALUE",
-    help="With --attach: what a model has to reach, e.g. BA=0.8; repeatable. LABEL[CLASS]=VALUE for one class.",
+    help="With --attach: an acceptance threshold, e.g. BA=0.8; repeatable. LABEL[CLASS]=VALUE for one class.",
 )
 def recommend(**options: Any) -> None:
     """Find the metrics that fit a clinical problem, in an interview of ten to twenty questions.
 
-    Every answer is kept at once; run the command again to go on. Neither service nor database is needed, unless
-    --attach.
+    Every answer is saved at once; run the command again to continue. Only --attach needs a database.
 
-    An answers file names items or fields, and choices by guide; an interview that was kept is one as well. It ends with
-    status 1 and says what is missing where answers or choices are.
+    An answers file holds answers by item or field, and choices by guide; a saved interview is one as well. If an answer
+    or a choice is missing, the command names it and exits with status 1.
 
     \b
       class_names: [benign, malignant]
@@ -83,7 +82,7 @@ def recommend(**options: Any) -> None:
 
 def _check(options: dict[str, Any]) -> None:
     if options["answers"] is not None and (options["state"] is not None or options["restart"]):
-        raise click.UsageError("--answers asks nothing: there is no --state to go on with.")
+        raise click.UsageError("--answers asks nothing, so there is no --state to continue.")
     if options["thresholds"] and options["attach"] is None:
         raise click.UsageError("--threshold belongs to --attach.")
     for name in ("prevalence", "yes"):
@@ -91,12 +90,12 @@ def _check(options: dict[str, Any]) -> None:
             raise click.UsageError(f"--{name} belongs to --data.")
     if options["answers"] is not None and options["data"] is not None and not options["yes"]:
         raise click.UsageError(
-            "--answers asks nothing: add --yes to take over what --data proposes where the file says nothing."
+            "--answers asks nothing: add --yes to accept the proposals of --data for missing answers."
         )
 
 
 def _class_names(options: dict[str, Any]) -> tuple[str, ...] | None:
-    """The names of --classes, or of the task that it will be attached to."""
+    """The names of --classes, or of the task of --attach."""
     given = None
     if options["classes"] is not None:
         given = tuple(name.strip() for name in options["classes"].split(","))
@@ -109,7 +108,7 @@ def _class_names(options: dict[str, Any]) -> tuple[str, ...] | None:
 
 
 def _thresholds(options: dict[str, Any], names: tuple[str, ...] | None) -> "list[AcceptanceThreshold]":
-    """What --threshold asks of models, read before anybody is asked anything."""
+    """The acceptance thresholds of --threshold, read before the interview."""
     from lifelong.commands.validation.thresholds import parse_threshold
 
     return [parse_threshold(text, names) for text in options["thresholds"]]
@@ -135,7 +134,7 @@ def _named(interview: "Interview", names: tuple[str, ...] | None, options: dict[
 def _refuse_others(
     given: tuple[str, ...] | None, names: tuple[str, ...], place: str, options: dict[str, Any]
 ) -> None:
-    """Classes of other names, or in another order, would turn costs and classes of interest round."""
+    """Refuse classes with other names or in another order: costs and target classes would be swapped."""
     from lifelong_core.errors import InvalidInputError
 
     if given in (None, names):
@@ -150,7 +149,7 @@ def _refuse_others(
 
 
 def _proposals(options: dict[str, Any], interview: "Interview") -> "Mapping[str, Proposal]":
-    """What --data says, for the classes that are known already."""
+    """The proposals of --data for the classes that are known already."""
     if options["data"] is None:
         return {}
     return read_proposals(
@@ -159,7 +158,7 @@ def _proposals(options: dict[str, Any], interview: "Interview") -> "Mapping[str,
 
 
 def _taken_over(interview: "Interview", proposals: "Mapping[str, Proposal]") -> "Interview":
-    """What data say, where nobody has said anything."""
+    """The interview with the proposals for questions without an answer."""
     given = interview.fingerprint.answered_fields()
     return with_texts(
         interview, {field: item.value for field, item in proposals.items() if field not in given}
@@ -167,7 +166,7 @@ def _taken_over(interview: "Interview", proposals: "Mapping[str, Proposal]") -> 
 
 
 def _interview(options: dict[str, Any], names: tuple[str, ...] | None) -> "Interview":
-    """Ask what is still open, beginning where the interview was left."""
+    """Ask the open questions, starting where the interview was left."""
     from lifelong.commands.interview.dialogue import Dialogue, InterviewSaved
     from lifelong.commands.interview.screen import InterviewScreen
     from lifelong_core.design import start_interview
@@ -192,7 +191,7 @@ def _interview(options: dict[str, Any], names: tuple[str, ...] | None) -> "Inter
 
 
 def _complete(interview: "Interview", options: dict[str, Any]) -> "Recommendation":
-    """The recommendation, in which nothing is open."""
+    """The recommendation; nothing in it is open."""
     from lifelong_core.design import next_questions
     from lifelong_core.errors import InvalidInputError
 
@@ -209,7 +208,7 @@ def _complete(interview: "Interview", options: dict[str, Any]) -> "Recommendatio
             f"{guide.guide} ({' or '.join(guide.options)})" for guide in recommendation.open_choices
         )
         raise InvalidInputError(
-            f"these choices are yours: {named}.",
+            f"these choices are open: {named}.",
             field=str(options["answers"]),
             hint="Add them, as in choices: {DG2.1: EC}. Without --answers, lifelong recommend shows the arguments.",
         )
@@ -222,7 +221,7 @@ def _deliver(
     options: dict[str, Any],
     thresholds: "list[AcceptanceThreshold]",
 ) -> None:
-    """Print what nobody has seen yet, write, and attach."""
+    """Print the recommendation unless the dialogue did, write it, and attach it."""
     from lifelong.commands.interview.recommendation_text import print_recommendation
     from lifelong.commands.interview.screen import terminal
 

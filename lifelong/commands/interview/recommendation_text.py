@@ -1,4 +1,4 @@
-"""A recommendation as a person reads it in the terminal."""
+"""A recommendation as text for the terminal."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def print_recommendation(
     console: "Console", recommendation: "Recommendation", class_names: Sequence[str] | None
 ) -> None:
-    """The metrics, why these and no others, warnings, and advice."""
+    """Print the metrics with reasons, rejected metrics, warnings and advice."""
     from rich.text import Text
 
     from lifelong_core.design.recommendation.views import view_metrics
@@ -29,20 +29,20 @@ def print_recommendation(
         _step(console, step)
     _list(
         console,
-        "Say much the same",
+        "Similar information",
         (f"{' and '.join(w.metrics)}: {w.statement}" for w in recommendation.warnings),
     )
     _list(console, "How to apply them", (advice.advice for advice in recommendation.advice))
     shown = (DISPLAY_NAMES[display] for display in recommendation.displays)
     _list(console, "Show beside them", shown)
-    _list(console, "Answers that nothing depended on", (item.item for item in recommendation.unused))
+    _list(console, "Unused answers", (item.item for item in recommendation.unused))
     labels = ", ".join(view.label for view in metrics)
     console.print()
     console.print(Text("In short: ", style="bold") + Text(labels or "no metric", style="bold green"))
 
 
 def _metrics(console: "Console", metrics: "Sequence[MetricView]") -> None:
-    """One row for each metric: what it is, and with what it is computed."""
+    """Print one row for each metric: its meaning and its parameters."""
     from rich.table import Table
     from rich.text import Text
 
@@ -81,7 +81,7 @@ def _rows(matrix: object) -> str:
 
 
 def _step(console: "Console", step: "Step") -> None:
-    """What one subprocess recommends and rejects, and why."""
+    """Print the recommended and rejected metrics of one subprocess, with reasons."""
     from rich.text import Text
 
     labels = ", ".join(metric.label for metric in step.metrics)

@@ -1,4 +1,4 @@
-"""What the interview looks like in a terminal; plain text where it is none."""
+"""Output and input of the interview in the terminal; plain text if the output is no terminal."""
 
 import io
 import sys
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lifelong_core.errors import InvalidInputError
 
 WIDEST = 100
-"""Longer lines are hard to read."""
+"""Longest line, in characters."""
 
 LONGEST_SHOWN = 24
 """Characters of an answer that stands in a hint."""
@@ -26,7 +26,7 @@ MOST_NAMED = 50
 """Classes that are listed by name."""
 
 MOST_CLASSES_TOLD = 3
-"""With more classes, costs are not told one by one."""
+"""With more classes, costs are not printed one by one."""
 
 COMMANDS = "b back  ? more  a answers  s stop"
 SPELLED_OUT = "back  ? more  answers  stop"
@@ -46,7 +46,7 @@ HINTS = {
 
 
 def terminal(*, err: bool = False) -> "Console":
-    """Standard output, or standard error, with lines that can be read."""
+    """Standard output or standard error, with a limited line length."""
     from rich.console import Console
 
     stream = sys.stderr if err else sys.stdout
@@ -58,28 +58,30 @@ def terminal(*, err: bool = False) -> "Console":
 
 
 class InterviewScreen:
-    """Prints questions and reads what is typed."""
+    """Prints questions and reads typed lines."""
 
     def __init__(self, *, err: bool) -> None:
         self._err = err
         self._console = terminal(err=err)
 
     def welcome(self, state: "Path", kept: "Interview | None") -> None:
-        """Where answers are kept, and whether this goes on with some."""
+        """Print where answers are stored, and whether an interview is continued."""
         if kept is None:
-            self.say(f"Each answer is kept in {state} at once: stop whenever you like, and run this again.")
+            self.say(
+                f"Each answer is saved in {state} at once: stop at any time, and run this again to continue."
+            )
         else:
             answered = kept.progress.answered
             self.say(
-                f"Going on with {state}, where {answered} questions are answered; --restart begins anew."
+                f"Continuing {state}, where {answered} questions are answered; --restart starts a new interview."
             )
 
     def read(self, hint: str, *, spelled_out: bool = False) -> str:
-        """A line that was typed, without blanks around it.
+        """Return a typed line without surrounding blanks.
 
         Args:
-            hint: what can be answered.
-            spelled_out: whether the commands are to be typed as words.
+            hint: how to answer.
+            spelled_out: whether commands have to be typed as words.
 
         Raises:
             click.Abort: there is no more input, or Ctrl-C.
@@ -97,25 +99,25 @@ class InterviewScreen:
         return f"1-{len(question.answers)}" if question.kind == "choice" else HINTS[question.kind]
 
     def enter(self, interview: "Interview", question: "Question", suggested: object) -> str:
-        """What Enter alone would answer."""
+        """The answer that Enter gives."""
         shown = _shown(interview, question, suggested)
         return f"Enter: {shown}" if len(shown) <= LONGEST_SHOWN else "Enter: as above"
 
     def say(self, text: str, style: str = "") -> None:
-        """A sentence, taken literally."""
+        """Print a sentence without interpreting markup."""
         from rich.text import Text
 
         self._console.print(Text(text, style=style))
 
     def problem(self, error: "InvalidInputError") -> None:
-        """What was not understood, and how to say it."""
+        """Print the error of an answer, with its hint."""
         message = error.message[0].upper() + error.message[1:]
         self.say(f"{message} {error.hint or ''}".rstrip(), "yellow")
 
     def question(
         self, interview: "Interview", question: "Question", suggested: object, reason: str | None
     ) -> None:
-        """A question with its example, why it matters, and the answers to pick from."""
+        """Print a question with its example, its pitfall and the answers that it offers."""
         from rich.text import Text
 
         from lifelong_core.design.interview.class_names import number_class_names
@@ -144,13 +146,13 @@ class InterviewScreen:
             self._options((option.label, option.explanation) for option in options)
 
     def show_class_names(self, interview: "Interview") -> None:
-        """How names were read; their order is that of the scores."""
+        """Print the names of the classes as they were read, in the order of the scores."""
         from lifelong_core.design.interview.class_names import number_class_names
 
         self.say(f"  = {number_class_names(interview.class_labels)}", "green")
 
     def understood(self, interview: "Interview", question: "Question") -> None:
-        """An answer as it was read, where that is not plain from what was typed."""
+        """Print an answer as it was read, unless the typed text shows it."""
         from lifelong_core.design import format_answer
 
         value = getattr(interview.fingerprint, question.field)
@@ -168,7 +170,7 @@ class InterviewScreen:
             )
 
     def explain(self, question: "Question | None") -> None:
-        """All that is known about a question, and what can be typed."""
+        """Print the details of a question, and the commands."""
         if question is not None:
             from lifelong_core.design.method.loader import load_method
 
@@ -194,7 +196,7 @@ class InterviewScreen:
         )
 
     def answers(self, interview: "Interview", among: "Container[str] | None" = None) -> None:
-        """What was answered and decided so far; `among`: only these."""
+        """Print the answers and choices so far; `among`: only these."""
         from lifelong_core.design.interview.views import view_answer
 
         items = (*interview.fingerprint.answered_fields(), *interview.choices)
@@ -211,7 +213,7 @@ class InterviewScreen:
         self._rows(rows or [("", "Nothing yet.")])
 
     def recommendation(self, interview: "Interview") -> None:
-        """What the interview led to."""
+        """Print the recommendation."""
         from lifelong.commands.interview.recommendation_text import print_recommendation
 
         print_recommendation(self._console, interview.recommendation(), interview.class_names)
@@ -222,13 +224,13 @@ class InterviewScreen:
         self._console.rule("These answers contradict each other", align="left", style="yellow")
         self.say(contradiction.explanation, "bold")
         self.answers(interview, contradiction.answers)
-        self.say("Which of them shall change?")
+        self.say("How do you resolve it?")
         self._options((resolution.text, "") for resolution in contradiction.resolutions)
 
     def choice(self, guide: "GuideOutcome") -> None:
-        """A guide that a person has to decide, with the arguments for and against each option."""
+        """Print a guide that needs a choice, with the arguments about each option."""
         self._console.print()
-        self._console.rule(f"{guide.guide}  ·  a choice of yours", align="left", style="dim")
+        self._console.rule(f"{guide.guide}  ·  your choice", align="left", style="dim")
         self.say(guide.title, "bold")
         self.say(guide.why)
         for number, option in enumerate(guide.options, start=1):
@@ -264,7 +266,7 @@ class InterviewScreen:
 
 
 def _shown(interview: "Interview", question: "Question", value: object) -> str:
-    """An answer as a person reads it; names say how many classes there are."""
+    """An answer as text; the number of classes is shown by their names."""
     from lifelong_core.design.interview.answer_texts import summarize_answer
 
     names = _names_of_count(interview, question.field, value)

@@ -1,4 +1,4 @@
-"""Labelled outputs of a model, as `recommend` and `validate` read them from npz files."""
+"""Labelled outputs of a model in npz files, as `recommend` and `validate` read them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from lifelong.commands.cycles.inputs import name_file_in_errors
 
 @dataclass(frozen=True)
 class LabelledOutputs:
-    """The arrays of one file; None for those that it lacks."""
+    """The arrays of one file; None for missing ones."""
 
     labels: Any
     probabilities: Any = None
@@ -21,14 +21,14 @@ class LabelledOutputs:
 
     @property
     def scores(self) -> Any:
-        """The probabilities, from logits where only these are there; None where neither is."""
+        """The probabilities, else the softmax of the logits; None without both."""
         from lifelong_core.arrays import softmax
 
         return self.probabilities if self.logits is None else softmax(self.logits.astype(float))
 
 
 def read_outputs(path: Path) -> LabelledOutputs:
-    """The labels of an npz file with whatever else it holds.
+    """The labels of an npz file with its other arrays.
 
     Raises:
         InvalidInputError: no npz file, no labels, logits of another shape, or both logits and probabilities.

@@ -1,4 +1,4 @@
-"""Acceptance thresholds as they are typed: LABEL=VALUE, or LABEL[CLASS]=VALUE."""
+"""Parser of acceptance thresholds: LABEL=VALUE, or LABEL[CLASS]=VALUE."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ THRESHOLD = re.compile(r"(?P<label>.+?)(?:\[(?P<name>[^\]]+)\])?\s*=\s*(?P<value
 
 
 def parse_threshold(text: str, class_names: Sequence[str] | None) -> "AcceptanceThreshold":
-    """A threshold for the worse end of the interval.
+    """Return a threshold for the worse end of the interval.
 
     Raises:
         InvalidInputError: no label, no number, or no such class.
@@ -50,7 +50,7 @@ def _class_index(name: str | None, class_names: Sequence[str] | None) -> int | N
 
 
 def _number(text: str) -> float | None:
-    """A number that a metric may have, also in per cent; None for anything else."""
+    """A number or percentage that a metric can have; None for any other text."""
     from lifelong_core.arrays import LARGEST_NUMBER
     from lifelong_core.design.interview.answer_texts import parse_number
 

@@ -1,4 +1,4 @@
-"""Answers as a person types and reads them: yes, the number of an option, 10 %, a class by its name, rows of costs."""
+"""Answers as text: parsed from what a person types, and formatted for reading."""
 
 import json
 import re
@@ -17,7 +17,7 @@ YES_NO: Mapping[str, bool] = MappingProxyType(
 )
 
 MOST_LISTED = 12
-"""Classes whose numbers are listed among other answers."""
+"""Most classes whose numbers are listed in a summary."""
 
 NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,3})?")
 PERCENT = re.compile(r"\s+%")
@@ -28,14 +28,14 @@ DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
 def parse_answer(question: Question, text: str, *, class_names: Sequence[str] | None = None) -> object:
-    """The answer that a person typed, as `Interview.answer` takes it.
+    """Return the value of a typed answer, as `Interview.answer` takes it.
 
-    What is understood: yes and no; an option by its number, its label or its value, or by the beginning of one where
+    Accepted are: yes and no; an option by its number, its label or its value, or by the beginning of one where
     that is clear; numbers, also as '10 %'; a class by its name or its number, from 0; a value for each class as '0.9,
     0.1' or 'benign: 0.9, malignant: 0.1'; a matrix as rows, '0, 1; 9, 0', on lines of their own or as JSON.
 
     Raises:
-        InvalidInputError: it is no answer to this question; the message says what would be one.
+        InvalidInputError: the text is no answer to this question; the message says what is expected.
 
     Examples:
         >>> from lifelong_core.design import next_questions
@@ -71,7 +71,7 @@ Type y (yes, scores) or n (no, decisions only).
 
 
 def parse_number(text: str) -> float | None:
-    """A number, or a percentage, that stands alone; None where it is neither.
+    """Return a number or a percentage; None for any other text.
 
     Examples:
         >>> parse_number("10 %"), parse_number("1e-3"), parse_number("0,1")
@@ -85,7 +85,7 @@ def parse_number(text: str) -> float | None:
 
 
 def format_answer(question: Question, value: object, *, class_names: Sequence[str] | None = None) -> str:
-    """An answer as a person reads it; `parse_answer` reads it back.
+    """Return an answer as text that `parse_answer` reads back.
 
     Examples:
         >>> from lifelong_core.design.method.loader import load_method
@@ -115,7 +115,7 @@ def format_answer(question: Question, value: object, *, class_names: Sequence[st
 
 
 def summarize_answer(question: Question, value: object, *, class_names: Sequence[str] | None = None) -> str:
-    """An answer among others: as `format_answer`, but the numbers of many classes are only counted.
+    """Return an answer as short text: as `format_answer`, but the numbers of many classes are only counted.
 
     Examples:
         >>> from lifelong_core.design.method.loader import load_method
@@ -135,7 +135,7 @@ def _refusal(question: Question, message: str, hint: str | None = None) -> Inval
 
 
 def _check(question: Question, value: object) -> None:
-    """Bounds and sums, as the fingerprint knows them, with an example."""
+    """Check bounds and sums by the rules of the fingerprint, with an example in the hint."""
     try:
         ProblemFingerprint().with_answer(question.field, value)
     except InvalidInputError as error:
@@ -292,13 +292,13 @@ def _json_rows(question: Question, text: str) -> tuple[tuple[float, ...], ...]:
 
 
 def _can_be_listed(names: Sequence[str]) -> bool:
-    """Whether names can stand before their values without being torn apart."""
+    """Whether names can precede their values without being split."""
     folded = {name.casefold() for name in names}
     return len(folded) == len(names) and not any(re.search(r"[,;:=]|\s\s|^\[", name) for name in names)
 
 
 def _plain(number: float) -> str:
-    """As short as it can be without being another number.
+    """The shortest text of a number from which it is read back.
 
     Examples:
         >>> _plain(9.0), _plain(0.05)

@@ -1,4 +1,4 @@
-"""Answers about single classes, where the classes take other places."""
+"""Answers about single classes after the classes change places."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,15 +9,15 @@ from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 def reorder_class_answers(
     fingerprint: ProblemFingerprint, before: Sequence[str], after: Sequence[str]
 ) -> dict[str, Any]:
-    """The answers that have to change for each class to keep what was said of it.
+    """The changed answers that keep what was said of each class after a change of class names.
 
-    Where names are corrected, the classes stay where they are. Where some are new and others gone, only the class of
-    interest can follow its name; it is withdrawn where that is gone.
+    Corrected names leave the classes in their places. If classes are added or removed, only the target class follows
+    its name; it is withdrawn if its name is removed.
 
     Args:
-        fingerprint: the answers, by the places of `before`.
+        fingerprint: the answers, in the order of `before`.
         before: the names of the classes, each once.
-        after: other names of them, or the same in another order.
+        after: the new names.
 
     Examples:
         >>> answers = ProblemFingerprint(target_class=1, costs=((0, 1), (9, 0)))
@@ -40,7 +40,7 @@ def reorder_class_answers(
 
 
 def _in_order(fingerprint: ProblemFingerprint, order: list[int]) -> dict[str, Any]:
-    """What holds one value for each class, in another order; the column for abstaining stays the last."""
+    """Answers with one value per class, in another order; the column for abstaining stays last."""
     moved: dict[str, Any] = {}
     for field in ("class_weights", "target_prevalences"):
         values = getattr(fingerprint, field)

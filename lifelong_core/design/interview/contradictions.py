@@ -1,4 +1,4 @@
-"""Answers that cannot all be meant: explained, with what resolves them, and never guessed at."""
+"""Contradictions between answers, with an explanation and resolutions."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,22 +13,22 @@ from lifelong_core.design.method.schema import Method, Resolution
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 
 THRESHOLD_TOLERANCE = 0.005
-"""Costs are often rounded; thresholds that differ by less are the same for us."""
+"""Thresholds that differ by less count as equal, since costs are often rounded."""
 
 
 class Contradiction(Frozen):
-    """Answers that cannot all be meant."""
+    """Answers that contradict each other, with ways to resolve it."""
 
     id: str
-    answers: Mapping[str, Any] = Field(description="The answers at odds, by field.")
+    answers: Mapping[str, Any] = Field(description="The answers that contradict each other, by field.")
     explanation: str
     resolutions: tuple[Resolution, ...] = Field(
-        description="Each ends the contradiction; None withdraws an answer."
+        description="Ways to resolve the contradiction; None withdraws an answer."
     )
 
 
 def contradictions(fingerprint: ProblemFingerprint) -> tuple[Contradiction, ...]:
-    """All answers that contradict each other, whether or not anything depends on them.
+    """All contradictions between answers, including answers that affect nothing.
 
     Examples:
         >>> found = contradictions(ProblemFingerprint(number_of_classes=5, decision_rule="target_value"))
@@ -73,7 +73,7 @@ def _withdraw(field: str, text: str) -> Resolution:
 
 
 def _sizes(method: Method, fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
-    """Values that belong to another number of classes."""
+    """Values for another number of classes."""
     classes = fingerprint.number_of_classes
     if classes is None:
         return
@@ -100,17 +100,17 @@ def _sizes(method: Method, fingerprint: ProblemFingerprint) -> Iterator[Contradi
 
 
 def _error_costs(fingerprint: ProblemFingerprint) -> Floats:
-    """What each error costs over a correct decision; abstaining is no error."""
+    """The cost of each error above that of the correct decision; abstaining is no error."""
     costs = np.asarray(fingerprint.costs, dtype=float)
     classes = costs.shape[0]
     if costs.shape[1] not in (classes, classes + 1):
-        return np.empty(0)  # another contradiction says so
+        return np.empty(0)  # reported by another contradiction
     over_correct = costs[:, :classes] - np.diag(costs)[:, np.newaxis]
     return over_correct[~np.eye(classes, dtype=bool)]
 
 
 def _costs(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
-    """Costs that say the opposite of the answers about severity and about costs."""
+    """Costs that contradict the answers about severity and about costs."""
     if fingerprint.costs is None:
         return
     if fingerprint.costs_available is False:
@@ -118,7 +118,7 @@ def _costs(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
             fingerprint,
             "costs_against_availability",
             ("costs_available", "costs"),
-            "You said that nobody has put numbers to the mix-ups, but there are costs.",
+            "You said that the mix-ups have no agreed costs, but there are costs.",
             Resolution(text="Say that costs are available.", answers={"costs_available": True}),
             _withdraw("costs", "Withdraw the costs."),
         )
@@ -140,7 +140,7 @@ def _costs(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
 
 
 def _weights(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
-    """Class weights that say the opposite of the answer about interest."""
+    """Class weights that contradict the answer about interest."""
     weights, unequal = fingerprint.class_weights, fingerprint.unequal_interest
     if weights is None or unequal is None or (len(set(weights)) > 1) is unequal:
         return
@@ -156,7 +156,7 @@ def _weights(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
 
 
 def _threshold(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
-    """A risk threshold that weighs the errors otherwise than the other answers do."""
+    """A risk threshold that weighs the errors differently from the other answers."""
     risk = fingerprint.risk_threshold
     is_used = (
         fingerprint.decision_rule == "cost_benefit" and fingerprint.threshold_perspective != "explicit_costs"
@@ -186,7 +186,7 @@ def _threshold(fingerprint: ProblemFingerprint) -> Iterator[Contradiction]:
 
 
 def _implied_threshold(fingerprint: ProblemFingerprint) -> float | None:
-    """The risk of the class of interest above which the costs say to act, for two classes (thesis Def. 6.9)."""
+    """The risk of the target class above which the costs of two classes say to act (thesis Def. 6.9)."""
     positive = fingerprint.target_class
     if fingerprint.number_of_classes != 2 or fingerprint.costs is None or positive not in (0, 1):
         return None

@@ -1,4 +1,4 @@
-"""Where an interview stands: what was answered and decided, what comes next, and how to go back."""
+"""State of an interview: answers, choices, the next question and the way back."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias, cast
@@ -26,15 +26,15 @@ from lifelong_core.validation_errors import format_value
 SCHEMA_VERSION = 1
 
 Stage: TypeAlias = Literal["questions", "contradictions", "choices", "complete"]
-"""What is to be done next: answer, resolve a contradiction, decide where several metrics fit, or nothing.
+"""The next thing to do: answer a question, resolve a contradiction, choose between metrics, or nothing.
 
-What contradicts each other goes before questions: each further answer would rest on it."""
+Contradictions come before questions, since further answers would build on them."""
 
 
 class Interview(FrozenDocument):
-    """Where an interview stands; every change gives a new value, and it is kept as JSON.
+    """State of an interview, stored as JSON; each change returns a new value.
 
-    Answers that a later change made unneeded stay, and count for nothing.
+    Answers that became unnecessary by a later change stay and affect nothing.
 
     Examples:
         >>> interview = start_interview(class_names=["benign", "malignant"])
@@ -50,11 +50,11 @@ class Interview(FrozenDocument):
     schema_version: Literal[1] = SCHEMA_VERSION
     fingerprint: ProblemFingerprint = ProblemFingerprint()
     choices: Mapping[str, tuple[str, ...]] = {}
-    """guide -> options that a person decided for, in the order of the method"""
+    """guide -> options that a person chose, in the order of the method"""
     history: tuple[str, ...] = ()
-    """fields and guides, each once, in the order in which they were answered last"""
+    """fields and guides, each once, in the order of their latest answers"""
     class_names: tuple[Name, ...] | None = None
-    """one for each class: they answer how many there are"""
+    """one for each class; they answer how many classes there are"""
 
     @field_validator("choices")
     @classmethod
@@ -78,11 +78,11 @@ class Interview(FrozenDocument):
         return self
 
     def answer(self, item: str, value: object) -> Self:
-        """One answer more, another one, or one less.
+        """Return the interview with an answer added, changed or withdrawn.
 
         Args:
             item: the field, the item of the source (FP2.6), or a guide (DG2.1).
-            value: the answer; None withdraws it, and leaves all others as they are.
+            value: the answer; None withdraws it.
 
         Raises:
             InvalidInputError: no such item, or a value that it cannot have.
@@ -90,7 +90,7 @@ class Interview(FrozenDocument):
         return self.with_answers({item: value})
 
     def with_answers(self, answers: Mapping[str, object]) -> Self:
-        """Several answers at once, those of a `Resolution` for instance; see `answer`.
+        """Return the interview with several answers changed, those of a `Resolution` for instance; see `answer`.
 
         Another number of classes than there are names drops the names, and the class of interest with them.
 
@@ -105,7 +105,7 @@ class Interview(FrozenDocument):
         choices = {name: value for name, value in {**self.choices, **decided}.items() if value is not None}
         names = self.class_names
         if names is not None and len(names) == fingerprint.number_of_classes:
-            given.pop("number_of_classes", None)  # the names say it
+            given.pop("number_of_classes", None)  # the names answer it
         elif names is not None:
             names = None
             if "target_class" not in given:  # it was one of the names
@@ -118,12 +118,12 @@ class Interview(FrozenDocument):
         )
 
     def with_class_names(self, class_names: Sequence[str]) -> Self:
-        """With names for the classes, which say how many there are.
+        """Return the interview with names of the classes, which answer how many there are.
 
-        What was answered about single classes follows their names to another place.
+        Answers about single classes follow the names to other places.
 
         Raises:
-            InvalidInputError: fewer than two or too many, two alike, or characters that cannot be printed.
+            InvalidInputError: too few or too many names, equal names, or unprintable characters.
         """
         names = _checked_names(class_names)
         fingerprint = self.fingerprint.with_answer("number_of_classes", len(names))
@@ -135,7 +135,7 @@ class Interview(FrozenDocument):
         return self._changed(fingerprint, self.choices, history, names)
 
     def choose(self, guide: str, options: str | Sequence[str] | None) -> Self:
-        """Decide for one option of a guide, or for several where it allows that; None leaves it to the answers.
+        """Return the interview with the options that a person chose in a guide; None withdraws the choice.
 
         Raises:
             InvalidInputError: no such guide or option, or several where only one is possible.
@@ -145,10 +145,10 @@ class Interview(FrozenDocument):
         return self.with_answers({guide: options})
 
     def back(self) -> Self:
-        """Without what was answered or decided last.
+        """Return the interview without its latest answer or choice.
 
         Raises:
-            InvalidInputError: nothing was.
+            InvalidInputError: there is no answer or choice.
         """
         if not self.history:
             raise InvalidInputError("there is nothing to go back to.", field="history")
@@ -156,40 +156,40 @@ class Interview(FrozenDocument):
 
     @property
     def question(self) -> Question | None:
-        """The next question; None when nothing is asked any more."""
+        """The next question; None if all are answered."""
         return next(iter(next_questions(self.fingerprint, choices=self.choices)), None)
 
     @property
     def proposal(self) -> Proposal | None:
-        """An answer to the next question that other answers suggest, for a person to confirm; mostly None."""
+        """A proposed answer to the next question that follows from other answers, to be confirmed; usually None."""
         question = self.question
         return propose_costs(self.fingerprint) if question is not None and question.field == "costs" else None
 
     @property
     def contradictions(self) -> tuple[Contradiction, ...]:
-        """All answers and decisions that cannot all be meant; `with_answers(resolution.answers)` ends one."""
+        """All contradictions between answers and choices; `with_answers(resolution.answers)` resolves one."""
         return (*contradictions(self.fingerprint), *self._forbidden())
 
     @property
     def open_choices(self) -> tuple[GuideOutcome, ...]:
-        """The guides that a person has to decide; none before all questions and contradictions are done with."""
+        """The guides that need a person's choice; none while questions or contradictions are open."""
         if self.question is not None or self.contradictions:
             return ()
         return self.recommendation().open_choices
 
     @property
     def progress(self) -> Progress:
-        """How many questions are answered, how many are certain to come, and how many are possible."""
+        """The numbers of questions that are answered, certain to come and possible."""
         return progress_of(load_method(), self.fingerprint, check_choices(load_method(), self.choices))
 
     @property
     def class_labels(self) -> tuple[str, ...]:
-        """The names of the classes, or their numbers; none before anybody has said how many there are."""
+        """The names of the classes, or their numbers; empty while their number is unknown."""
         return self.fingerprint.class_labels(self.class_names)
 
     @property
     def stage(self) -> Stage:
-        """What is to be done next."""
+        """The next thing to do."""
         if self.contradictions:
             return "contradictions"
         if self.question is not None:
@@ -197,7 +197,7 @@ class Interview(FrozenDocument):
         return "choices" if self.recommendation().open_choices else "complete"
 
     def recommendation(self) -> Recommendation:
-        """The metrics for these answers and decisions; guides that are open leave theirs out.
+        """The metrics for these answers and choices, without those of open guides.
 
         Raises:
             InvalidInputError: an answer is missing, or answers contradict each other.
@@ -225,7 +225,7 @@ class Interview(FrozenDocument):
         )
 
     def _forbidden(self) -> tuple[Contradiction, ...]:
-        """Decisions for which the answers leave only one option, another one."""
+        """Contradictions of choices for which the answers allow one option only, another one."""
         found = forbidden_choices(self.fingerprint, self.choices)
         return tuple(
             Contradiction(
@@ -242,21 +242,21 @@ class Interview(FrozenDocument):
 def start_interview(
     *, class_names: Sequence[str] | None = None, answers: Mapping[str, object] | None = None
 ) -> Interview:
-    """A new interview, perhaps with answers that are known already, those of `propose_answers` for instance.
+    """Return a new interview, with answers that are already known, those of `propose_answers` for instance.
 
     Args:
         class_names: names of the classes, in the order of the scores; the number of classes need not be asked then.
         answers: field, item of the source or guide -> answer.
 
     Raises:
-        InvalidInputError: names that are no names, no such item, or a value that it cannot have.
+        InvalidInputError: invalid names, no such item, or a value that it cannot have.
     """
     interview = Interview() if class_names is None else Interview().with_class_names(class_names)
     return interview.with_answers(answers or {})
 
 
 def _checked_names(names: Sequence[object]) -> tuple[str, ...]:
-    """Different names that can be printed."""
+    """Names that differ and are printable."""
     given = (names,) if isinstance(names, str) else tuple(names)
     if len(given) > MOST_CLASSES:
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""How far an interview has come: what was answered, what will certainly be asked, and what may yet be asked."""
+"""Progress of an interview: answered questions, those certain to come and those that may come."""
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -14,25 +14,25 @@ from lifelong_core.design.recommendation.walk import Choices, walk, with_implied
 
 
 class Progress(Frozen):
-    """How far an interview has come; an answer that nothing depends on counts for nothing.
+    """Progress of an interview; an answer that affects nothing does not count.
 
-    One answer more never lowers `answered`, and never raises `possible`; an answer that is changed may do both.
+    A further answer never lowers `answered` and never raises `possible`; a changed answer may do both.
     """
 
     answered: int = Field(ge=0, description="Questions that are answered.")
-    certain: int = Field(ge=0, description="Questions that will be asked, whatever the answers are.")
+    certain: int = Field(ge=0, description="Questions that are asked for any answers to come.")
     possible: int = Field(
-        ge=0, description="Questions that may be asked at most, those that are certain among them."
+        ge=0, description="Most questions that may still be asked, including the certain ones."
     )
 
     @property
     def fewest(self) -> int:
-        """Questions of the whole interview at least: those answered and those certain to come."""
+        """The least number of questions of the whole interview: answered ones and those certain to come."""
         return self.answered + self.certain
 
     @property
     def share(self) -> float:
-        """The part of the way that is done for sure, 0 to 1; 1 only when nothing is asked any more.
+        """The share of the interview that is certainly done, 0 to 1; 1 only at its end.
 
         Examples:
             >>> Progress(answered=6, certain=2, possible=6).share
@@ -42,7 +42,7 @@ class Progress(Frozen):
 
 
 def progress_of(method: Method, fingerprint: ProblemFingerprint, choices: Choices) -> Progress:
-    """Where an interview stands, by a recommendation document."""
+    """The progress of an interview by a recommendation document."""
     return Progress(
         answered=len(used_answers(method, fingerprint, choices)),
         certain=len(walk(method, fingerprint, choices).needed),
@@ -51,7 +51,7 @@ def progress_of(method: Method, fingerprint: ProblemFingerprint, choices: Choice
 
 
 def used_answers(method: Method, fingerprint: ProblemFingerprint, choices: Choices) -> tuple[str, ...]:
-    """The answers that something depends on: each would be asked for if it were not there."""
+    """The answers that affect the recommendation: each would be asked for if it were missing."""
     return tuple(
         name
         for name in fingerprint.answered_fields()
@@ -60,7 +60,7 @@ def used_answers(method: Method, fingerprint: ProblemFingerprint, choices: Choic
 
 
 def possible_questions(method: Method, fingerprint: ProblemFingerprint, choices: Choices) -> frozenset[str]:
-    """The unanswered fields that may be asked for; perhaps more, never fewer, and none of a complete fingerprint."""
+    """The unanswered fields that may still be asked: a superset of them, and empty for a complete fingerprint."""
     outlook = _Outlook(method, choices, with_implied(method, fingerprint.answers()))
     metrics = frozenset[str]().union(*(outlook.metrics(table.rows) for table in method.tables))
     for rule in method.application:
@@ -72,7 +72,7 @@ def possible_questions(method: Method, fingerprint: ProblemFingerprint, choices:
 
 @dataclass(frozen=True)
 class _Outlook:
-    """A walk that follows every way that is still open; `asked` collects what is asked on any of them."""
+    """A walk along all ways that are still open; `asked` collects the fields that any of them asks for."""
 
     method: Method
     choices: Choices
@@ -89,7 +89,7 @@ class _Outlook:
                 self.may_hold(question.implied.when)
 
     def may_hold(self, condition: Condition) -> bool:
-        """Whether a condition may still come to hold; where it is undecided, all that it looks at may be asked."""
+        """Whether a condition may still hold; if it is undecided, its fields count as asked."""
         holds = condition.holds(self.answers)
         if holds is None:
             for name in condition.fields():
@@ -127,12 +127,12 @@ class _Outlook:
         return True
 
     def value(self, name: str) -> None:
-        """A value that is taken where it applies."""
+        """Count a value as asked where it applies."""
         if self.may_hold(self.method.question(name).applies):
             self.ask(name)
 
     def _options(self, guide: Guide) -> list[Option]:
-        """What a guide may still decide for."""
+        """The options that a guide may still choose."""
         options = [guide.option(name) for name in self._names(guide)]
         for option in options:
             if option.then is not None:

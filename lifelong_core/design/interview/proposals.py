@@ -1,4 +1,4 @@
-"""What data says about the items of the data set: proposals, for a person to confirm."""
+"""Proposed answers that data suggest, to be confirmed by a person."""
 
 from typing import Any
 
@@ -25,11 +25,11 @@ IMBALANCE = 2.0
 """Classes are called imbalanced where one is at least this many times as frequent as another. No source has a limit."""
 
 REPRESENTATIVE_LEVEL = 0.01
-"""Significance level, over all classes, of 'the class mix is not that of use'."""
+"""Significance level, over all classes, of the test that the class mix differs from that of use."""
 
 
 class Proposal(Frozen):
-    """An answer that data suggests."""
+    """An answer that data suggest."""
 
     field: str = Field(description="The field of the fingerprint.")
     value: Any
@@ -45,7 +45,7 @@ def propose_answers(
     groups: ArrayLike | None = None,
     target_prevalence: ArrayLike | None = None,
 ) -> tuple[Proposal, ...]:
-    """Answers to the items that data can answer, each with its reason; confirm them with `with_answers`.
+    """Return answers to the items that data can answer, each with its reason; confirm them with `with_answers`.
 
     Args:
         labels: shape (N,), true classes 0..C-1.
@@ -53,8 +53,8 @@ def propose_answers(
             label.
         probabilities: shape (N, C), or None where there are no scores; a row that is not finite is an invalid output.
         decisions: shape (N,), 0..D-1, or -1 for an invalid output.
-        groups: shape (N,), what samples belong to, patients for instance.
-        target_prevalence: shape (C,), how frequent each class is where the classifier is used.
+        groups: shape (N,), the group of each sample, its patient for instance.
+        target_prevalence: shape (C,), share of each class where the classifier is used.
 
     Raises:
         InvalidInputError: a shape or a value does not fit, or there is no label.
@@ -89,7 +89,7 @@ def propose_answers(
 
 
 def propose_costs(fingerprint: ProblemFingerprint) -> Proposal | None:
-    """The costs that a risk above which one acts stands for (thesis Def. 2.57); None where there is no such risk.
+    """Return the costs that correspond to a risk threshold (thesis Def. 2.57); None without such a threshold.
 
     Examples:
         >>> propose_costs(ProblemFingerprint(
@@ -112,7 +112,7 @@ def propose_costs(fingerprint: ProblemFingerprint) -> Proposal | None:
 
 
 def _as_scores(probabilities: ArrayLike, classes: int | None) -> Floats:
-    """Probabilities, of which rows may be unusable: whether some are is one of the answers."""
+    """Check probabilities, in which rows of invalid outputs are allowed."""
     try:
         scores = np.asarray(probabilities, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -156,7 +156,7 @@ def _representative(sizes: Integers, target: Floats) -> list[Proposal]:
 
 
 def _explained_by_chance(sizes: Integers, target: Floats) -> bool:
-    """Whether no class is more, or less, frequent than samples of the target population would let it be."""
+    """Whether sampling from the target prevalences explains the class counts."""
     spread = np.sqrt(sizes.sum() * target * (1 - target))
     off = np.abs(sizes - sizes.sum() * target)
     with np.errstate(

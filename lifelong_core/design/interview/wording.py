@@ -1,4 +1,4 @@
-"""How the design loop says things to people: the same words in the terminal, in the browser and in reports."""
+"""Terms of the design loop: the same words in the terminal, the browser and reports."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -14,12 +14,12 @@ CONFIDENCE_WORDS: Mapping[Confidence, str] = MappingProxyType(
         "not_in_source": "our proposal",
     }
 )
-"""How sure a step is, in a word or two; the method has the sentences."""
+"""Short texts of confidences; the method has sentences."""
 
 DECIDED_BY: Mapping[DecidedBy, str] = MappingProxyType(
     {"person": "a person decided", "answers": "by the answers", "default": "by default", "nobody": "open"}
 )
-"""Who decided where several metrics fit."""
+"""What decided a guide."""
 
 DISPLAY_NAMES: Mapping[Display, str] = MappingProxyType(
     {
@@ -30,7 +30,7 @@ DISPLAY_NAMES: Mapping[Display, str] = MappingProxyType(
         "decision_curve": "decision curve",
     }
 )
-"""What to show beside the numbers."""
+"""Names of plots and tables."""
 
 DIRECTIONS: Mapping[str, str] = MappingProxyType({"up": "higher is better", "down": "lower is better"})
 """Which values of a metric are better, by its orientation."""
@@ -43,7 +43,7 @@ FEWEST_DIGITS, MOST_DIGITS = 4, 17
 
 
 def format_distinct(first: float, second: float) -> tuple[str, str]:
-    """Two numbers with four digits each, or as many more as it takes to see which is larger.
+    """Two numbers with four digits, or with as many as are needed to tell them apart.
 
     Examples:
         >>> format_distinct(0.87654321, 0.95)

@@ -1,4 +1,4 @@
-"""The checks of the recommendation document: what must hold of every version before it may recommend anything."""
+"""Checks that every version of the recommendation document has to pass."""
 
 import difflib
 import itertools
@@ -14,7 +14,7 @@ from lifelong_core.design.recommendation.parameters import fields_behind
 
 
 def check_method(method: Method, *, metrics: Collection[str]) -> None:
-    """Refuse a document that could not recommend for some answers, or names what does not exist.
+    """Refuse a document that has no recommendation for some answers, or that names unknown items.
 
     Raises:
         MethodError: the message names the place.
@@ -176,7 +176,7 @@ def _check_partition(table: Table, domains: Mapping[str, tuple[Answer, ...]]) ->
 
 
 def _check_reasons(table: Table, domains: Mapping[str, tuple[Answer, ...]], method: Method) -> None:
-    """Whatever is answered, each metric of the pool that a row does not offer is refused with a reason."""
+    """For all answers, each metric of the pool that a row does not offer has a reason."""
     named = [field for rejection in table.rejections for field in rejection.when.fields()]
     _known(named, table.inputs, f"{table.id}.rejections", "input")
     for answers in _combinations(table.inputs, domains, table.id):
@@ -191,7 +191,7 @@ def _check_reasons(table: Table, domains: Mapping[str, tuple[Answer, ...]], meth
 
 
 def metrics_of_row(row: Row, method: Method) -> frozenset[str]:
-    """The metrics that a row gives, or that its guide can decide for."""
+    """The metrics that a row recommends, or that its guide can choose."""
     options = method.guide(row.guide).options if row.guide is not None else ()
     entries = [*(row.metrics or ()), *(entry for option in options for entry in option.metrics)]
     return frozenset(entry.metric for entry in entries)
@@ -217,7 +217,7 @@ def _check_guide(guide: Guide, domains: Mapping[str, tuple[Answer, ...]]) -> Non
 
 
 def _check_references(guide: Guide, method: Method, above: tuple[str, ...] = ()) -> None:
-    """What a guide takes over are options of its own, and no guide comes back to itself."""
+    """A guide that follows another one has its options, and no guide refers to itself."""
     above = (*above, guide.id)
     likes = [method.guide(rule.like) for rule in guide.rules if rule.like is not None]
     thens = [method.guide(option.then) for option in guide.options if option.then is not None]

@@ -13,23 +13,23 @@ from pydantic import BeforeValidator, InstanceOf
 
 Answer: TypeAlias = bool | str
 Answers: TypeAlias = Mapping[str, Answer | None]
-"""By field; None, or no entry, where nobody has answered yet."""
+"""By field; None, or no entry, for questions without an answer."""
 
 
 class Condition(ABC):
-    """Something about answers that holds, does not hold, or is undecided."""
+    """A condition on answers: it holds, does not hold, or is undecided."""
 
     @abstractmethod
     def holds(self, answers: Answers) -> bool | None:
-        """True, False, or None where it depends on an answer that is not there."""
+        """True, False, or None if it depends on a missing answer."""
 
     @abstractmethod
     def fields(self) -> Iterator[str]:
-        """The fields that it looks at, in the order of the document."""
+        """The fields of the condition, in the order of the document."""
 
     @abstractmethod
     def undecided(self, answers: Answers) -> str | None:
-        """The first field whose answer it waits for; None where it is decided."""
+        """The first field that the condition waits for; None if it is decided."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Is(Condition):
         yield self.field
 
     def undecided(self, answers: Answers) -> str | None:
-        """The field, where it is unanswered."""
+        """The field, if it is unanswered."""
         return self.field if self.holds(answers) is None else None
 
 
@@ -58,12 +58,12 @@ class _Several(Condition):
     parts: tuple[Condition, ...]
 
     def fields(self) -> Iterator[str]:
-        """Those of the parts."""
+        """The fields of the parts."""
         for part in self.parts:
             yield from part.fields()
 
     def undecided(self, answers: Answers) -> str | None:
-        """What the first undecided part waits for."""
+        """The field that the first undecided part waits for."""
         if self.holds(answers) is not None:
             return None
         return next(field for part in self.parts if (field := part.undecided(answers)) is not None)
@@ -74,7 +74,7 @@ class AllOf(_Several):
     """Every part holds; without parts it always does."""
 
     def holds(self, answers: Answers) -> bool | None:
-        """False as soon as one part is, whatever the others are."""
+        """False as soon as one part is false."""
         values = [part.holds(answers) for part in self.parts]
         return False if False in values else None if None in values else True
 
@@ -84,7 +84,7 @@ class AnyOf(_Several):
     """At least one part holds."""
 
     def holds(self, answers: Answers) -> bool | None:
-        """True as soon as one part is, whatever the others are."""
+        """True as soon as one part is true."""
         values = [part.holds(answers) for part in self.parts]
         return True if True in values else None if None in values else False
 
@@ -101,11 +101,11 @@ class Not(Condition):
         return None if value is None else not value
 
     def fields(self) -> Iterator[str]:
-        """Those of the part."""
+        """The fields of the part."""
         return self.part.fields()
 
     def undecided(self, answers: Answers) -> str | None:
-        """What the part waits for."""
+        """The field that the part waits for."""
         return self.part.undecided(answers)
 
 

@@ -1,4 +1,4 @@
-"""What is raised where the recommendation document itself is at fault."""
+"""Error of a damaged recommendation document."""
 
 from lifelong_core.errors import ConfigurationError
 

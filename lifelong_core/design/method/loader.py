@@ -1,4 +1,4 @@
-"""The recommendation document of this version, read once from the files beside this module."""
+"""Reader of the recommendation document, one for each version of the software."""
 
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -24,7 +24,7 @@ def read_parts() -> dict[str, Any]:
 
 
 def build_method(parts: Mapping[str, Any], *, metrics: Collection[str] | None = None) -> Method:
-    """A document from its parts, checked.
+    """Return a checked document, built from its parts.
 
     Args:
         parts: plain values, as `read_parts` gives them.
@@ -45,7 +45,7 @@ def build_method(parts: Mapping[str, Any], *, metrics: Collection[str] | None = 
 
 @cache
 def load_method() -> Method:
-    """The document of this version.
+    """The recommendation document of this version, read once.
 
     Raises:
         MethodError: it is damaged.

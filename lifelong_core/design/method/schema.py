@@ -1,4 +1,4 @@
-"""The form of the recommendation document: questions, tables, guides, relations, advice and contradictions."""
+"""Schema of the recommendation document: questions, tables, guides, relations, advice and contradictions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
@@ -14,7 +14,7 @@ CONFIDENCES: tuple[Confidence, ...] = ("stated", "forced", "inferred", "not_in_s
 
 
 def weakest(confidences: Iterable[Confidence]) -> Confidence:
-    """The least sure of several.
+    """The least certain of several confidences.
 
     Examples:
         >>> weakest(["stated", "inferred"])
@@ -37,11 +37,11 @@ class AnswerText(Frozen):
 
     value: Answer
     label: str
-    meaning: str = Field(description="What it says about the use, in a sentence.")
+    meaning: str = Field(description="Its meaning for the use, in a sentence.")
 
 
 class Implied(Frozen):
-    """An answer that follows from others, so that nobody need be asked."""
+    """An answer that follows from others and is not asked."""
 
     when: ConditionData = Field(exclude=True)
     answer: Answer
@@ -58,32 +58,32 @@ class Question(Frozen):
     kind: Kind
     question: str
     example: str
-    pitfall: str = Field(description="What goes wrong where it is not asked.")
+    pitfall: str = Field(description="What goes wrong if the question is ignored.")
     asked_when: str
     answers: tuple[AnswerText, ...] = ()
-    follow_ups: tuple[str, ...] = Field(default=(), description="Fields that may be asked because of it.")
+    follow_ups: tuple[str, ...] = Field(default=(), description="Fields that may be asked after it.")
     applies: ConditionData = Field(default=ALWAYS, exclude=True)
     implied: Implied | None = None
     source: str
 
     @property
     def values(self) -> tuple[Answer, ...]:
-        """The answers that conditions can name; none where the answer is a number or a text."""
+        """The answers that conditions can name; none for numbers and texts."""
         return tuple(answer.value for answer in self.answers)
 
     def describe(self, answer: object) -> str:
-        """An answer as it is printed: its label, or the value itself."""
+        """The label of an answer, or the value itself."""
         return next((text.label for text in self.answers if text.value == answer), str(answer))
 
 
 class MetricEntry(Frozen):
-    """A metric that is recommended, and where the values of its parameters come from."""
+    """A recommended metric with the sources of its parameter values."""
 
     metric: str
     parameters: Mapping[str, str] = Field(default={})
     when: ConditionData = ALWAYS
     otherwise: str = Field(
-        default="", description="Why it is not recommended where the condition does not hold."
+        default="", description="Why it is not recommended if the condition does not hold."
     )
 
 
@@ -97,7 +97,7 @@ class Also(Frozen):
 
 
 class Row(Frozen):
-    """What to recommend for some of the answers."""
+    """The recommendation for some combinations of answers."""
 
     id: str
     when: Mapping[str, tuple[Answer, ...]]
@@ -112,12 +112,12 @@ class Row(Frozen):
     source: str
 
     def possible(self, answers: Answers) -> bool:
-        """Whether no answer speaks against it."""
+        """Whether the answers so far allow the row."""
         return all(answers.get(field) in (None, *values) for field, values in self.when.items())
 
 
 class Rejection(Frozen):
-    """Why metrics are not recommended; the first whose condition holds is given as the reason."""
+    """A reason why metrics are not recommended; the first one whose condition holds counts."""
 
     metrics: tuple[str, ...]
     when: ConditionData
@@ -137,16 +137,16 @@ class Table(Frozen):
 
 
 class Option(Frozen):
-    """What a guide can decide for: metrics, or values of parameters."""
+    """An option of a guide: metrics, or parameter values."""
 
     id: str
     metrics: tuple[MetricEntry, ...] = ()
     parameters: Mapping[str, float] = Field(default={})
-    then: str | None = Field(default=None, description="A guide that gives parameters of these metrics.")
+    then: str | None = Field(default=None, description="A guide that sets parameters of these metrics.")
 
 
 class Rule(Frozen):
-    """A step of a guide's decision; `like` takes over the decision of another guide."""
+    """A rule of a guide: it chooses an option, or follows another guide (`like`)."""
 
     when: ConditionData
     choose: str | None = None
@@ -156,7 +156,7 @@ class Rule(Frozen):
 
 
 class Default(Frozen):
-    """The option that a source recommends where nothing speaks against it."""
+    """The option that a source recommends if no rule decides."""
 
     option: str
     why: str
@@ -164,7 +164,7 @@ class Default(Frozen):
 
 
 class Argument(Frozen):
-    """Something that speaks for, against or about an option."""
+    """An argument for, against or about an option."""
 
     option: str
     polarity: Literal["pro", "con", "neutral"]
@@ -172,7 +172,7 @@ class Argument(Frozen):
 
 
 class Guide(Frozen):
-    """How to decide between metrics that all fit."""
+    """A decision between metrics that all fit."""
 
     id: str
     title: str
@@ -189,7 +189,7 @@ class Guide(Frozen):
 
 
 class Drop(Frozen):
-    """Which of two related metrics is left out."""
+    """Two related metrics, one of which is left out."""
 
     keep: str
     drop: str
@@ -199,7 +199,7 @@ class Drop(Frozen):
 
 
 class FurtherRelation(Frozen):
-    """A relation between two recommended metrics that does not stand with the metrics."""
+    """A relation between two recommended metrics that the metric catalogue does not contain."""
 
     metrics: tuple[str, str]
     statement: str
@@ -207,14 +207,14 @@ class FurtherRelation(Frozen):
 
 
 class Relations(Frozen):
-    """What is done where two recommended metrics say much the same."""
+    """Rules for recommended metrics that carry similar information."""
 
     drop: tuple[Drop, ...]
     further: tuple[FurtherRelation, ...]
 
 
 class AdviceRule(Frozen):
-    """How to apply metrics, where its condition holds and one of its metrics, if any, is recommended."""
+    """Advice on applying metrics, with the condition and the metrics to which it applies."""
 
     id: str
     category: Category
@@ -230,14 +230,14 @@ class AdviceRule(Frozen):
 
 
 class Resolution(Frozen):
-    """Answers that end a contradiction; None withdraws one."""
+    """Answers that resolve a contradiction; None withdraws an answer."""
 
     text: str
     answers: Mapping[str, Any] = Field(description="Field -> answer; null withdraws it.")
 
 
 class ContradictionRule(Frozen):
-    """Answers that cannot all be meant."""
+    """Answers that contradict each other."""
 
     id: str
     when: ConditionData
@@ -247,7 +247,7 @@ class ContradictionRule(Frozen):
 
 
 class Meta(Frozen):
-    """What the document is about."""
+    """Version, scope and sources of the document."""
 
     version: int
     scope: str

@@ -1,4 +1,4 @@
-"""What is recommended, and the path that led there: values that can be kept, sent and printed."""
+"""The recommendation as a value that can be stored, sent and printed, with the path to each metric."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -16,11 +16,11 @@ SCHEMA_VERSION = 1
 AnswerValue: TypeAlias = bool | int | float | str | tuple[float, ...] | tuple[str, ...] | Matrix
 
 DecidedBy: TypeAlias = Literal["person", "answers", "default", "nobody"]
-"""`default`: a source recommends it where nothing else decides; `nobody`: the choice is open."""
+"""`default`: a source recommends it if no rule decides; `nobody`: the choice is open."""
 
 
 class PathEntry(Frozen):
-    """An answer that led to a row."""
+    """An answer on the path to a row."""
 
     item: str = Field(description="The item of the source.")
     field: str
@@ -28,7 +28,7 @@ class PathEntry(Frozen):
     answer: Answer
     label: str
     implied: str | None = Field(
-        default=None, description="Why nobody was asked, where the answer follows from others."
+        default=None, description="Why the answer follows from others, if it was not asked."
     )
 
 
@@ -40,14 +40,16 @@ class RecommendedMetric(Frozen):
     parameters: Mapping[str, ParameterValue] = Field(
         default={}, description="As compute_metrics takes them: costs, prevalence, beta, threshold, target."
     )
-    target_class: int | None = Field(default=None, description="The one class that it is reported for.")
+    target_class: int | None = Field(
+        default=None, description="The only class that is reported; None: all classes."
+    )
     class_weights: tuple[float, ...] | None = Field(
-        default=None, description="How much each class matters in the mean over classes."
+        default=None, description="Weights of the mean over classes."
     )
 
     @property
     def label(self) -> str:
-        """The metric with the parameters that belong to its name.
+        """The acronym with the parameters that belong to the name.
 
         Examples:
             >>> RecommendedMetric(metric="TNR", per_class=True, parameters={"target": ("TPR", 0.95)}).label
@@ -67,14 +69,14 @@ class RecommendedMetric(Frozen):
 
 
 class RejectedMetric(Frozen):
-    """A metric that was considered and is not recommended."""
+    """A metric that is not recommended, with the reason."""
 
     metric: str
     reason: str
 
 
 class GuideOutcome(Frozen):
-    """How a guide was resolved."""
+    """The outcome of a guide."""
 
     guide: str
     title: str
@@ -83,7 +85,7 @@ class GuideOutcome(Frozen):
     chosen: tuple[str, ...] = Field(description="Empty: the choice is still open.")
     decided_by: DecidedBy
     why: str
-    default: str | None = Field(description="The option that a source recommends where nothing else decides.")
+    default: str | None = Field(description="The option that a source recommends if no rule decides.")
     confidence: Confidence
     arguments: tuple[Argument, ...]
     source: str
@@ -94,27 +96,29 @@ class GuideOutcome(Frozen):
 
 
 class Step(Frozen):
-    """What one subprocess recommends."""
+    """The recommendation of one subprocess."""
 
     subprocess: str
     title: str
-    row: str = Field(description="The row of the table that was hit.")
+    row: str = Field(description="The row of the table that the answers lead to.")
     fallback_row: str | None = Field(
         default=None,
-        description="The row that was taken until more is known, where the first cannot recommend.",
+        description="The row that replaces a row without a recommendation until more is known.",
     )
-    action: str | None = Field(default=None, description="What is to be done before this can be relied on.")
+    action: str | None = Field(
+        default=None, description="An action that is needed before the recommendation is final."
+    )
     notes: tuple[str, ...]
     path: tuple[PathEntry, ...]
     metrics: tuple[RecommendedMetric, ...]
     rejected: tuple[RejectedMetric, ...]
     guides: tuple[GuideOutcome, ...]
-    confidence: Confidence = Field(description="The least sure of all that the step rests on.")
+    confidence: Confidence = Field(description="The lowest confidence of all parts of the step.")
     source: str
 
 
 class RelationWarning(Frozen):
-    """Two recommended metrics that say much the same."""
+    """Two recommended metrics that carry similar information."""
 
     metrics: tuple[str, str]
     statement: str
@@ -128,38 +132,38 @@ class Advice(Frozen):
     category: Category
     pitfall: str
     advice: str
-    values: Mapping[str, AnswerValue] = Field(description="Answers that the advice is about.")
+    values: Mapping[str, AnswerValue] = Field(description="Answers that the advice refers to.")
     caveat: str | None
     confidence: Confidence
     source: str
 
 
 class UnusedAnswer(Frozen):
-    """An answer or a choice that was given and that nothing depended on."""
+    """An answer or a choice that affected nothing."""
 
     item: str = Field(description="The field of the fingerprint, or the guide.")
     value: AnswerValue
 
 
 class Recommendation(FrozenDocument):
-    """The metrics for a fingerprint, and why these."""
+    """The recommended metrics for a fingerprint, with reasons."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     method_version: int = Field(description="Version of the recommendation document.")
     fingerprint: ProblemFingerprint
-    choices: Mapping[str, tuple[str, ...]] = Field(description="What a person decided, by guide.")
+    choices: Mapping[str, tuple[str, ...]] = Field(description="The choices of a person, by guide.")
     class_names: tuple[str, ...] | None = Field(
-        default=None, description="Of the classes, in the order of the scores; null: nobody has named them."
+        default=None, description="Names of the classes, in the order of the scores; null: no names."
     )
     steps: tuple[Step, ...]
     warnings: tuple[RelationWarning, ...]
     advice: tuple[Advice, ...]
-    displays: tuple[Display, ...] = Field(description="What to show beside the metrics.")
+    displays: tuple[Display, ...] = Field(description="Plots and tables to show beside the metrics.")
     unused: tuple[UnusedAnswer, ...]
 
     @property
     def metrics(self) -> tuple[RecommendedMetric, ...]:
-        """All recommended metrics, each with the same parameters once."""
+        """All recommended metrics; equal ones of several steps once."""
         found: list[RecommendedMetric] = []
         for step in self.steps:
             found += [metric for metric in step.metrics if metric not in found]
@@ -167,16 +171,16 @@ class Recommendation(FrozenDocument):
 
     @property
     def open_choices(self) -> tuple[GuideOutcome, ...]:
-        """The guides that nobody has decided yet."""
+        """The guides without a choice."""
         return tuple(guide for step in self.steps for guide in step.guides if not guide.chosen)
 
     @property
     def confidence(self) -> Confidence:
-        """That of the step that is least sure."""
+        """The confidence of the least certain step."""
         return weakest(step.confidence for step in self.steps)
 
     def step(self, subprocess: str) -> Step:
-        """One of S2, S3, S4, S5_step1 and S5_step2.
+        """The step of a subprocess: S2, S3, S4, S5_step1 or S5_step2.
 
         Raises:
             KeyError: there is no such subprocess.

@@ -1,4 +1,4 @@
-"""From a fingerprint to a recommendation, and the questions that are still open on the way."""
+"""From a fingerprint to a recommendation, or to the questions that are still open."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -20,14 +20,14 @@ GivenChoices = Mapping[str, str | Sequence[str]]
 def next_questions(
     fingerprint: ProblemFingerprint, *, choices: GivenChoices | None = None
 ) -> tuple[Question, ...]:
-    """The questions that are still to be asked; none where the fingerprint is complete.
+    """The open questions; none if the fingerprint is complete.
 
-    Each of them has to be answered whatever the others turn out to be, and further ones may follow from the answers.
-    Ask the first, then call again. Nothing is asked that nothing depends on.
+    Each of them has to be answered for any answers to the others, and further ones may follow from the answers.
+    Ask the first, then call again. Questions that affect nothing are not asked.
 
     Args:
-        fingerprint: what has been answered.
-        choices: guide -> option, where a person has decided for a metric already.
+        fingerprint: the answers so far.
+        choices: guide -> option that a person chose.
 
     Raises:
         InvalidInputError: a choice that its guide does not offer.
@@ -45,17 +45,16 @@ def next_questions(
 
 
 def recommend(fingerprint: ProblemFingerprint, *, choices: GivenChoices | None = None) -> Recommendation:
-    """The metrics for a problem, each with the path that led there, and what was rejected (thesis section 4.2).
+    """The metrics for a problem with their reasons, and the rejected ones with theirs (thesis section 4.2).
 
     Args:
-        fingerprint: a complete one: `next_questions` asks nothing.
-        choices: guide -> option, or options where a guide allows several: what a person decided. Without one the
-            answers decide, or the default of a source; where neither does, the choice is open and its metrics are
-            missing.
+        fingerprint: a complete fingerprint, without open questions.
+        choices: guide -> option that a person chose, or options where a guide allows several. Without a choice, the
+            answers decide, or the default of a source; else the choice is open and its metrics are missing.
 
     Raises:
         InvalidInputError: an answer is missing, answers contradict each other, or a choice that its guide does not
-            offer; the message names them and says what resolves it.
+            offer; the message names them and the resolution.
 
     Examples:
         >>> answers = {
@@ -139,16 +138,16 @@ def _refuse_contradictions(method: Method, fingerprint: ProblemFingerprint) -> N
 
 
 class ForbiddenChoice(NamedTuple):
-    """A decision of a person for which the answers leave only another option."""
+    """A person's choice for which the answers allow another option only."""
 
     guide: str
     option: str
-    """the one that is left"""
+    """the only allowed option"""
     source: str
 
 
 def forbidden_choices(fingerprint: ProblemFingerprint, choices: Choices) -> tuple[ForbiddenChoice, ...]:
-    """The decisions that `recommend` would refuse for these answers."""
+    """The choices that `recommend` would refuse for these answers."""
     return tuple(_forbidden(walk(load_method(), fingerprint, choices), choices))
 
 
@@ -189,7 +188,7 @@ def _advice(rule: AdviceRule, fingerprint: ProblemFingerprint) -> Advice:
 def _unused(
     method: Method, fingerprint: ProblemFingerprint, choices: Choices, going: WalkResult
 ) -> tuple[UnusedAnswer, ...]:
-    """An answer is of use where it would be asked for if it were not there; a choice where its guide was asked."""
+    """Unused answers and choices: an answer is used if it would be asked for, a choice if its guide was reached."""
     used = used_answers(method, fingerprint, choices)
     fields = [field for field in fingerprint.answered_fields() if field not in used]
     asked = {guide for step in going.steps for decision in step.decisions for guide in decision.guides()}

@@ -1,4 +1,4 @@
-"""From where a table led to what is recommended, what is rejected, and why."""
+"""From the result of a table to recommended and rejected metrics with their reasons."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -26,11 +26,11 @@ from lifelong_core.design.recommendation.walk import Decision, MetricCandidate, 
 from lifelong_core.metrics import METRICS
 
 REPORTING = ("target_class", "class_weights")
-"""Parameters that say what to report of a metric, not how to compute it."""
+"""Parameters of the report of a metric, not of its computation."""
 
 
 def step_of(method: Method, found: StepResult, fingerprint: ProblemFingerprint) -> Step:
-    """What one subprocess recommends, with the path that led there."""
+    """The recommendation of one subprocess, with the path that led to it."""
     first, last = found.rows[0], found.rows[-1]
     also = [last.also] if found.also and last.also is not None else []
     path = tuple(_path(method, found, fingerprint))
@@ -67,7 +67,7 @@ def _recommended(found: MetricCandidate, fingerprint: ProblemFingerprint) -> Rec
 
 
 def _path(method: Method, found: StepResult, fingerprint: ProblemFingerprint) -> Iterator[PathEntry]:
-    """The answers that the rows and the guides looked at, once each."""
+    """The answers that rows and guides used, each once."""
     assumed = found.rows[0].fallback or {}
     fields = [field for row in found.rows for field in row.when]
     fields += [field for decision in found.decisions for field in _looked_at(decision)]
@@ -88,7 +88,7 @@ def _path(method: Method, found: StepResult, fingerprint: ProblemFingerprint) ->
 
 
 def _looked_at(decision: Decision) -> Iterator[str]:
-    """The fields of the rules up to the one that decided."""
+    """The fields of the rules up to the deciding one."""
     if not decision.by_person or decision.like is not None:
         for rule in decision.guide.rules:
             yield from rule.when.fields()
@@ -141,7 +141,7 @@ def _why(decision: Decision) -> str:
 
 
 def _confidence(decision: Decision) -> Confidence:
-    """Of what decided; a person and an open choice take nothing away from the row."""
+    """The confidence of the deciding rule; a person's choice and an open choice do not lower it."""
     own: Confidence = "stated" if decision.rule is None else decision.rule.confidence
     return own if decision.like is None else weakest((own, _confidence(decision.like)))
 
@@ -175,7 +175,7 @@ def _reason_of_guide(decision: Decision, entry: MetricEntry, *, is_chosen: bool)
 
 
 def without_related(steps: tuple[Step, ...], relations: Relations) -> tuple[Step, ...]:
-    """Leave out a metric that another one contains, unless a person decided for it (thesis section 5.1.3)."""
+    """The steps without metrics that another one contains, unless a person chose them (thesis section 5.1.3)."""
     for rule in relations.drop:
         recommended = {item.metric for step in steps for item in step.metrics}
         if rule.keep in recommended:
@@ -193,7 +193,7 @@ def _without(step: Step, metric: str, why: str) -> Step:
 
 
 def warnings_among(steps: tuple[Step, ...], relations: Relations) -> tuple[RelationWarning, ...]:
-    """Pairs of recommended metrics that say much the same (thesis table 4.2)."""
+    """Warnings about pairs of recommended metrics with similar information (thesis table 4.2)."""
     names = list(dict.fromkeys(item.metric for step in steps for item in step.metrics))
     return tuple(warning for pair in combinations(names, 2) for warning in _warnings(pair, relations))
 

@@ -1,4 +1,4 @@
-"""Where the values of a metric's parameters come from: an answer, or what follows from answers."""
+"""Values of metric parameters: an answer, or a value that follows from answers."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -28,7 +28,7 @@ def equal_costs(classes: int) -> Matrix:
 
 
 def importance_costs(weights: tuple[float, ...]) -> Matrix:
-    """An error on a class costs what the class is worth, whatever it is taken for.
+    """Costs of an error on each class equal to the weight of the class.
 
     Examples:
         >>> importance_costs((1.0, 5.0))
@@ -39,7 +39,7 @@ def importance_costs(weights: tuple[float, ...]) -> Matrix:
 
 
 def target(metric: str, value: float) -> tuple[str, float]:
-    """The value that a metric has to reach."""
+    """The value that a target metric has to reach."""
     return metric, value
 
 
@@ -50,15 +50,15 @@ DERIVED: Mapping[str, tuple[tuple[str, ...], Callable[..., ParameterValue]]] = M
         "target": (("target_metric", "target_value"), target),
     }
 )
-"""By name of the source: the fields that it needs, and what follows from their values."""
+"""By name of the source: the fields that it needs, and the function of their values."""
 
 
 def fields_behind(source: str) -> tuple[str, ...]:
-    """The fields that have to be answered for a parameter's value."""
+    """The fields that a parameter's value depends on."""
     return DERIVED[source][0] if source in DERIVED else (source,)
 
 
 def parameter_value(source: str, fingerprint: ProblemFingerprint) -> ParameterValue:
-    """The value of a parameter, whose fields have been answered."""
+    """The value of a parameter; its fields are answered."""
     answers = [getattr(fingerprint, field) for field in fields_behind(source)]
     return DERIVED[source][1](*answers) if source in DERIVED else answers[0]

@@ -25,25 +25,25 @@ from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.design.recommendation.parameters import ParameterValue, fields_behind, parameter_value
 
 Choices: TypeAlias = Mapping[str, tuple[str, ...]]
-"""What a person decided, by guide."""
+"""The choices of a person, by guide."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What a guide decided; `options` is empty where the choice is still open."""
+    """The decision of a guide; `options` is empty if the choice is open."""
 
     guide: Guide
     options: tuple[Option, ...]
     rule: Rule | Default | None = None
-    """what decided, or led to the guide in which a person did"""
+    """the deciding rule, or the one that leads to the guide of a person's choice"""
     like: "Decision | None" = None
-    """the decision of another guide that was taken over"""
+    """the decision of the guide that is followed"""
     by_person: bool = False
     then: tuple["Decision", ...] = ()
-    """guides that gave parameters"""
+    """decisions of the guides that set parameters"""
 
     def guides(self) -> Iterator[str]:
-        """Its guide, and those that it took over or that gave parameters."""
+        """Its guide, the guides that it follows and those that set parameters."""
         yield self.guide.id
         for other in (self.like, *self.then):
             if other is not None:
@@ -52,13 +52,13 @@ class Decision:
 
 @dataclass(frozen=True)
 class MetricCandidate:
-    """A metric, with what gives its parameters their values."""
+    """A metric with the sources of its parameter values."""
 
     metric: str
     sources: Mapping[str, str]
-    """parameter -> the answer, or what follows from answers: computed where it is recommended, as it may be large"""
+    """parameter -> source of its value; large values are computed for recommended metrics only"""
     given: Mapping[str, float] = field(default_factory=dict[str, float])
-    """parameter -> the value that a guide gave"""
+    """parameter -> value that a guide sets"""
 
     def parameters(self, fingerprint: ProblemFingerprint) -> dict[str, ParameterValue]:
         """The values of the parameters."""
@@ -68,22 +68,22 @@ class MetricCandidate:
 
 @dataclass(frozen=True)
 class StepResult:
-    """Where a table led."""
+    """The result of one table."""
 
     table: Table
     rows: tuple[Row, ...]
-    """the row that was hit; behind it the one that was looked up with the answers of its fallback, if it has one"""
+    """the row that the answers lead to, then the row that the answers of its fallback lead to, if it has one"""
     answers: Answers
-    """those that counted, the fallback's among them"""
+    """the answers that were used, including those of the fallback"""
     decisions: tuple[Decision, ...]
     also: bool
-    """whether the second reading of the sources was followed as well"""
+    """whether the second reading of the sources is followed as well"""
     metrics: tuple[MetricCandidate, ...]
 
 
 @dataclass(frozen=True)
 class Walk:
-    """A walk over the answers of one fingerprint; `needed` collects the fields that have to be asked."""
+    """A walk over the answers of one fingerprint; `needed` collects the fields to ask."""
 
     method: Method
     fingerprint: ProblemFingerprint
@@ -93,11 +93,11 @@ class Walk:
 
     @classmethod
     def start(cls, method: Method, fingerprint: ProblemFingerprint, choices: Choices) -> "Walk":
-        """A walk over the answers, and those that follow from them."""
+        """A walk over the answers and those implied by them."""
         return cls(method, fingerprint, choices, with_implied(method, fingerprint.answers()))
 
     def ask(self, name: str) -> None:
-        """Note that a field is needed, or what has to be known before it can be asked."""
+        """Note that a field is needed, or the field that decides whether it applies."""
         question = self.method.question(name)
         conditions = [question.applies, *([question.implied.when] if question.implied else [])]
         for condition in conditions:
@@ -107,13 +107,13 @@ class Walk:
         self.needed[name] = None
 
     def decide(self, condition: Condition) -> bool | None:
-        """Whether a condition holds; where nobody can say yet, ask for what it waits for."""
+        """Whether a condition holds; if it is undecided, ask for the field that it waits for."""
         if (name := condition.undecided(self.answers)) is not None:
             self.ask(name)
         return condition.holds(self.answers)
 
     def step(self, table: Table) -> StepResult | None:
-        """Where a table leads; None where something has to be asked first."""
+        """The result of a table; None if a field has to be asked first."""
         row = self._row(table)
         if row is None:
             return None
@@ -147,7 +147,7 @@ class Walk:
         return None
 
     def resolve(self, guide: Guide) -> Decision | None:
-        """What a guide decides; None where something has to be asked first."""
+        """The decision of a guide; None if a field has to be asked first."""
         if guide.id in self.choices:
             options = tuple(guide.option(name) for name in self.choices[guide.id])
             return self._with_parameters(Decision(guide, options, by_person=True))
@@ -182,7 +182,7 @@ class Walk:
         return replace(decision, then=known) if len(known) == len(then) else None
 
     def metrics_of(self, decision: Decision) -> tuple[MetricCandidate, ...]:
-        """The metrics of what a guide decided for, with the parameters that further guides gave."""
+        """The metrics of the chosen options, with the parameters set by further guides."""
         given = {
             name: value
             for item in decision.then
@@ -193,7 +193,7 @@ class Walk:
         return tuple(replace(item, given=given) for item in found)
 
     def metrics(self, entries: tuple[MetricEntry, ...]) -> tuple[MetricCandidate, ...]:
-        """Metrics with the values of their parameters; asks for those that are missing."""
+        """Metrics with the sources of their parameter values; asks for missing values."""
         return tuple(
             MetricCandidate(entry.metric, self._sources(entry))
             for entry in entries
@@ -201,7 +201,7 @@ class Walk:
         )
 
     def _sources(self, entry: MetricEntry) -> dict[str, str]:
-        """What gives the parameters of a metric their values, as far as it is answered."""
+        """The sources of a metric's parameter values, as far as they are answered."""
         sources: dict[str, str] = {}
         for name, source in entry.parameters.items():
             known = [self.value_needed(field) for field in fields_behind(source)]
@@ -210,7 +210,7 @@ class Walk:
         return sources
 
     def value_needed(self, name: str) -> bool:
-        """Whether a value applies and is there; asks for it where it applies and is not."""
+        """Whether a value applies and is answered; asks for it if it applies and is missing."""
         if not self.decide(self.method.question(name).applies):
             return False
         if getattr(self.fingerprint, name) is None:
@@ -219,7 +219,7 @@ class Walk:
         return True
 
     def advice(self, rules: tuple[AdviceRule, ...], metrics: frozenset[str]) -> tuple[AdviceRule, ...]:
-        """The advice that holds where these metrics are recommended."""
+        """The advice that applies to recommended metrics."""
         concerned = [rule for rule in rules if not rule.metrics or metrics & set(rule.metrics)]
         holding = tuple(rule for rule in concerned if self.decide(rule.when))
         for rule in holding:
@@ -229,7 +229,7 @@ class Walk:
 
 
 def with_implied(method: Method, answers: Answers) -> Answers:
-    """The answers, and those that nobody gave but that follow from the others."""
+    """The answers, and those implied by them."""
     known: dict[str, Answer | None] = dict(answers)
     for question in method.questions:
         implied = question.implied
@@ -240,7 +240,7 @@ def with_implied(method: Method, answers: Answers) -> Answers:
 
 @dataclass(frozen=True)
 class WalkResult:
-    """All steps that could be taken, the advice that holds, and what has to be asked first."""
+    """All steps that could be taken, the advice that applies, and the fields to ask first."""
 
     steps: tuple[StepResult, ...]
     advice: tuple[AdviceRule, ...]

@@ -1,4 +1,4 @@
-"""The curves of a validation as panels: one for each class, the others behind it."""
+"""Panels of curves: one for each class, with the curves of the other classes behind it."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.scientific import normal_quantile
 
 MOST_CURVES = 12
-"""panels of a kind; more classes than that cannot be looked at, and the page says which were left out"""
+"""most panels of a kind; the page names the classes that are left out"""
 UNIT: Range = (0.0, 1.0)
 STRIP = 44.0
 """height of the bars of a reliability diagram, with the space above them"""
@@ -89,7 +89,7 @@ def _cut_offs(
     points: Sequence[Point],
     frame: Frame,
 ) -> Iterable[Dot]:
-    """Where metrics of the class reach their targets, on the last point of the curve before the cut-off."""
+    """The cut-offs at which metrics of the class reach their targets, on the last point of the curve before them."""
     for value in result.values:
         limit = None if value.cut_off is None else value.cut_off.threshold
         if limit is None or value.class_index != curve.class_index:
@@ -100,7 +100,7 @@ def _cut_offs(
 
 
 def _steps(points: Iterable[Point]) -> Iterable[Point]:
-    """Average precision counts steps, so steps are drawn: precision holds until the next point is reached."""
+    """The steps that average precision sums over: precision stays until the next point."""
     last = 0.0
     for x, y in points:
         yield last, y
@@ -115,7 +115,7 @@ def reliability_panels(result: ValidationResult) -> list[Panel]:
 
 
 def shown_reliability(result: ValidationResult) -> list[ReliabilityBins]:
-    """Bins of the likeliest class, and of the classes that are off most."""
+    """Bins of the likeliest class, and of the classes with the largest gaps."""
     of_all = [bins for bins in result.reliability if bins.class_index is None]
     of_classes = [bins for bins in result.reliability if bins.class_index is not None]
     return [*of_all, *worst(of_classes, lambda bins: -mean_gap(bins))]
@@ -158,14 +158,14 @@ def _bars(frame: Frame, bins: ReliabilityBins) -> Iterable[Bar]:
 
 
 def mean_gap(bins: ReliabilityBins) -> float:
-    """Mean distance between predicted and observed, over the samples; 0 without any."""
+    """Mean distance between predicted and observed frequency, weighted by samples; 0 without samples."""
     gaps = zip(bins.counts, bins.confidence, bins.frequency, strict=True)
     total = sum(count * abs(p - f) for count, p, f in gaps if p is not None and f is not None)
     return total / max(sum(bins.counts), 1)
 
 
 def share_interval(share: float, count: int, level: float) -> Range:
-    """Wilson's interval of an observed share of independent samples.
+    """Wilson interval of an observed share of independent samples.
 
     Examples:
         >>> low, high = share_interval(0.5, 100, 0.95)
@@ -179,7 +179,7 @@ def share_interval(share: float, count: int, level: float) -> Range:
 
 
 def decision_panels(result: ValidationResult) -> list[Panel]:
-    """Net benefit by threshold, of the model, of treating everybody and of treating nobody."""
+    """Net benefit by threshold of the model, of treating all and of treating none."""
     shown = result.decision_curves[:MOST_CURVES]
     return [_decision_panel(result, curve, len(shown)) for curve in shown]
 
@@ -206,7 +206,7 @@ def _decision_panel(result: ValidationResult, curve: DecisionCurvePoints, panels
 
 
 def _used_thresholds(result: ValidationResult, curve: DecisionCurvePoints, frame: Frame) -> Iterable[Dot]:
-    """The recommended net benefits of the class, on its curve."""
+    """The recommended net benefits of the class, as points of its curve."""
     for value in result.values:
         threshold = value.parameters.get("threshold")
         is_own = value.metric == "NB" and value.class_index == curve.class_index
@@ -216,13 +216,13 @@ def _used_thresholds(result: ValidationResult, curve: DecisionCurvePoints, frame
 
 
 def worst(curves: Sequence[Curve], goodness: Callable[[Curve], float]) -> list[Curve]:
-    """At most as many as can be looked at, those that need to be looked at most, in the order of their classes."""
+    """The worst curves, at most `MOST_CURVES`, in the order of their classes."""
     kept = sorted(range(len(curves)), key=lambda index: goodness(curves[index]))[:MOST_CURVES]
     return [curves[index] for index in sorted(kept)]
 
 
 def rates(result: ValidationResult, k: int) -> Rates:
-    """Sensitivity, false positive rate and precision of the decisions; None where undefined, or nothing is decided."""
+    """Sensitivity, false positive rate and precision of the decisions; None if undefined or without decisions."""
     if result.recommendation.fingerprint.decision_rule == "none":
         return None, None, None
     counts = result.confusion.counts
@@ -247,6 +247,6 @@ def _spoken(where: Sequence[Dot]) -> str:
 
 
 def _frame(x: Range, y: Range, panels: int, *, below: float = 0) -> Frame:
-    """Large where there is room."""
+    """A frame that is larger for one or two panels."""
     width, height = (460.0, 390.0) if panels <= 2 else (250.0, 232.0)
     return Frame.of(x, y, width=width, height=height + below, below=below)

@@ -1,4 +1,4 @@
-"""Forest plots: estimates with their intervals below each other, on an axis for each kind of range."""
+"""Forest plots: estimates with intervals, one below the other, on one axis for each kind of range."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -71,7 +71,7 @@ class Forest:
 def entries_of(
     values: Iterable[MetricValue], class_names: Sequence[str], acceptance: Iterable[AcceptanceOutcome] = ()
 ) -> list[Entry]:
-    """A row for each value, with the threshold that it has to reach."""
+    """A row for each value, with its acceptance threshold."""
     wanted = thresholds_of(acceptance)
     found: list[Entry] = []
     summed: set[str] = set()
@@ -88,13 +88,13 @@ def entries_of(
 
 
 def thresholds_of(acceptance: Iterable[AcceptanceOutcome]) -> Mapping[tuple[str, int | None], float]:
-    """Thresholds by metric and class; None is that of what sums the metric up."""
+    """Thresholds by metric and class; class None is the summary of the metric."""
     asked = (outcome.threshold for outcome in acceptance)
     return {(threshold.metric, threshold.class_index): threshold.value for threshold in asked}
 
 
 def forests(entries: Sequence[Entry]) -> list[Forest]:
-    """Forest plots: values between 0 and 1 share an axis where the same direction is better, others have their own."""
+    """Forest plots: values between 0 and 1 with the same direction share an axis, others have their own."""
     beyond = {
         entry.value.label for entry in entries if not all(0 <= number <= 1 for number in _numbers([entry]))
     }
@@ -110,7 +110,7 @@ def forests(entries: Sequence[Entry]) -> list[Forest]:
 
 
 def label_width(entries: Iterable[Entry]) -> float:
-    """Pixels that the longest label takes."""
+    """The width of the longest label in pixels."""
     longest = max((len(shorten(entry.label, LONGEST_LABEL)) for entry in entries), default=0)
     return min(24 + CHARACTER * longest, LABELS)
 
@@ -148,7 +148,7 @@ def forest(
 
 
 def _numbers(entries: Iterable[Entry]) -> Iterable[float]:
-    """The finite numbers that have to be seen."""
+    """The finite numbers that the axis has to show."""
     for entry in entries:
         value = entry.value
         ends = () if entry.is_rough else (value.low, value.high)
@@ -177,7 +177,7 @@ def _row(entry: Entry, scale: Scale, middle: float) -> Row:
 
 
 def _arrows(value: EstimatedValue, scale: Scale, middle: float) -> Iterable[str]:
-    """Where the interval goes on beyond the axis."""
+    """The arrows where an interval continues beyond the axis."""
     first, last = scale.values
     for number, inward in ((value.number("low"), ARROW), (value.number("high"), -ARROW)):
         if number < first or number > last:
@@ -186,12 +186,12 @@ def _arrows(value: EstimatedValue, scale: Scale, middle: float) -> Iterable[str]
 
 
 def _if_on(scale: Scale, value: float | None) -> float | None:
-    """The pixel of a value; None where it lies beyond the axis, which is not stretched for it."""
+    """The pixel of a value; None beyond the axis."""
     low, high = scale.values
     return None if value is None or not low <= value <= high else scale(value)
 
 
 def _on(scale: Scale, value: float) -> float:
-    """The pixel of a value; an infinite one lies on the edge."""
+    """The pixel of a value; an infinite one lies at the end of the axis."""
     low, high = scale.values
     return scale(min(max(value, low), high))

@@ -1,4 +1,4 @@
-"""Reports as HTML pages that need nothing beside themselves."""
+"""Reports as self-contained HTML pages."""
 
 from functools import cache
 from typing import Any
@@ -15,7 +15,7 @@ from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.metrics import METRICS
 
 LARGEST_DOCUMENT = 1_000_000
-"""characters of a document that is still put into its page"""
+"""most characters of a document that its page embeds"""
 FILTERS = (
     words.threshold_text,
     words.better,
@@ -38,7 +38,7 @@ FILTERS = (
 
 
 def validation_html(result: ValidationResult) -> str:
-    """The report of a validation: a page of HTML without scripts, that loads nothing and prints well.
+    """Return the report of a validation: an HTML page without scripts and external files, fit for printing.
 
     The verdict of the acceptance thresholds comes first, then the recommended metrics with intervals and why they were
     recommended, the confusion matrix, curves, subgroups, advice, what was asked, and where the numbers come from. Of
@@ -46,7 +46,7 @@ def validation_html(result: ValidationResult) -> str:
     unless it is very large. Equal results give equal pages.
 
     Args:
-        result: what `validate` found.
+        result: the result of `validate`.
     """
     shown = tables.to_look_at(result.values)
     return _render(
@@ -67,14 +67,13 @@ def validation_html(result: ValidationResult) -> str:
 
 
 def comparison_html(comparison: ModelComparison) -> str:
-    """The report of a comparison of models: a page as `validation_html` makes it.
+    """Return the report of a comparison of models, as a page like that of `validation_html`.
 
-    Who comes first stands first, then the order by all metrics together and by each metric, with the probability of
-    being best and the places that each model takes when the data are resampled. Of more than 12 models, the places are
-    left out.
+    The best model comes first, then the rankings by all metrics together and by each metric, with the probability of
+    being best and the shares of places in the resampled data. For more than 12 models, these shares are left out.
 
     Args:
-        comparison: what `compare` found.
+        comparison: the result of `compare`.
     """
     first = next(iter(comparison.results.values()))
     overall = (comparison.rank_then_mean, comparison.mean_then_rank)
@@ -107,7 +106,7 @@ def comparison_html(comparison: ModelComparison) -> str:
 
 
 def _detail(comparison: ModelComparison, ranking: MetricRanking) -> tuple[MetricRanking, Forest, Any, str]:
-    """A ranking with the plot of its values, the card of its metric and what it is of."""
+    """A ranking with the plot of its values, the card of its metric and the part of the metric."""
     values = {
         name: result.value(ranking.label, ranking.class_index) for name, result in comparison.results.items()
     }
@@ -122,7 +121,7 @@ def _detail(comparison: ModelComparison, ranking: MetricRanking) -> tuple[Metric
 
 
 def _chance(ranking: MetricRanking | OverallRanking, name: str) -> float | None:
-    """The probability that a model is best; None without an order."""
+    """The probability that a model is best; None without a ranking."""
     return next((model.best for model in ranking.models if model.model == name), None)
 
 
@@ -135,7 +134,7 @@ def _render(template: str, document: FrozenDocument, **values: Any) -> str:
 
 @cache
 def environment() -> Environment:
-    """Templates and their filters; everything that is put into a page is escaped."""
+    """Templates and their filters; all values are escaped."""
     made = Environment(
         loader=PackageLoader("lifelong_core.design.report"),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""Where everything in a plot lies: axes, curves, points and bars, in pixels of an SVG that a template draws."""
+"""Geometry of plots: axes, curves, points and bars, in pixels of an SVG that a template draws."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -25,13 +25,13 @@ class Tick:
 
 @dataclass(frozen=True)
 class Scale:
-    """Values of a range on a stretch of pixels."""
+    """A linear map from a range of values to pixels."""
 
     values: Range
     pixels: Range
 
     def __call__(self, value: float) -> float:
-        """The pixel of a value; one far outside lies one length of the axis away."""
+        """The pixel of a value; values far outside the range lie one axis length away."""
         low, high = self.values
         share = min(max((value - low) / (high - low), -1.0), 2.0)
         return round(self.pixels[0] + share * (self.pixels[1] - self.pixels[0]), 1)
@@ -54,7 +54,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Dot:
-    """A value, with the range in which it is likely to lie."""
+    """A value with its interval."""
 
     x: float
     y: float
@@ -89,7 +89,7 @@ class Panel:
 
     title: str
     description: str
-    """what is to be seen, for people who do not see it"""
+    """text alternative of the plot"""
     width: float
     height: float
     x: Axis
@@ -119,7 +119,7 @@ class Frame:
 
     @classmethod
     def of(cls, x: Range, y: Range, *, width: float, height: float, below: float = 0) -> "Frame":
-        """A frame for these ranges; `below` pixels are left free under the panel's x axis."""
+        """A frame for these ranges; `below` pixels stay free under the x axis of the panel."""
         across = Scale(x, (LEFT, width - RIGHT))
         upward = Scale(y, (height - BOTTOM - below, TOP))
         return cls(across, upward, width, height)
@@ -154,7 +154,7 @@ class Frame:
 
 
 def path_through(points: Sequence[Point]) -> str:
-    """`d` of an SVG path; points that cannot be told apart, or lie on the line of their neighbours, are left out.
+    """`d` of an SVG path; points on the line between their neighbours are left out.
 
     Examples:
         >>> path_through([(0.0, 0.0), (0.0, 0.0), (1.0, 1.0), (2.0, 2.0), (2.0, 5.5)])
@@ -172,7 +172,7 @@ def path_through(points: Sequence[Point]) -> str:
 
 
 def _on_one_line(first: Point, second: Point, third: Point) -> bool:
-    """Whether the second lies between the others, but for a rounding of the pixels."""
+    """Whether the second point lies between the others, up to the rounding of pixels."""
     along = (second[0] - first[0], second[1] - first[1])
     further = (third[0] - second[0], third[1] - second[1])
     turn = along[0] * further[1] - along[1] * further[0]
@@ -181,7 +181,7 @@ def _on_one_line(first: Point, second: Point, third: Point) -> bool:
 
 
 def round_numbers(low: float, high: float, *, most: int = 6) -> tuple[tuple[float, str], ...]:
-    """Round numbers between two others, evenly spaced, with their text.
+    """Round numbers in a range, evenly spaced, with their text.
 
     Examples:
         >>> [text for _, text in round_numbers(0, 1)]
@@ -209,7 +209,7 @@ def _tick_text(value: float, places: int) -> str:
 
 
 def pad_range(values: Iterable[float], *, within: Range = (-math.inf, math.inf)) -> Range:
-    """A range with some air around the values, not beyond the given limits.
+    """A range with a margin around the values, within the given limits.
 
     Examples:
         >>> pad_range([0.5, 0.9], within=(0, 1))

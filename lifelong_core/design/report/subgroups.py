@@ -1,4 +1,4 @@
-"""How a model does by scanner, site or whatever else its samples are told apart by."""
+"""Plots and tables of a model by subgroup, such as scanner or site."""
 
 from collections.abc import Iterable
 
@@ -10,13 +10,13 @@ from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupRes
 from lifelong_core.design.validation.result import ValidationResult
 
 MOST_DRAWN = 40
-"""subgroups that are drawn below each other; more are in the table alone"""
+"""most subgroups of a plot; with more, there is only the table"""
 MOST_ON_PAPER = 4
 """values of a row whose intervals fit on one line of a printed page"""
 
 
 def subgroup_columns(result: ValidationResult) -> list[SubgroupMetric]:
-    """The values of a subgroup that stand in its row: those of classes only where nothing sums the metric up."""
+    """The values in the row of a subgroup: those of classes only for metrics without a summary."""
     found = result.subgroups[0].values
     summed = {value.label for value in found if value.class_index is None}
     return [value for value in found if value.class_index is None or value.label not in summed][:MOST_CLASSES]
@@ -29,7 +29,7 @@ def subgroup_text(group: SubgroupResult, column: SubgroupMetric) -> SubgroupMetr
 
 
 def missing_reasons(group: SubgroupResult, columns: Iterable[SubgroupMetric]) -> list[str]:
-    """Why values of a subgroup, or their intervals, are missing; those with the same reason together."""
+    """The reasons for missing values or intervals of a subgroup, each once with all its metrics."""
     labels: dict[str, list[str]] = {}
     for value in (subgroup_text(group, column) for column in columns):
         reason = missing_reason(value)
@@ -65,5 +65,5 @@ def subgroup_forests(result: ValidationResult) -> list[Forest]:
 
 
 def _name(group: SubgroupResult) -> str:
-    """What the samples have in common, with a mark where there are few of them."""
+    """The name of a subgroup, marked if it has few cases."""
     return ("⚠ " if group.warnings else "") + f"{group.attribute}: {group.key}"

@@ -1,4 +1,4 @@
-"""What the tables of a page hold: rows of answers, values, confusions and subgroups."""
+"""Rows of the tables of a report: answers, values, confusions and subgroups."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -15,11 +15,11 @@ from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.catalogue.metric_info import MetricInfo
 
 MOST_CLASSES = 12
-"""classes whose values stand in a table at first sight; of more, the worst do, and the rest can be unfolded"""
+"""classes whose values a table shows; of more, the worst are shown, and the rest can be unfolded"""
 MOST_CONFUSED = 20
-"""classes whose confusion matrix can be read as a table"""
+"""classes of a confusion matrix that is shown as a table"""
 MOST_COPIED = 200
-"""classes whose counts are put into the page to be copied"""
+"""classes of a confusion matrix whose counts the page holds as text"""
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class AnswerRow:
     text: str
     columns: tuple[str, ...] = ()
     matrix: tuple[tuple[str, tuple[float, ...]], ...] = ()
-    """class and numbers of each row, where the answer is a matrix that can be looked at"""
+    """class and numbers of each row, if the answer is a matrix of few classes"""
 
 
 @dataclass(frozen=True)
 class ValueRow:
-    """A value with what is to be said about it."""
+    """A value with remarks on it."""
 
     value: MetricValue
     remarks: tuple[str, ...]
@@ -45,7 +45,7 @@ class ValueRow:
 
 @dataclass(frozen=True)
 class StepTable:
-    """The values that a subprocess recommends."""
+    """The values of the metrics that a subprocess recommends."""
 
     step: Step
     rows: tuple[ValueRow, ...]
@@ -57,7 +57,7 @@ class StepTable:
 
 @dataclass(frozen=True)
 class AdviceRow:
-    """An advice with the answers that it is about."""
+    """A piece of advice with the answers that it refers to."""
 
     advice: Advice
     values: str
@@ -65,7 +65,7 @@ class AdviceRow:
 
 @dataclass(frozen=True)
 class ConfusedPair:
-    """How often one class is taken for another."""
+    """The number of samples of one class that are decided as another."""
 
     reference: str
     decision: str
@@ -74,7 +74,7 @@ class ConfusedPair:
 
 
 def answer_rows(recommendation: Recommendation, class_names: Sequence[str]) -> list[AnswerRow]:
-    """The answers that a recommendation rests on, in the order of the interview."""
+    """The answers that a recommendation depends on, in the order of the interview."""
     method, fingerprint = load_method(), recommendation.fingerprint
     unused = {answer.item for answer in recommendation.unused}
     rows: list[AnswerRow] = []
@@ -102,7 +102,7 @@ def answer_rows(recommendation: Recommendation, class_names: Sequence[str]) -> l
 
 
 def step_tables(result: ValidationResult) -> list[StepTable]:
-    """A table for each subprocess that recommends something."""
+    """A table for each subprocess that recommends metrics."""
     return [step_table(result, step) for step in result.recommendation.steps]
 
 
@@ -119,7 +119,7 @@ def step_table(result: ValidationResult, step: Step) -> StepTable:
 
 
 def to_look_at(values: Iterable[MetricValue]) -> list[MetricValue]:
-    """All that sums a metric up, and of the classes of each metric the worst, in their order."""
+    """The summaries of all metrics, and of each metric the worst classes, in their order."""
     by_label: dict[str, list[MetricValue]] = {}
     for value in values:
         by_label.setdefault(value.label, []).append(value)
@@ -161,7 +161,7 @@ def _value_row(result: ValidationResult, value: MetricValue) -> ValueRow:
 
 
 def advice_rows(recommendation: Recommendation, class_names: Sequence[str]) -> list[AdviceRow]:
-    """How to apply the metrics, with the answers that this is about in words."""
+    """The advice, with the answers that it refers to as text."""
     method = load_method()
     rows: list[AdviceRow] = []
     for advice in recommendation.advice:
@@ -175,7 +175,7 @@ def advice_rows(recommendation: Recommendation, class_names: Sequence[str]) -> l
 
 
 def most_confused(result: ValidationResult, most: int = 30) -> list[ConfusedPair]:
-    """The errors that are made most often."""
+    """The most frequent errors."""
     names = result.class_names
     decisions = decision_names(names, len(result.confusion.counts[0]))
     errors = [
@@ -188,7 +188,7 @@ def most_confused(result: ValidationResult, most: int = 30) -> list[ConfusedPair
 
 
 def confusion_text(result: ValidationResult) -> str:
-    """The counts with tabs between them, as spreadsheets take them."""
+    """The counts as tab-separated text for spreadsheets."""
     names = [_one_line(name) for name in result.class_names]
     counts = result.confusion.counts
     lines = ["\t".join(["true \\ decided", *decision_names(names, len(counts[0]))])]
@@ -201,7 +201,7 @@ def _one_line(text: str) -> str:
 
 
 def confusion_cells(result: ValidationResult, levels: int = 5) -> list[str]:
-    """Squares of a heat map by level of the row's share, each level as one path; empty cells are left out."""
+    """Squares of a heat map, one SVG path for each level of the row's share; empty cells are left out."""
     paths = [""] * levels
     for i, row in enumerate(result.confusion.shares):
         for j, share in enumerate(row):
@@ -211,7 +211,7 @@ def confusion_cells(result: ValidationResult, levels: int = 5) -> list[str]:
 
 
 def class_rows(result: ValidationResult) -> list[tuple[str, int, str, str | None]]:
-    """Name, samples, share in the data and share in use of each class."""
+    """Name, number of samples, share in the data and share in use of each class."""
     targets = result.target_prevalences
     return [
         (

@@ -1,4 +1,4 @@
-"""Numbers and answers as they are read."""
+"""Numbers, intervals and thresholds as text."""
 
 import math
 import re
@@ -22,7 +22,7 @@ LONGEST_WORD = 20
 
 
 def number(value: Number) -> str:
-    """A number with three decimals, or three digits where it is small; None is not defined.
+    """A number with three decimals, or three digits if it is small; None is "not defined".
 
     Examples:
         >>> [number(value) for value in (0.91234, 0.00123456, 0.0, 12345.6, math.inf, None)]
@@ -54,7 +54,7 @@ def percent(share: Number) -> str:
 
 
 def exact(value: Number) -> str:
-    """A number as a machine reads it; nothing where it is not defined."""
+    """A number as machines read it; empty if it is not defined."""
     return "" if value is None or math.isnan(value) else repr(value)
 
 
@@ -69,7 +69,7 @@ def format_count(count: int, singular: str, plural: str | None = None) -> str:
 
 
 def shorten(text: str, most: int = 30) -> str:
-    """A text of at most so many characters, for the narrow places of a plot.
+    """A text of at most `most` characters.
 
     Examples:
         >>> shorten("a very long name of a class", most=12)
@@ -79,12 +79,12 @@ def shorten(text: str, most: int = 30) -> str:
 
 
 def whole(text: str) -> str:
-    """A CSS class for a cell of a table: words are kept whole where they are short enough for a column."""
+    """The CSS class of a table cell that keeps its words whole, if they are short enough."""
     return "whole" if max(map(len, text.split()), default=0) <= LONGEST_WORD else ""
 
 
 def side_by_side(values: Sequence[Number]) -> list[str]:
-    """Numbers of a column, with up to seven decimals where different ones would else look alike.
+    """Numbers of a column, with up to seven decimals to tell different ones apart.
 
     Examples:
         >>> side_by_side([0.99312, 0.99278, 0.5]), side_by_side([0.5, 0.5])
@@ -99,7 +99,7 @@ def side_by_side(values: Sequence[Number]) -> list[str]:
 
 
 def name_classes(text: str, class_names: Sequence[str]) -> str:
-    """A sentence about classes by number, with their names.
+    """A sentence with the names of classes in place of their numbers.
 
     Examples:
         >>> name_classes("no reference sample of class 0, 2", ["healthy", "sick", "dead"])
@@ -120,14 +120,14 @@ def name_classes(text: str, class_names: Sequence[str]) -> str:
 
 
 def range_of(value: MetricValue) -> str:
-    """The range of a metric, open where it has no end."""
+    """The range of a metric, open at an infinite end."""
     low, high = value.range
     left = "(-∞" if low is None else f"[{low:.3g}"
     return f"{left}, " + ("∞)" if high is None else f"{high:.3g}]")
 
 
 def better(orientation: str) -> str:
-    """Which values of a metric are better."""
+    """Which values of a metric are better, with an arrow."""
     return "↑ higher" if orientation == "up" else "↓ lower"
 
 
@@ -137,7 +137,7 @@ def direction(orientation: str) -> str:
 
 
 def of(value: EstimatedValue, class_names: Sequence[str]) -> str:
-    """What a value is of: a class, or all of them."""
+    """The class that a value belongs to, or how it covers all classes."""
     if value.class_index is not None:
         return class_names[value.class_index]
     names = {"mean": "mean of the classes", "weighted_mean": "weighted mean of the classes"}
@@ -155,7 +155,7 @@ def interval_in_words(value: EstimatedValue) -> str:
 
 
 def missing_reason(value: EstimatedValue) -> str | None:
-    """Why a value, or its interval, is not there: how a sentence goes on after its name; None where it is there.
+    """The reason for a missing value or interval, as the end of a sentence; None if nothing is missing.
 
     Examples:
         >>> single = EstimatedValue(
@@ -171,13 +171,13 @@ def missing_reason(value: EstimatedValue) -> str | None:
 
 
 def threshold_text(outcome: AcceptanceOutcome, orientation: str) -> str:
-    """What an acceptance threshold asks for."""
+    """The condition of an acceptance threshold."""
     by = "the estimate" if outcome.threshold.by == "estimate" else "the worse end of the interval"
     return f"{THRESHOLD_RELATIONS[orientation]} {_compared(outcome)[1]}, by {by}"
 
 
 def compared_text(outcome: AcceptanceOutcome) -> str:
-    """What was compared with a threshold, with enough digits to see on which side of it."""
+    """The value that was compared with a threshold, with enough digits to tell the two apart."""
     return _compared(outcome)[0]
 
 
@@ -189,22 +189,22 @@ def _compared(outcome: AcceptanceOutcome) -> tuple[str, str]:
 
 
 def definition(number: str) -> str:
-    """Where a metric is defined."""
+    """The source of a metric's definition."""
     return f"thesis Def. {number}" if number[0].isdigit() else number
 
 
 def decided_by(guide_decided_by: DecidedBy) -> str:
-    """Who decided a guide."""
+    """What decided a guide."""
     return DECIDED_BY[guide_decided_by]
 
 
 def confidence_text(confidence: Confidence) -> str:
-    """How sure a step is."""
+    """The confidence of a step."""
     return CONFIDENCE_WORDS[confidence]
 
 
 def embed_json(document: str) -> str:
-    """A JSON document for a script element: nothing in it can end the element.
+    """A JSON document for a script element, escaped so that it cannot end the element.
 
     Examples:
         >>> embed_json('{"name": "</script>"}')

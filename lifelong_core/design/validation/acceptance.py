@@ -1,4 +1,4 @@
-"""Acceptance thresholds: what a model has to reach, metric by metric."""
+"""Acceptance thresholds of metrics."""
 
 import difflib
 import math
@@ -17,33 +17,31 @@ from lifelong_core.errors import InvalidInputError
 
 
 class AcceptanceThreshold(Frozen):
-    """The value that one recommended metric has to reach: at least, or at most where lower values are better."""
+    """The value that one recommended metric has to reach: at least, or at most if lower values are better."""
 
-    metric: str = Field(description="Its label, such as TNR@(TPR=0.95).")
+    metric: str = Field(description="Label of the metric, such as TNR@(TPR=0.95).")
     value: Annotated[float, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
     class_index: Annotated[int, Field(ge=0)] | None = Field(
         default=None,
-        description="Of a metric per class; None: the class that it is reported for, or the mean over the classes.",
+        description="Class of a metric per class; None: the only reported class, or the mean over the classes.",
     )
     by: Literal["estimate", "interval"] = Field(
         default="interval",
-        description="What has to reach it: the estimate, or the worse end of its interval.",
+        description="Value that has to reach it: the estimate, or the worse end of its interval.",
     )
 
 
 class AcceptanceOutcome(Frozen):
-    """Whether a threshold was reached."""
+    """Result of comparing a value with a threshold."""
 
     threshold: AcceptanceThreshold
-    value: float | None = Field(
-        description="The number that was compared; None where it is undefined or infinite."
-    )
-    passed: bool | None = Field(description="None: nobody can say, which is no pass.")
+    value: float | None = Field(description="The compared number; None if it is undefined or infinite.")
+    passed: bool | None = Field(description="None: undecided, which is no pass.")
     why: str
 
 
 def check_thresholds(recommendation: Recommendation, thresholds: Iterable[AcceptanceThreshold]) -> None:
-    """Whether thresholds fit the recommended metrics.
+    """Check that thresholds fit the recommended metrics.
 
     Raises:
         InvalidInputError: a metric is not recommended, or has no value for such a class; or two thresholds are for the
@@ -71,7 +69,7 @@ def check_thresholds(recommendation: Recommendation, thresholds: Iterable[Accept
 def apply_thresholds(
     thresholds: Sequence[AcceptanceThreshold], values: Sequence[MetricValue]
 ) -> tuple[AcceptanceOutcome, ...]:
-    """Whether values reach the thresholds, which fit them: `check_thresholds`.
+    """Compare values with thresholds that `check_thresholds` accepts.
 
     Examples:
         >>> value = MetricValue(
@@ -86,7 +84,7 @@ def apply_thresholds(
 
 
 def all_passed(outcomes: Sequence[AcceptanceOutcome]) -> bool | None:
-    """False where one failed; None where none did but one is undecided, or there is none.
+    """Whether all thresholds are reached; None if none is missed but one is undecided, or if there are none.
 
     Examples:
         >>> all_passed([]) is None
@@ -99,7 +97,7 @@ def all_passed(outcomes: Sequence[AcceptanceOutcome]) -> bool | None:
 
 
 def _value_for(threshold: AcceptanceThreshold, values: Sequence[MetricValue]) -> MetricValue:
-    """That of the class, or else the first of the metric, which is the one that sums it up."""
+    """The value of the class, else the summary of the metric, which comes first."""
     own = [value for value in values if value.label == threshold.metric]
     wanted = threshold.class_index
     return next(value for value in own if wanted is None or value.class_index == wanted)

@@ -1,4 +1,4 @@
-"""Comparison: several models on the same samples, and how sure their order is."""
+"""Comparison of several models on the same samples, with the uncertainty of their ranks."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,9 +33,9 @@ def compare(
 ) -> ModelComparison:
     """Validate several models on the same samples, and rank them by each metric and by all together.
 
-    Every model is judged on the same resampled data sets, and ranked in each of them. By one metric, models are ranked
-    by what sums it up: for a metric per class the mean over the classes. By all metrics together they are ranked in two
-    ways (thesis Def. 5.21, with the metrics as its nodes):
+    Every model is validated on the same resampled data sets, and ranked in each of them. A metric ranks models by its
+    summary: for a metric per class the mean over the classes. All metrics together rank models in two ways (thesis
+    Def. 5.21, with the metrics as its nodes):
 
     - rank then mean: by the mean of a model's ranks. Every metric counts the same, differences in size do not matter.
     - mean then rank: by the mean of a model's values, each brought to 0 at the metric's worst value and 1 at its best.
@@ -45,15 +45,15 @@ def compare(
     resampled data sets in which it is undefined for all say nothing about this metric, and are left out there.
 
     Args:
-        recommendation: which metrics to compare by.
+        recommendation: the metrics to compare by.
         labels: shape (N,), true classes 0..C-1.
         models: at least two, by name.
-        groups: as for `validate`, and so are all that follow.
-        metadata: of each attribute, its value for each sample.
+        groups: this and all further arguments as for `validate`.
+        metadata: attribute -> value of each sample.
         class_names: C names; None: those of the recommendation, else class 0, class 1, ...
-        thresholds: what each model has to reach.
-        replicates: how many data sets to resample.
-        level: nominal coverage of the intervals, those of ranks among them.
+        thresholds: acceptance thresholds.
+        replicates: number of resampled data sets.
+        level: nominal coverage of the intervals, including those of ranks.
         rng: seed or generator.
 
     Raises:
@@ -126,18 +126,18 @@ class Measure:
 
     @property
     def reason(self) -> str | None:
-        """Why it ranks nobody; None where it is defined for some model, on the data and on resampled data."""
+        """Why there is no ranking; None if the metric is defined for some model, on the data and on resampled data."""
         if np.isnan(self.observed).all():
             return f"undefined for every model: {self.value.reason}"
         return "undefined in every resampled data set" if np.isnan(self.resampled).all() else None
 
     def ranks(self, values: Floats) -> Floats:
-        """The place of each model, shape (..., M), 1 the best; nan where all of them are undefined."""
+        """The rank of each model, shape (..., M), 1 the best; nan where the metric is undefined for all."""
         places = RankShares.of(self.sign * values).ranks
         return np.where(np.isnan(values).all(axis=-1, keepdims=True), np.nan, places)
 
     def rescale(self, values: Floats) -> Floats:
-        """Values as numbers from 0, the worst, to 1, the best, where the range has both ends."""
+        """Values scaled from 0, the worst, to 1, the best, if the range is bounded."""
         low, high = (math.nan if end is None else end for end in self.value.range)
         share = (values - low) / (high - low)
         return share if self.value.orientation == "up" else 1 - share
@@ -223,7 +223,7 @@ def _overall(
     resampled: Sequence[Floats],
     level: float,
 ) -> OverallRanking:
-    """By the mean over the metrics of numbers (M,), on the data, and (R, M), on the resampled data that all have."""
+    """Ranking by the mean over the metrics, of the data, shape (M,), and of the common resampled data, shape (R, M)."""
     resampled_means = _means(resampled)
     found = OverallRanking(
         scheme=scheme,
@@ -242,7 +242,7 @@ def _overall(
 
 
 def _means(resampled: Sequence[Floats]) -> Floats:
-    """Over the metrics that are defined for some model, of each data set (R, M) that says something of any of them."""
+    """Means over the metrics that are defined for some model, of each resampled data set, shape (R, M)."""
     if not resampled:
         return np.empty((0, 0))
     replicates = min(map(len, resampled))
@@ -255,7 +255,7 @@ def _means(resampled: Sequence[Floats]) -> Floats:
 
 
 def _warnings(recommendation: Recommendation, found: Mapping[str, ResampledValidation]) -> Iterator[str]:
-    """Of the metrics that say much the same, and of the models: once where all have it."""
+    """Warnings about related metrics, and about the models: once if all models have them."""
     for warning in recommendation.warnings:
         first, second = warning.metrics
         yield f"{first} and {second} say much the same ({warning.statement}), and count twice in the overall ranks."

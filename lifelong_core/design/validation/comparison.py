@@ -1,4 +1,4 @@
-"""What a comparison of models found: a document that can be kept, sent and printed."""
+"""The result of a comparison of models as a document that can be stored, sent and printed."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -15,36 +15,36 @@ Scheme: TypeAlias = Literal["rank_then_mean", "mean_then_rank"]
 
 
 class ModelRank(Frozen):
-    """Where one model stands, and how sure that is. Places are counted from 1; tied models share their mean place."""
+    """The rank of one model with its uncertainty. Ranks start at 1; tied models share their mean rank."""
 
     model: str
     score: Number = Field(
-        description="What the rank is by: the metric, the mean rank, or the mean of the rescaled values."
+        description="Basis of the rank: the metric, the mean rank, or the mean of the rescaled values."
     )
-    rank: float = Field(description="On the data as they are.")
-    mean_rank: float = Field(description="Over the resampled data sets.")
+    rank: float = Field(description="Rank on the data.")
+    mean_rank: float = Field(description="Mean rank over the resampled data sets.")
     low: float = Field(description="Lower end of the interval of ranks.")
     high: float = Field(description="Upper end of the interval of ranks.")
     shares: tuple[float, ...] = Field(
-        description="Of the resampled data sets in which it takes each place, 1..M; tied models share places evenly."
+        description="Share of the resampled data sets by place, 1..M; tied models share places evenly."
     )
     best: float = Field(description="Probability of being best: the first of the shares.")
 
 
 class MetricRanking(Frozen):
-    """The models in the order of one metric."""
+    """The ranking of the models by one metric."""
 
     label: str
     metric: str
-    class_index: int | None = Field(description="None: by what sums the metric up.")
+    class_index: int | None = Field(description="None: by the summary of the metric.")
     orientation: Literal["up", "down"]
-    replicates: int = Field(description="Resampled data sets in which some model has a value.")
+    replicates: int = Field(description="Number of resampled data sets in which some model has a value.")
     models: tuple[ModelRank, ...] = Field(description="Best first.")
     reason: str | None = Field(default=None, description="Why there is no ranking, where `models` is empty.")
 
 
 class OverallRanking(Frozen):
-    """The models in the order of several metrics together."""
+    """The ranking of the models by several metrics together."""
 
     scheme: Scheme
     labels: tuple[str, ...] = Field(description="The metrics that count.")

@@ -1,4 +1,4 @@
-"""What to show beside the numbers: confusion matrix, curves and reliability diagrams."""
+"""Confusion matrix, curves and reliability diagrams of a validation."""
 
 import math
 
@@ -26,7 +26,7 @@ ALL_POINTS = 10_000
 
 
 def confusion_table(samples: Samples) -> ConfusionTable:
-    """How often each class was decided as each."""
+    """The counts of each true class by decision."""
     valid = samples.part(samples.is_valid)
     columns = samples.classes + samples.can_abstain
     counts = confusion_matrix(valid.labels, valid.decisions, classes=samples.classes, decisions_count=columns)
@@ -40,7 +40,7 @@ def confusion_table(samples: Samples) -> ConfusionTable:
 
 
 def roc_points(valid: Samples) -> tuple[RocPoints, ...]:
-    """Of each class that is there, and is not all there is."""
+    """ROC curves of the classes that occur, if another class occurs too."""
     found: list[RocPoints] = []
     for k, size in enumerate(np.bincount(valid.labels, minlength=valid.classes)):
         if 0 < size < valid.size:
@@ -59,7 +59,7 @@ def roc_points(valid: Samples) -> tuple[RocPoints, ...]:
 
 
 def precision_recall_points(valid: Samples) -> tuple[PrecisionRecallPoints, ...]:
-    """Of each class that is there."""
+    """Precision-recall curves of the classes that occur."""
     found: list[PrecisionRecallPoints] = []
     for k, size in enumerate(np.bincount(valid.labels, minlength=valid.classes)):
         if size > 0:
@@ -79,7 +79,7 @@ def precision_recall_points(valid: Samples) -> tuple[PrecisionRecallPoints, ...]
 
 
 def reliability_bins(valid: Samples) -> tuple[ReliabilityBins, ...]:
-    """Of the likeliest class, and of each class."""
+    """Reliability bins of the likeliest class, and of each class."""
     found: list[ReliabilityBins] = []
     for k in (None, *range(valid.classes)):
         diagram = reliability_diagram(valid.labels, valid.scores, positive=k)
@@ -96,7 +96,7 @@ def reliability_bins(valid: Samples) -> tuple[ReliabilityBins, ...]:
 
 
 def decision_curve_points(valid: Samples, recommendation: Recommendation) -> tuple[DecisionCurvePoints, ...]:
-    """Where net benefit is recommended or a risk threshold was named: of the target class, or of each."""
+    """Decision curves of the target class, else of each class; none without net benefit and risk threshold."""
     fingerprint = recommendation.fingerprint
     wanted = any(metric.metric == "NB" for metric in recommendation.metrics)
     if not wanted and fingerprint.risk_threshold is None:
@@ -117,7 +117,7 @@ def decision_curve_points(valid: Samples, recommendation: Recommendation) -> tup
 
 
 def thin_points(x: Floats, y: Floats, *, points: int) -> Integers:
-    """So many of the points of a curve at most: first, last, and those that are about evenly spaced along it.
+    """At most `most` points of a curve: the first, the last and evenly spaced ones between them.
 
     Examples:
         >>> thin_points(np.linspace(0, 1, 5), np.zeros(5), points=3).tolist()
@@ -131,7 +131,7 @@ def thin_points(x: Floats, y: Floats, *, points: int) -> Integers:
 
 
 def numbers(values: Floats) -> tuple[Number, ...]:
-    """None for what is not finite."""
+    """Numbers with None for non-finite ones."""
     return tuple(value if math.isfinite(value) else None for value in values.tolist())
 
 

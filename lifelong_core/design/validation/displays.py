@@ -1,4 +1,4 @@
-"""What is shown beside the numbers: confusion matrix, curves and subgroups as plain values."""
+"""Confusion matrix, curves and subgroup metrics as plain values."""
 
 from pydantic import Field
 
@@ -8,7 +8,7 @@ from lifelong_core.design.validation.values.metric_value import EstimatedValue, 
 
 
 class ConfusionTable(Frozen):
-    """How often each class was decided as each."""
+    """Counts of each true class by decision."""
 
     counts: tuple[tuple[int, ...], ...] = Field(
         description="Shape (C, D): rows true classes, columns decisions, the last to abstain where D = C + 1."
@@ -17,7 +17,7 @@ class ConfusionTable(Frozen):
         description="Counts over the row's sum; None where a class has no sample."
     )
     invalid: tuple[int, ...] = Field(
-        description="Samples of each class without a valid output, counted nowhere else."
+        description="Samples of each class without a valid output; `counts` excludes them."
     )
 
 
@@ -28,7 +28,7 @@ class RocPoints(Frozen):
     thresholds: tuple[Number, ...] = Field(description="Descending; the first is infinite, and so None.")
     false_positive_rate: tuple[float, ...]
     true_positive_rate: tuple[float, ...]
-    area: float = Field(description="Under the whole curve.")
+    area: float = Field(description="Area under the whole curve.")
 
 
 class PrecisionRecallPoints(Frozen):
@@ -38,33 +38,33 @@ class PrecisionRecallPoints(Frozen):
     thresholds: tuple[float, ...] = Field(description="Descending.")
     recall: tuple[float, ...]
     precision: tuple[float, ...]
-    average_precision: float = Field(description="Of the whole curve.")
-    prevalence: float = Field(description="Share of the class: the precision of a score that says nothing.")
+    average_precision: float = Field(description="Average precision of the whole curve.")
+    prevalence: float = Field(description="Share of the class: the precision of an uninformative score.")
 
 
 class ReliabilityBins(Frozen):
     """Predicted probabilities and observed frequencies in bins: a reliability diagram."""
 
     class_index: int | None = Field(
-        description="Whose probability; None: that of each sample's likeliest class."
+        description="Class of the probabilities; None: the likeliest class of each sample."
     )
     edges: tuple[float, ...] = Field(description="B + 1 edges.")
     counts: tuple[int, ...] = Field(description="Samples in each bin.")
     confidence: tuple[Number, ...] = Field(description="Mean probability in each bin; None in an empty one.")
-    frequency: tuple[Number, ...] = Field(description="Share that was as predicted; None in an empty bin.")
+    frequency: tuple[Number, ...] = Field(description="Observed share in each bin; None in an empty one.")
 
 
 class DecisionCurvePoints(Frozen):
-    """Net benefit by risk threshold, of the model and of treating everybody; treating nobody has 0."""
+    """Net benefit by risk threshold, of the model and of treating all; treating none has 0."""
 
-    class_index: int = Field(description="The class that is to be found.")
+    class_index: int = Field(description="The target class.")
     thresholds: tuple[float, ...]
     net_benefit: tuple[float, ...]
     treat_all: tuple[float, ...]
 
 
 class AdjustedCost(Frozen):
-    """Expected cost where the classes are as frequent as stated, with the images per class as in the data."""
+    """Expected cost at the stated class shares, with the errors of each class as in the data."""
 
     prevalence: tuple[float, ...] = Field(description="The stated target prevalences.")
     costs: Matrix
@@ -75,16 +75,16 @@ class AdjustedCost(Frozen):
 
 
 class SubgroupMetric(EstimatedValue):
-    """A metric of one subgroup, with the interval of its samples in the same resampled data sets."""
+    """A metric of one subgroup, with an interval from the same resampled data sets."""
 
 
 class SubgroupResult(Frozen):
-    """The metrics of the samples that have one thing in common."""
+    """The metrics of one subgroup: samples with the same value of an attribute."""
 
-    attribute: str = Field(description="What they are told apart by, e.g. the scanner.")
-    key: str = Field(description="What they have in common.")
+    attribute: str = Field(description="Attribute of the subgroup, e.g. the scanner.")
+    key: str = Field(description="Value of the attribute.")
     samples: int
-    cases: int = Field(description="Independent ones: groups, such as patients, or else samples.")
+    cases: int = Field(description="Number of independent cases: groups, such as patients, else samples.")
     class_samples: tuple[int, ...]
     values: tuple[SubgroupMetric, ...]
-    warnings: tuple[str, ...] = Field(description="Why the values may be far off.")
+    warnings: tuple[str, ...] = Field(description="Reasons why the values may be far off.")

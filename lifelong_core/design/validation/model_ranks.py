@@ -1,4 +1,4 @@
-"""Ranks of models, on the data and on resampled data, with ties shared fairly."""
+"""Ranks of models on the data and on resampled data, with ties."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from lifelong_core.design.validation.values.metric_value import Number
 
 @dataclass(frozen=True, eq=False)
 class RankShares:
-    """Where models stand, by how good they are; undefined is worse than everything that is defined."""
+    """Shared ranks of models by goodness; undefined values are worse than all defined ones."""
 
     first: Floats
     """shape (..., M), the best of the places that each shares with the models that are as good"""
@@ -22,7 +22,7 @@ class RankShares:
 
     @classmethod
     def of(cls, goodness: Floats) -> Self:
-        """Of shape (..., M), more is better.
+        """Ranks of goodness of shape (..., M); larger values are better.
 
         Examples:
             >>> RankShares.of(np.array([0.5, np.nan, 0.9, 0.5])).ranks.tolist()
@@ -39,11 +39,11 @@ class RankShares:
 
     @property
     def ranks(self) -> Floats:
-        """The mean of the places, shape (..., M)."""
+        """Mean ranks, shape (..., M)."""
         return self.first + (self.shared_by - 1) / 2
 
     def shares(self) -> Floats:
-        """Of shape (R, M) in all: of the data sets, in how many each model takes each place, shape (M, M)."""
+        """Share of the resampled data sets in which each model takes each place, shape (M, M)."""
         places = 1 + np.arange(len(self.first.T))
         first, shared_by = self.first[..., np.newaxis], self.shared_by[..., np.newaxis]
         is_taken = (first <= places) & (places < first + shared_by)

@@ -1,4 +1,4 @@
-"""What a model said about labelled samples: checked once, before anything is computed from it."""
+"""Outputs of a model for labelled samples, checked once."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -25,7 +25,7 @@ INVALID = -1
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModelOutputs:
-    """What one of several models said about the same samples."""
+    """Outputs of one model for the common samples."""
 
     probabilities: ArrayLike | None = None
     """shape (N, C)"""
@@ -39,7 +39,7 @@ class ModelOutputs:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Samples:
-    """Labelled samples with the outputs of a model that fit them."""
+    """Labelled samples with checked outputs of a model."""
 
     labels: Integers
     """shape (N,), true classes"""
@@ -86,12 +86,12 @@ class Samples:
 
     @property
     def size(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
         return self.labels.size
 
     @property
     def is_valid(self) -> Mask:
-        """Shape (N,): the model gave a valid output."""
+        """Whether the model gave a valid output, shape (N,)."""
         return self.decisions != INVALID
 
     @property
@@ -101,7 +101,7 @@ class Samples:
 
     @property
     def cases(self) -> int:
-        """Independent ones: groups, or else samples."""
+        """The number of independent cases: groups, else samples."""
         return np.unique(self.unit).size
 
     @property
@@ -131,13 +131,13 @@ class Samples:
         )
 
     def inputs(self) -> dict[str, Any]:
-        """As `compute_metrics` takes them."""
+        """The arguments of `compute_metrics`."""
         given = {"labels": self.labels, "decisions": self.decisions, "classes": self.classes}
         return given if self.probabilities is None else {**given, "probabilities": self.probabilities}
 
 
 def units_of(groups: ArrayLike | None, *, samples: int) -> Integers:
-    """Which samples belong together, shape (N,), 0..U-1; without groups each is a unit of its own.
+    """The resampling unit of each sample, shape (N,), 0..U-1; without groups each sample is its own unit.
 
     Raises:
         InvalidInputError: the groups do not fit.

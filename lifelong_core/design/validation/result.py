@@ -1,4 +1,4 @@
-"""What a validation found: a document that can be kept, sent and printed."""
+"""The result of a validation as a document that can be stored, sent and printed."""
 
 from typing import Literal
 
@@ -23,48 +23,54 @@ SCHEMA_VERSION = 1
 
 
 class ValidationResult(FrozenDocument):
-    """The recommended metrics of one model on one labelled set, and what to show beside them."""
+    """The recommended metrics of one model on one labelled set, with confusion matrix and curves."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
-    name: str = Field(description="Of the model.")
+    name: str = Field(description="Name of the model.")
     recommendation: Recommendation
     class_names: tuple[str, ...]
     samples: int
-    invalid_samples: int = Field(description="Without a valid output: they count as the worst value.")
-    cases: int = Field(description="Independent ones: groups, such as patients, or else samples.")
-    groups: bool = Field(description="Whether groups were given; whole groups were then resampled.")
+    invalid_samples: int = Field(
+        description="Samples without a valid output, which count as the worst value."
+    )
+    cases: int = Field(description="Number of independent cases: groups, such as patients, else samples.")
+    groups: bool = Field(description="Whether whole groups were resampled.")
     level: float = Field(description="Nominal coverage of the intervals.")
-    replicates: int = Field(description="How many data sets were resampled.")
+    replicates: int = Field(description="Number of resampled data sets.")
     seed: int
     prevalence: tuple[float, ...] = Field(description="Share of each class in the data.")
-    target_prevalences: tuple[float, ...] | None = Field(description="Those of use, where they were stated.")
+    target_prevalences: tuple[float, ...] | None = Field(description="Stated class shares of use.")
     values: tuple[MetricValue, ...] = Field(
-        description="In the order of the recommendation; what sums a metric up comes first, then its classes."
+        description="In the order of the recommendation; the summary of a metric comes first, then its classes."
     )
     confusion: ConfusionTable
-    roc_curves: tuple[RocPoints, ...] = Field(description="Of each class that is present but not alone.")
-    precision_recall_curves: tuple[PrecisionRecallPoints, ...] = Field(description="Of each class present.")
+    roc_curves: tuple[RocPoints, ...] = Field(
+        description="One for each class that occurs, if another class occurs too."
+    )
+    precision_recall_curves: tuple[PrecisionRecallPoints, ...] = Field(
+        description="One for each class that occurs."
+    )
     reliability: tuple[ReliabilityBins, ...] = Field(
         description="First that of the likeliest class, then each class; none without valid probabilities."
     )
     decision_curves: tuple[DecisionCurvePoints, ...]
     adjusted_expected_cost: AdjustedCost | None = Field(description="None without stated target prevalences.")
     subgroups: tuple[SubgroupResult, ...]
-    warnings: tuple[str, ...] = Field(description="What speaks against trusting the numbers, in sentences.")
+    warnings: tuple[str, ...] = Field(description="Limits of the numbers, in sentences.")
     acceptance: tuple[AcceptanceOutcome, ...] = Field(description="In the order of the thresholds.")
 
     @property
     def accepted(self) -> bool | None:
-        """Whether every threshold was reached; None where that is undecided, or there is none."""
+        """Whether all thresholds are reached; None if that is undecided, or there are none."""
         return all_passed(self.acceptance)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Of the recommended metrics, in their order."""
+        """The labels of the recommended metrics, in their order."""
         return tuple(dict.fromkeys(value.label for value in self.values))
 
     def value(self, label: str, class_index: int | None = None) -> MetricValue:
-        """The value of a metric: of one class, or (None) what sums it up.
+        """The value of a metric: of one class, or (None) its summary.
 
         Raises:
             InvalidInputError: there is no such value.

@@ -1,4 +1,4 @@
-"""The recommended metrics of the samples that have one thing in common, side by side."""
+"""The recommended metrics by subgroup: samples with the same value of an attribute."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -16,7 +16,7 @@ from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.resampling.aggregation import Subgroup, subgroup_values
 
 MOST_SUBGROUPS = 100
-"""Of one attribute; more are hardly groups, but numbers such as ages"""
+"""Most subgroups of one attribute; attributes with more values are usually numbers such as ages"""
 
 
 def subgroup_results(
@@ -27,13 +27,13 @@ def subgroup_results(
     *,
     level: float,
 ) -> tuple[SubgroupResult, ...]:
-    """Of each value of each attribute, in the order of `subgroup_values`.
+    """The metrics of each value of each attribute, in the order of `subgroup_values`.
 
     Args:
         recipes: the metrics.
         samples: all of the data.
-        metadata: of each attribute, its value for each sample.
-        resamples: of all of the data; a subgroup is what they hold of its samples.
+        metadata: attribute -> value of each sample.
+        resamples: draws of all the data; a subgroup has their samples of its own.
         level: nominal coverage of the intervals.
 
     Raises:
@@ -44,7 +44,7 @@ def subgroup_results(
 
 
 def subgroups_of(samples: Samples, metadata: Mapping[str, ArrayLike]) -> tuple[Subgroup, ...]:
-    """The subgroups, each with its samples as its value, and with warnings.
+    """The subgroups with the rows of their samples, and with warnings.
 
     Raises:
         InvalidInputError: an attribute does not have one value per sample, or too many different ones.

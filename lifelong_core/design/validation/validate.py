@@ -1,4 +1,4 @@
-"""Validation: the recommended metrics of a model on labelled samples, and what to show beside them."""
+"""Validation of a model: recommended metrics with intervals, curves and warnings, on labelled samples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,25 +52,25 @@ def validate(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> ValidationResult:
-    """The recommended metrics of a model, with intervals, what to show beside them, and whether it is good enough.
+    """Return the recommended metrics of a model with intervals, its curves, and the verdict of acceptance thresholds.
 
     Args:
-        recommendation: which metrics to compute; those of guides that nobody has decided are missing, with a warning.
+        recommendation: the metrics to compute; metrics of open guides are missing, with a warning.
         labels: shape (N,), true classes 0..C-1.
         probabilities: shape (N, C).
         logits: shape (N, C), in place of probabilities, which are their softmax.
         decisions: shape (N,): classes, C to abstain, -1 where the model gave no valid output; such a sample counts as
             the worst value (FP5.3), and its probabilities may be anything. None: the likeliest class (ties: the lowest
             index).
-        groups: shape (N,), what samples belong to, such as patients; whole groups are resampled (FP4.3).
-        metadata: of each attribute, its value for each sample, shape (N,), for values per subgroup.
+        groups: shape (N,), the group of each sample, such as its patient; whole groups are resampled (FP4.3).
+        metadata: attribute -> value of each sample, shape (N,), for values by subgroup.
         class_names: C names; None: those of the recommendation, else class 0, class 1, ...
-        thresholds: what the model has to reach.
+        thresholds: acceptance thresholds.
         cut_off_data: labels (M,) and the model's probabilities (M, C) of other samples, on which the cut-offs of
             metrics at a target are chosen; None: a random half of the cases, and these metrics are those of the other
             half.
-        name: of the model.
-        replicates: how many data sets to resample for the intervals.
+        name: name of the model.
+        replicates: number of resampled data sets for the intervals.
         level: nominal coverage of the intervals.
         rng: seed or generator.
 
@@ -113,7 +113,7 @@ def validate(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ValidationSettings:
-    """What all models that are validated together have in common."""
+    """The common settings of all models that are validated together."""
 
     recommendation: Recommendation
     labels: Integers
@@ -141,7 +141,7 @@ class ValidationSettings:
         level: float,
         rng: int | np.random.Generator,
     ) -> Self:
-        """Check what was given, and draw the resamples.
+        """Check the arguments, and draw the resamples.
 
         Raises:
             InvalidInputError: a shape or a value does not fit.
@@ -178,11 +178,11 @@ class ValidationSettings:
 
 @dataclass(frozen=True, eq=False)
 class ResampledValidation:
-    """The result, and the resampled values from which models are compared."""
+    """A result with the resampled values by which models are compared."""
 
     result: ValidationResult
     summaries: Mapping[str, Bootstrap]
-    """by label, of what sums the metric up"""
+    """by label: resampled summary of the metric"""
 
 
 def validate_one(setting: ValidationSettings, outputs: ModelOutputs, *, name: str) -> ResampledValidation:
@@ -269,7 +269,7 @@ def _split(samples: Samples, cut_off_data: tuple[ArrayLike, ArrayLike] | None, s
 
 
 def _adjusted_cost(setting: ValidationSettings, samples: Samples) -> AdjustedCost | None:
-    """EC where the classes are as frequent as stated; 0-1 costs where no others are agreed on."""
+    """Expected cost at the stated class shares; with 0-1 costs if no others are agreed on."""
     fingerprint = setting.recommendation.fingerprint
     prevalence = fingerprint.target_prevalences
     if prevalence is None:

@@ -1,4 +1,4 @@
-"""What speaks against trusting the numbers of a validation, in sentences."""
+"""Warnings about the numbers of a validation, in sentences."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,7 @@ from lifelong_core.metrics import METRICS
 def validation_warnings(
     recommendation: Recommendation, samples: Samples, recipes: Sequence[Recipe], *, has_groups: bool
 ) -> tuple[str, ...]:
-    """What is missing, provisional, too little, or not what the answers say."""
+    """Warnings about missing or provisional metrics, few cases, and data that contradict the answers."""
     return (
         *_of_the_recommendation(recommendation),
         *_of_the_cases(recommendation, samples, has_groups=has_groups),

@@ -1,4 +1,4 @@
-"""Pages for people, in any browser and without scripts: the interview that finds metrics, and the audit log."""
+"""The console: HTML pages without scripts for interviews, their results and the audit log."""
 
 from lifelong_service.console import audit_log, interview_forms, interviews, results, sessions
 
@@ -8,5 +8,5 @@ ROUTERS = (
     results.router,
     audit_log.router,
     sessions.router,
-    sessions.anything_else,  # last: it answers what nobody else does
+    sessions.anything_else,  # last: it matches every remaining path
 )

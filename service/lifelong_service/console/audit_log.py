@@ -1,4 +1,4 @@
-"""The page of the audit log: who changed what, when and from where, and whose requests were refused."""
+"""The page of the audit log: changes and refused requests, with actor, time and address."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -43,7 +43,7 @@ def show_audit_log(
     before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
     kind: AuditKind | None = None,
 ) -> Response:
-    """The newest entries, newest first, or those before the end of the last page."""
+    """Show the newest entries, newest first, or those before the end of the last page."""
     worker = worker_of(request)
     entries = worker.store.audit.list(MOST + 1, before, kind=kind)
     return page(

@@ -1,4 +1,4 @@
-"""How a question is asked on a page, and what its form says: inputs that fit the answer."""
+"""Inputs of the form for a question, and the answer that a form holds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,10 +14,10 @@ MOST_BOXES = 12
 """Classes that get an input each; for more, and while their number is unknown, a text area takes a copied table."""
 
 MOST_SHOWN = 10_000
-"""Numbers of an answer that are shown, to be changed; more are given anew."""
+"""Numbers of an answer that a text area shows; more have to be pasted again."""
 
 MOST_ORDERED = 100
-"""Classes whose order is told where numbers are to be typed in it."""
+"""Classes whose order is listed in the help of a text area."""
 
 Typed = Mapping[str, Any]
 
@@ -42,7 +42,7 @@ class Cell:
     label: str = ""
     mode: Literal["numeric", "decimal", "text"] = "decimal"
     is_right: bool = False
-    """what a correct decision costs"""
+    """the cost of a correct decision"""
     has_focus: bool = False
     is_wrong: bool = False
 
@@ -73,14 +73,14 @@ def entry_of(
     wrong: str | None = None,
     abstains: bool | None = None,
 ) -> Entry:
-    """The inputs of a question, with what is answered already.
+    """The inputs of a question, filled with its answer.
 
     Args:
-        question: what is asked.
-        interview: its answers, and the names of its classes.
-        typed: what a form sent that could not be read; None: nothing was sent.
-        wrong: the input at fault.
-        abstains: whether the costs have a column for abstaining; None: as they were given.
+        question: the question.
+        interview: the interview, with its answers and the names of its classes.
+        typed: a form with an error; None: no form was sent.
+        wrong: the name of the wrong input.
+        abstains: whether the costs have a column for abstaining; None: as in the answer.
     """
     from lifelong_core.design.interview.views import possible_answers
 
@@ -107,7 +107,7 @@ def entry_of(
 
 
 def answer_of(question: "Question", interview: "Interview", form: Typed) -> object:
-    """What a form says.
+    """The answer in a form.
 
     Raises:
         InvalidInputError: an input is empty or cannot be read; `field` names it.
@@ -147,7 +147,7 @@ def answer_of(question: "Question", interview: "Interview", form: Typed) -> obje
 
 
 def number(text: str, *, field: str, what: str) -> float:
-    """What one input says.
+    """The number in one input.
 
     Raises:
         InvalidInputError: it is no number.
@@ -170,7 +170,7 @@ def _token(value: object) -> str:
 
 
 def _choices(options: list[Option], chosen: object) -> Entry:
-    """One of several; the one that was chosen, else the first, is where the keyboard is."""
+    """Options to pick one from; the chosen one, else the first, has the focus."""
     focus = next((option.value for option in options if option.value == chosen), options[0].value)
     return Entry(
         "choices",
@@ -274,7 +274,7 @@ def _order(question: "Question", interview: "Interview") -> str:
 
 
 def _focused(cells: list[tuple[Cell, ...]], wrong: str | None) -> tuple[tuple[Cell, ...], ...]:
-    """With the keyboard where something is wrong, else at the first input that is empty, else at the first."""
+    """Inputs with the focus on the wrong one, else on the first empty one, else on the first."""
     every = [cell for row in cells for cell in row]
     empty = next((cell.name for cell in every if not cell.text), every[0].name)
     names = {cell.name for cell in every}
@@ -292,7 +292,7 @@ def _has_abstention(form: Typed) -> bool:
 
 
 def _number(form: Typed, name: str, what: str) -> float:
-    """What an input says.
+    """The number in an input.
 
     Raises:
         InvalidInputError: it is empty, or no number.

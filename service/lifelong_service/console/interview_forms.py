@@ -1,4 +1,4 @@
-"""The interview itself: one question, contradiction or choice per page, and the forms that answer it."""
+"""Pages and forms of one interview: one question, contradiction or choice per page."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from lifelong_core.store.design.records import InterviewRecord
 
 GONE_ON = (
-    "The interview has gone on since that page was made. What you sent is not saved yet; save it if it holds."
+    "The interview has changed since that page was shown. "
+    "Your answer is not saved yet; save it if it still holds."
 )
 
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
@@ -33,7 +34,7 @@ router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 @router.get("/console/interviews/{identifier}")
 @access(Scope.READ)
 def show(request: Request, identifier: UUID, item: str = "", columns: str = "") -> Response:
-    """What comes next, or one question or choice that the address names."""
+    """Show the next question, contradiction or choice, or the item in the address."""
     record = worker_of(request).store.interviews.get(identifier)
     if item:
         return item_page(request, record, item, abstains={"abstain": True, "plain": False}.get(columns))
@@ -45,7 +46,7 @@ def show(request: Request, identifier: UUID, item: str = "", columns: str = "") 
 @router.post("/console/interviews/{identifier}/answers")
 @access(Scope.OPERATE, media_types=FORM)
 def answer(request: Request, identifier: UUID, form: Form) -> Response:
-    """Answer a question, or answer it anew."""
+    """Answer a question, or change its answer."""
     question = question_of(str(form.get("field", "")))
 
     def answered(interview: "Interview") -> "Interview":
@@ -57,7 +58,7 @@ def answer(request: Request, identifier: UUID, form: Form) -> Response:
 @router.post("/console/interviews/{identifier}/withdraw")
 @access(Scope.OPERATE, media_types=FORM)
 def withdraw(request: Request, identifier: UUID, form: Form) -> Response:
-    """Take an answer back."""
+    """Withdraw an answer."""
     question = question_of(str(form.get("field", "")))
     return _changed(request, identifier, form, lambda interview: interview.answer(question.field, None))
 
@@ -65,7 +66,7 @@ def withdraw(request: Request, identifier: UUID, form: Form) -> Response:
 @router.post("/console/interviews/{identifier}/resolve")
 @access(Scope.OPERATE, media_types=FORM)
 def resolve(request: Request, identifier: UUID, form: Form) -> Response:
-    """End a contradiction in one of the ways that were offered."""
+    """Resolve a contradiction by one of its resolutions."""
     name, index = str(form.get("contradiction", "")), str(form.get("resolution", ""))
 
     def resolved(interview: "Interview") -> "Interview":
@@ -81,7 +82,7 @@ def resolve(request: Request, identifier: UUID, form: Form) -> Response:
 @router.post("/console/interviews/{identifier}/choices")
 @access(Scope.OPERATE, media_types=FORM)
 def choose(request: Request, identifier: UUID, form: Form) -> Response:
-    """Decide between metrics, or leave it to the answers."""
+    """Choose options of a guide, or withdraw the choice."""
     guide = str(form.get("guide", ""))
     options = [str(option) for option in form.getlist("option")]
 
@@ -105,14 +106,14 @@ def _changed(
     *,
     item: str | None = None,
 ) -> Response:
-    """Change an interview as its reader saw it, and go on with it.
+    """Change an interview at the revision of the form, and redirect to its next page.
 
     Args:
-        request: what was sent.
-        identifier: of the interview.
-        form: with the revision that the reader saw.
-        change: makes of the interview another one.
-        item: the page to show again where the answer cannot be read; None: the error gets a page of its own.
+        request: the request with the form.
+        identifier: identifier of the interview.
+        form: the form, with the revision on its page.
+        change: the change of the interview.
+        item: the item whose page shows an error of the answer; None: the error gets a page of its own.
     """
     interviews = worker_of(request).store.interviews
     record = interviews.get(identifier)
@@ -142,10 +143,10 @@ def _outdated(
     item: str | None,
     actor: str,
 ) -> Response:
-    """What follows from a form of an older page.
+    """The response to a form of an older page.
 
-    A browser's way back shows such pages, and impatient people send a form twice: where nobody else has answered, what
-    was sent is shown again to be confirmed, unless it is just what is saved already.
+    A browser's back button shows such pages, and a double click sends a form twice. If the same user made the latest
+    change, the answer is shown again to be confirmed, unless it equals the saved one.
     """
     if item is None or record.updated_by != actor:
         return interview_page(request, record, status=409, notice=_meanwhile(record, actor))
@@ -157,7 +158,7 @@ def _outdated(
 
 
 def _next(record: "InterviewRecord") -> str:
-    """Each question has an address of its own, so that a browser's way back leads to the one before."""
+    """The address of the next page; each question has its own, so that the browser's back button works."""
     interview = record.interview
     if not interview.contradictions and interview.question is not None:
         return item_path(record, interview.question.field)
@@ -165,7 +166,7 @@ def _next(record: "InterviewRecord") -> str:
 
 
 def _meanwhile(record: Any, actor: str) -> str:
-    """Why an answer was not taken."""
+    """Why an answer was not saved."""
     is_own = record.updated_by == actor
-    who = "This interview has gone on" if is_own else f"{record.updated_by} has answered in this interview"
-    return f"{who} meanwhile. What you sent was not saved; this is where the interview stands now."
+    cause = "This interview has changed" if is_own else f"{record.updated_by} has changed this interview"
+    return f"{cause} in the meantime. Your answer was not saved; this is the current state of the interview."

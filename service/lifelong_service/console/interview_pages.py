@@ -1,4 +1,4 @@
-"""The pages of an interview that is under way."""
+"""The pages of an interview in progress."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from lifelong_core.store.design.records import InterviewRecord
 
 SIGNS = {"pro": "For:", "con": "Against:", "neutral": "Note:"}
-"""What is put before an argument, in the order in which they are read."""
+"""Words before arguments, in the order of display."""
 
 
 def interview_page(
     request: Request, record: "InterviewRecord", *, status: int = 200, notice: str | None = None
 ) -> Response:
-    """What comes next: contradictions first, since every further answer would rest on them."""
+    """The next page; contradictions come first, since further answers would build on them."""
     interview = record.interview
     if interview.contradictions:
         return _page(
@@ -65,19 +65,19 @@ def item_page(
     abstains: bool | None = None,
     notice: str | None = None,
 ) -> Response:
-    """One question or choice, whether or not it comes next.
+    """The page of one question or choice, in any order.
 
     Args:
-        request: what it answers.
+        request: the request.
         record: the interview.
         item: the field or guide.
-        typed: what was sent and is not saved.
-        error: why it cannot be read.
+        typed: the form that was sent and is not saved.
+        error: the error in the form.
         abstains: whether the costs get a column for abstaining.
-        notice: why it was not saved although it can be read.
+        notice: why a form without errors was not saved.
 
     Raises:
-        NotFoundError: there is none, or it is no choice at present.
+        NotFoundError: there is no such item, or no such choice at present.
     """
     status = 422 if error is not None else 200 if notice is None else 409
     if not is_guide(item):
@@ -93,7 +93,7 @@ def item_page(
 
 
 def _guides(record: "InterviewRecord") -> list["GuideOutcome"]:
-    """The choices that can be made: none before all questions are answered."""
+    """The guides that can be decided; none before all questions are answered."""
     interview = record.interview
     if interview.question is not None or interview.contradictions:
         return []
@@ -176,7 +176,7 @@ def _choice(
 def _page(
     request: Request, record: "InterviewRecord", template: str, *, item: str | None = None, **context: Any
 ) -> Response:
-    """What all these pages show: how far the interview has come, and what was answered."""
+    """A page of an interview, with the progress and the list of answers."""
     interview = record.interview
     progress = interview.progress
     return page(
@@ -198,7 +198,7 @@ def _page(
 
 
 def _back(record: "InterviewRecord", item: str | None) -> str | None:
-    """The page of what was answered before; nothing is withdrawn by looking at it."""
+    """The page of the previous answer; showing it withdraws nothing."""
     history = list(record.interview.history)
     before = history[: history.index(item)] if item in history else history
     reachable = [name for name in before if not is_guide(name)] if record.interview.question else before

@@ -1,4 +1,4 @@
-"""The start page, and the list of interviews: begin one, go on with one, discard one."""
+"""The start page and the list of interviews, with forms to begin and to discard one."""
 
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FEW = 3
 """Interviews on the start page."""
 MOST = 50
-"""Interviews in the list: each takes some milliseconds to say where it stands."""
+"""Interviews in the list: the stage of each takes some milliseconds."""
 
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
@@ -29,21 +29,21 @@ router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 @router.get("/console")
 @access(Scope.READ)
 def start(request: Request) -> Response:
-    """What there is: the newest interviews, and the tasks with their metrics."""
+    """Show the newest interviews, and the tasks with their metrics."""
     return _listed(request, "start", limit=FEW)
 
 
 @router.get("/console/interviews")
 @access(Scope.READ)
 def list_interviews(request: Request) -> Response:
-    """The interviews, newest first."""
+    """Show the interviews, newest first."""
     return _listed(request, "interviews")
 
 
 @router.post("/console/interviews")
 @access(Scope.OPERATE, media_types=FORM)
 def begin(request: Request, form: Form) -> Response:
-    """Begin an interview, perhaps about a task, or about classes that have names."""
+    """Begin an interview, for a task or for named classes if given."""
     from lifelong_core.design.interview.interview import start_interview
 
     store = worker_of(request).store
@@ -59,7 +59,7 @@ def begin(request: Request, form: Form) -> Response:
 @router.post("/console/interviews/{identifier}/discard")
 @access(Scope.OPERATE, media_types=FORM)
 def discard(request: Request, identifier: UUID) -> Response:
-    """Forget an interview; what was attached to a task stays."""
+    """Delete an interview; recommendations attached to tasks stay."""
     worker_of(request).store.interviews.discard(identifier, actor=actor_of(request))
     return see_other("/console/interviews")
 
@@ -110,5 +110,5 @@ def _task(store: Store, task: Any) -> dict[str, Any]:
 def _labels(attached: "AttachedRecommendation") -> list[str]:
     try:
         return [metric.label for metric in attached.recommendation.metrics]
-    except UnavailableError:  # the start page leads to all else, too
+    except UnavailableError:  # the start page stays available
         return [DAMAGED]

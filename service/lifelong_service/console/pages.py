@@ -1,4 +1,4 @@
-"""How pages are made: templates that escape everything, and the one style sheet."""
+"""Rendering of pages: templates with escaping, and the style sheet."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -27,14 +27,14 @@ def page(
     headers: Mapping[str, str] | None = None,
     **context: Any,
 ) -> Response:
-    """A page made of `templates/{template}.html.jinja`.
+    """Return a page from `templates/{template}.html.jinja`.
 
     Args:
-        request: what it answers; the page says whose token it shows.
-        template: its name.
+        request: the request; the page shows the name of its token.
+        template: name of the template.
         status: of the answer.
         headers: of the answer.
-        context: what the template shows.
+        context: values for the template.
     """
     token: Token | None = getattr(request.state, "token", None)
     common = {
@@ -48,7 +48,7 @@ def page(
 
 
 def as_sentence(text: str) -> str:
-    """What an error says, as a sentence of its own.
+    """The message of an error as a sentence.
 
     Examples:
         >>> as_sentence("nothing is chosen")
@@ -58,13 +58,13 @@ def as_sentence(text: str) -> str:
 
 
 def see_other(path: str) -> Response:
-    """Where to look after a form was sent: reloading that page sends nothing again."""
+    """Redirect after a form, so that reloading the page sends nothing again."""
     return RedirectResponse(path, status_code=303)
 
 
 @cache
 def stylesheet() -> tuple[bytes, str]:
-    """The style sheet, and a name of this version of it."""
+    """The style sheet and a name of its version."""
     content = (_HERE / "console.css").read_bytes()
     return content, hashlib.sha256(content).hexdigest()[:12]
 

@@ -1,4 +1,4 @@
-"""What the result page says of a recommendation: metric cards, the path to them, and what was rejected."""
+"""View of a recommendation for the result page: metric cards, their paths, and rejected metrics."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def result_view(interview: "Interview", recommendation: "Recommendation") -> dict[str, Any]:
-    """All that the page shows of a recommendation."""
+    """All values that the page shows of a recommendation."""
     from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DISPLAY_NAMES
     from lifelong_core.design.method.loader import load_method
     from lifelong_core.metrics import METRICS
@@ -40,7 +40,7 @@ def result_view(interview: "Interview", recommendation: "Recommendation") -> dic
 
 
 def _number(steps: list[dict[str, Any]], names: list[str]) -> None:
-    """Give the first card of every metric the id that the list at the top leads to."""
+    """Give the first card of every metric the id that the list at the top links to."""
     waiting = {name: f"metric-{index}" for index, name in enumerate(names)}
     for card in (card for step in steps for card in step["metrics"]):
         card["id"] = waiting.pop(card["label"], None)
@@ -81,7 +81,7 @@ def _step(step: "Step", labels: Sequence[str]) -> dict[str, Any]:
 
 
 def _by_category(recommendation: "Recommendation") -> list[tuple[str, list[Any]]]:
-    """The advice under headings, in the order of the method."""
+    """The advice by category, in the order of the method."""
     found: dict[str, list[Any]] = {}
     for advice in recommendation.advice:
         found.setdefault(advice.category.capitalize(), []).append(advice)
@@ -114,7 +114,7 @@ def _guide(guide: Any) -> dict[str, Any]:
 
 
 def _card(metric: "RecommendedMetric", labels: Sequence[str]) -> dict[str, Any]:
-    """A metric as it is to be computed here."""
+    """A metric with its card, its parameters and its classes."""
     from lifelong_core.design.recommendation.views import view_metric
 
     view = view_metric(metric, labels)

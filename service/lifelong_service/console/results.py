@@ -1,4 +1,4 @@
-"""What an interview led to: the metrics with their reasons, to download, and to attach to a task."""
+"""The result of an interview: the metrics with reasons, the download, and the form to attach them to a task."""
 
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 UNFINISHED = ("questions", "contradictions")
 """Stages in which there are no metrics yet."""
 TOO_EARLY = (
-    "More is to be answered before there are metrics to attach; this is where the interview stands now."
+    "The interview has open questions, so there are no metrics to attach yet. This is its current state."
 )
 
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
@@ -38,7 +38,7 @@ router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 @router.get("/console/interviews/{identifier}/result")
 @access(Scope.READ)
 def show(request: Request, identifier: UUID) -> Response:
-    """The metric cards."""
+    """Show the metric cards."""
     record = worker_of(request).store.interviews.get(identifier)
     if record.interview.stage in UNFINISHED:
         return see_other(path_of(record))
@@ -48,7 +48,7 @@ def show(request: Request, identifier: UUID) -> Response:
 @router.get("/console/interviews/{identifier}/recommendation.json")
 @access(Scope.READ)
 def download(request: Request, identifier: UUID) -> Response:
-    """The recommendation as a file."""
+    """Return the recommendation as a JSON file."""
     record = worker_of(request).store.interviews.get(identifier)
     return Response(
         record.interview.recommendation().to_json(),
@@ -60,7 +60,7 @@ def download(request: Request, identifier: UUID) -> Response:
 @router.post("/console/interviews/{identifier}/attach")
 @access(Scope.ADMIN, media_types=FORM)
 def attach(request: Request, identifier: UUID, form: Form) -> Response:
-    """Let a task be judged by these metrics from now on."""
+    """Attach the recommendation to a task."""
     store = worker_of(request).store
     record = store.interviews.get(identifier)
     if record.interview.stage in UNFINISHED:
@@ -75,8 +75,8 @@ def attach(request: Request, identifier: UUID, form: Form) -> Response:
 def _attach(store: Store, record: "InterviewRecord", form: FormData, *, actor: str) -> None:
     if str(record.revision) != form.get("revision"):
         raise ConflictError(
-            "the interview has gone on since this page was made, and nothing was attached.",
-            hint="Look at the metrics as they are now, and attach them then.",
+            "the interview has changed since this page was shown, so nothing was attached.",
+            hint="Check the metrics on this page, then attach them.",
         )
     task = str(form.get("task", ""))
     if task not in {found.name for found in _tasks(store, record)}:
@@ -118,7 +118,7 @@ def _shown(
 
 
 def _tasks(store: Store, record: "InterviewRecord") -> list[Task]:
-    """To which the metrics can be attached: the task of the interview, else all with its classes in their order."""
+    """The tasks that the metrics fit: the task of the interview, else all with its classes in the same order."""
     if record.task is not None:
         return [store.tasks.get(record.task)]
     names, count = record.interview.class_names, record.interview.fingerprint.number_of_classes
@@ -130,7 +130,7 @@ def _tasks(store: Store, record: "InterviewRecord") -> list[Task]:
 
 
 def _attached(store: Store, tasks: list[Task], document: str) -> list[dict[str, Any]]:
-    """The tasks that are judged by just these metrics."""
+    """The tasks to which these metrics are attached."""
     newest = [store.recommendations.current(task.name) for task in tasks]
     return [
         {
@@ -147,10 +147,10 @@ def _attached(store: Store, tasks: list[Task], document: str) -> list[dict[str, 
 
 
 def _heads(store: Store, task_name: str) -> dict[str, list[str]]:
-    """The heads of a task's promoted model: which decide by the `costs` of the task, and the `others`."""
+    """The heads of a task's promoted model, by whether they use the costs of the task."""
     registry = store.registry()
     if registry is None:
-        raise TypeError("a registry that nobody knows yet is always given")
+        raise TypeError("the registry of an unknown digest is always loaded")
     task = next(task for task in registry.tasks.values() if task.name == task_name)
     found: dict[str, list[str]] = {"costs": [], "others": []}
     for place in sorted({*registry.heads, *registry.damaged}, key=lambda place: place[1] or ""):

@@ -57,7 +57,7 @@ class ConsoleRoute(GuardedRoute):
         """The token of the session in the cookie; None where anybody may look.
 
         Raises:
-            UnauthenticatedError: nobody is logged in, or the session is over.
+            UnauthenticatedError: there is no session, or it has ended.
             ForbiddenError: the token of the session lacks the scope.
             UnavailableError: the database, which knows the sessions, cannot be asked.
         """
@@ -103,12 +103,12 @@ class ConsoleRoute(GuardedRoute):
 
 
 def check_origin(request: Request) -> None:
-    """Whether a form was sent by one of our own pages.
+    """Refuse a form that was not sent by a page of this console.
 
     Browsers say so: in Sec-Fetch-Site, where the connection is trustworthy, else in Origin.
 
     Raises:
-        ForbiddenError: another site sent it, or nothing says who.
+        ForbiddenError: another site sent it, or its sender is unknown.
     """
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
@@ -125,7 +125,7 @@ def check_origin(request: Request) -> None:
 
 
 def error_page(request: Request, answer: Response) -> Response:
-    """The page that says what an error answer of the API says."""
+    """The page for an error response of the API."""
     error = json.loads(bytes(answer.body))["error"]
     kept = {name: answer.headers[name] for name in ("retry-after", "connection") if name in answer.headers}
     return page(
@@ -140,7 +140,7 @@ def error_page(request: Request, answer: Response) -> Response:
 
 
 def _to_login(request: Request) -> Response:
-    """The login page, which leads back here."""
+    """A redirect to the login page, which leads back to the requested page."""
     path, ended = request.url.path, "&ended=true" if COOKIE in request.cookies else ""
     if request.method == "GET":
         path += f"?item={item}" if (item := request.query_params.get("item")) else ""
@@ -152,7 +152,7 @@ def _to_login(request: Request) -> Response:
 
 
 def _comes_from_elsewhere(request: Request) -> bool:
-    """Whether a link of another site led here, as far as the browser says.
+    """Whether the link of another site led here, by the headers of the browser.
 
     Without HTTPS it does so in Referer only.
     """

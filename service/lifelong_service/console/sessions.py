@@ -1,4 +1,4 @@
-"""Login and logout, the start page, the style sheet, and the page for what is not there."""
+"""Login and logout, sessions, the style sheet, and the page for unknown addresses."""
 
 import logging
 import re
@@ -44,7 +44,7 @@ async def login_form(
     unsaved: bool = False,
     linked: bool = False,
 ) -> Response:
-    """The form that asks for a token; whoever is logged in already goes on.
+    """Show the login form; a logged-in browser is redirected.
 
     After a link of another site (`linked`), browsers keep a SameSite=Strict cookie back. So the answer to one is a page
     that leads here again: then the cookie comes along.
@@ -65,7 +65,7 @@ async def login_form(
 @router.post("/console/login")
 @access(None, media_types=FORM)
 async def log_in(request: Request, form: Form) -> Response:
-    """Begin a session, if the token is valid and may look; its identifier goes into a cookie."""
+    """Start a session if the token is valid and has the scope `read`; its identifier goes into a cookie."""
     secret, goal = str(form.get("token", "")).strip(), _inside(str(form.get("next", START)))
     worker, address = worker_of(request), client_address(request)
     try:
@@ -80,7 +80,7 @@ async def log_in(request: Request, form: Form) -> Response:
         raise
     worker.login_limiter.succeed(address)
     logger.info("logged in to the console", extra={"details": {"token": token.name, "address": address}})
-    if COOKIE in request.cookies:  # whoever logs in anew is done with the session before
+    if COOKIE in request.cookies:  # a new login ends the session before it
         await run_in_threadpool(worker.console_sessions.end, request.cookies[COOKIE])
     response = see_other(goal)
     response.set_cookie(
@@ -112,7 +112,7 @@ def log_out(request: Request) -> Response:
 @router.get("/console/sessions")
 @access(Scope.READ)
 def show_sessions(request: Request) -> Response:
-    """Where somebody is logged in with the token of this session."""
+    """Show the sessions of the token of this session."""
     name = actor_of(request)
     return page(request, "sessions", sessions=worker_of(request).store.console_sessions.list(name))
 
@@ -120,7 +120,7 @@ def show_sessions(request: Request) -> Response:
 @router.post("/console/sessions/end")
 @access(Scope.READ, media_types=FORM)
 def log_out_everywhere(request: Request) -> Response:
-    """End all sessions of the token of this session, this one included."""
+    """End all sessions of the token of this session, including this one."""
     name = actor_of(request)
     worker_of(request).store.console_sessions.end_all(name, actor=name)
     response = see_other(LOGIN)
@@ -131,7 +131,7 @@ def log_out_everywhere(request: Request) -> Response:
 @router.get("/console/console.css")
 @access(None)
 async def style() -> Response:
-    """The style sheet; its address changes with it."""
+    """Return the style sheet; its address changes with its content."""
     content, _ = stylesheet()
     return Response(content, media_type="text/css", headers={"Cache-Control": "public, max-age=31536000"})
 
@@ -139,14 +139,14 @@ async def style() -> Response:
 @anything_else.get("/console/")
 @access(None)
 def start_with_slash() -> Response:
-    """To the start page, which has no slash at its end."""
+    """Redirect to the start page, whose address has no trailing slash."""
     return see_other("/console")
 
 
 @anything_else.api_route("/console/{rest:path}", methods=["GET", "POST"])
 @access(None, media_types=FORM)
 def not_found_page(request: Request, rest: str) -> Response:
-    """The page for addresses that lead nowhere."""
+    """Show the page for unknown addresses."""
     missing = NotFoundError(f"there is no page /console/{rest[:80]}.", hint="Go to the start of the console.")
     return error_page(request, error_response(missing))
 
@@ -175,7 +175,7 @@ def _login_page(  # noqa: PLR0913, RUF100
 
 
 def _inside(path: str) -> str:
-    """A page of the console: a link must not lead from our login to somebody else's pages."""
+    """The path of a page of the console, else the start page: the login must not redirect to other sites."""
     return path if re.fullmatch(r"/console(/[A-Za-z0-9-]+)*(\?item=[A-Za-z0-9._]+)?", path) else START
 
 
@@ -183,10 +183,10 @@ def _refusal(error: LifelongError, secret: str) -> str:
     if not secret and isinstance(error, UnauthenticatedError):
         return "Paste a token first."
     if isinstance(error, UnauthenticatedError):
-        return "This token is unknown, expired or revoked. Ask whoever gave it to you for another one."
+        return "This token is unknown, expired or revoked. Ask the operator of this service for a new one."
     return f"{as_sentence(error.message)} {error.hint}"
 
 
 def _is_encrypted(request: Request) -> bool:
-    """Whether the browser came by HTTPS, to us or to a proxy before us."""
+    """Whether the browser used HTTPS, to this service or to a proxy in front of it."""
     return "https" in (request.scope.get("scheme"), request.headers.get("x-forwarded-proto"))

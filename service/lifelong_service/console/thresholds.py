@@ -1,4 +1,4 @@
-"""Acceptance thresholds on a form: for each recommended metric a value that may stay empty."""
+"""The form of acceptance thresholds: one optional value for each recommended metric."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ESTIMATE = "estimate"
 
 MOST_TO_PICK = 100
-"""Classes of which one can be picked for each metric; with more, thresholds are those of the mean."""
+"""Most classes for which a threshold can name one; with more, thresholds apply to the mean."""
 
 
 def threshold_rows(
@@ -24,13 +24,13 @@ def threshold_rows(
     typed: Mapping[str, Any] | None = None,
     error: LifelongError | None = None,
 ) -> list[dict[str, Any]]:
-    """One row for each metric, with what was typed.
+    """One row for each metric, with the typed values.
 
     Args:
-        recommendation: its metrics.
+        recommendation: the recommendation.
         labels: the names of the classes.
         typed: a form that was sent.
-        error: what was wrong with it.
+        error: the error in the form.
     """
     from lifelong_core.design.interview.wording import THRESHOLD_RELATIONS
     from lifelong_core.design.recommendation.views import view_metrics
@@ -65,7 +65,7 @@ def _can_pick(metric: "RecommendedMetric", labels: Sequence[str]) -> bool:
 def thresholds_of(
     recommendation: "Recommendation", labels: Sequence[str], form: Mapping[str, Any]
 ) -> "tuple[AcceptanceThreshold, ...]":
-    """What the form asks of a model.
+    """The thresholds in a form.
 
     Raises:
         InvalidInputError: a value is no number; `field` names its input.

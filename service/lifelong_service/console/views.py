@@ -42,12 +42,12 @@ class AnswerLine:
 
 
 def path_of(record: "InterviewRecord") -> str:
-    """The page of an interview."""
+    """The address of an interview."""
     return f"/console/interviews/{record.id}"
 
 
 def item_path(record: "InterviewRecord", item: str) -> str:
-    """The page of one question or choice of an interview."""
+    """The address of one question or choice of an interview."""
     return f"{path_of(record)}?item={quote(item)}"
 
 

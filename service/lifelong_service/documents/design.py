@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from lifelong_core.store.jobs.records import Job
 
 NOTHING_REFITTED: RefitAnswer = {"model": None, "head_version": None, "published": [], "kept": []}
-"""As `refit_document`, where nobody asked for new heads."""
+"""As `refit_document`, without a refit."""
 
 
 def interview_document(record: "InterviewRecord") -> InterviewAnswer:
-    """An interview: where it stands, the next question, and all that was said."""
+    """An interview with its progress, next question, contradictions, choices and answers."""
     interview = record.interview
     question = interview.question
     return {
@@ -54,7 +54,7 @@ def interview_summary(record: "InterviewRecord") -> InterviewSummary:
     """An interview without its questions and answers; `stage` is `damaged` where it cannot be read."""
     try:
         names, stage = record.interview.class_names, str(record.interview.stage)
-    except UnavailableError:  # the others of a list, and the way to discard this one, stay within reach
+    except UnavailableError:  # the list stays readable, and the damaged interview can be discarded
         names, stage = None, "damaged"
     return {
         "id": str(record.id),
@@ -70,9 +70,9 @@ def interview_summary(record: "InterviewRecord") -> InterviewSummary:
 
 
 def question_document(question: "Question", interview: "Interview") -> QuestionAnswer:
-    """A question with all that a person needs to answer it.
+    """A question with its explanation and the answers that it offers.
 
-    `answers` are those to pick from; it is empty where a number, a text or several values are asked for.
+    `answers` is empty for questions that ask for a number, a text or several values.
     """
     from lifelong_core.design.interview.views import possible_answers
 
@@ -95,7 +95,7 @@ def question_document(question: "Question", interview: "Interview") -> QuestionA
 
 
 def _said(interview: "Interview", item: str) -> SaidAnswer:
-    """One thing that was answered or decided, as a value and as people say it."""
+    """An answer or a choice, as a value and as text."""
     from lifelong_core.design.interview.views import view_answer
 
     view = view_answer(interview, item)
@@ -106,9 +106,9 @@ def _said(interview: "Interview", item: str) -> SaidAnswer:
 def recommendation_document(
     recommendation: "Recommendation", class_names: tuple[str, ...] | None = None
 ) -> RecommendationAnswer:
-    """A recommendation: the metrics with their cards and why these, and what was rejected and why.
+    """A recommendation: metrics with cards and reasons, and rejected metrics with reasons.
 
-    `document` is the recommendation itself, to be kept and to be attached to a task.
+    `document` is the recommendation itself, to be stored and to be attached to a task.
     """
     from lifelong_core.design.recommendation.views import view_metrics
 
@@ -159,7 +159,7 @@ def _metric(view: "MetricView", recommendation: "Recommendation") -> MetricAnswe
 
 
 def _why(step: "Step") -> WhyAnswer:
-    """The answers and guides that led to the metrics of a subprocess."""
+    """The path that led to the metrics of a subprocess."""
     return {
         "subprocess": step.subprocess,
         "title": step.title,
@@ -174,7 +174,7 @@ def _why(step: "Step") -> WhyAnswer:
 def attached_document(
     attached: "AttachedRecommendation", class_names: tuple[str, ...] | None = None
 ) -> AttachedAnswer:
-    """A recommendation that is attached to a task, with what a model has to reach."""
+    """A recommendation attached to a task, with its acceptance thresholds."""
     return {
         **attached_summary(attached),
         "thresholds": [threshold.model_dump(mode="json") for threshold in attached.thresholds],
@@ -183,7 +183,7 @@ def attached_document(
 
 
 def attached_summary(attached: "AttachedRecommendation") -> AttachedSummary:
-    """Which recommendation of a task it is, who attached it, and its metrics; `damaged` says why it cannot be read."""
+    """Version, digest, author and metrics of an attached recommendation; `damaged` says why it cannot be read."""
     labels, damage = _labels(attached)
     return {
         "task": attached.task,
@@ -202,12 +202,12 @@ def _labels(attached: "AttachedRecommendation") -> tuple[list[str], str | None]:
     try:
         _ = attached.thresholds
         return [label for label, _ in label_metrics(attached.recommendation)], None
-    except UnavailableError as error:  # the others of a list stay within reach
+    except UnavailableError as error:  # the list stays readable
         return [], error.message
 
 
 def refit_document(refit: "Refit") -> RefitAnswer:
-    """Which heads came in force with a recommendation, and which stayed; an environment of null: the default head."""
+    """The heads that a recommendation published, and those it left; environment null is the default head."""
     return {
         "model": refit.model.reference,
         "head_version": refit.default_version,
@@ -227,7 +227,7 @@ def refit_document(refit: "Refit") -> RefitAnswer:
 
 
 def job_document(job: "Job") -> JobAnswer:
-    """A job: what was asked for, where it stands, and what came of it."""
+    """A job: its kind, state, payload, and result or error."""
     return {
         "id": str(job.id),
         "kind": job.kind,

@@ -1,4 +1,4 @@
-"""A recommended metric of labelled samples, with its parameters checked and its cut-offs chosen."""
+"""A recommended metric of labelled samples, with checked parameters and chosen cut-offs."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -19,7 +19,7 @@ from lifelong_core.metrics.scores.ranking import class_rankings
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The samples that metrics at a target are computed on, and those on which their cut-offs are chosen."""
+    """The samples for metrics at a target, and those on which their cut-offs are chosen."""
 
     rows: Integers
     """shape (n,), of the data"""
@@ -29,13 +29,13 @@ class Split:
 
     @property
     def labelled(self) -> tuple[Integers, Floats]:
-        """Labels and probabilities for the cut-offs, of samples with a valid output."""
+        """Labels and probabilities of valid outputs, on which cut-offs are chosen."""
         valid = self.chosen_on.part(self.chosen_on.is_valid)
         return valid.labels, valid.scores
 
     @classmethod
     def halves(cls, samples: Samples, *, seed: int) -> Self:
-        """Two random halves of the cases; the same ones for every model.
+        """A random split of the cases in halves, the same for every model.
 
         Raises:
             InvalidInputError: there is only one case.
@@ -53,13 +53,13 @@ class Split:
 
     @classmethod
     def other(cls, samples: Samples, chosen_on: Samples) -> Self:
-        """All samples, and other ones for the cut-offs."""
+        """All samples for the metrics, and other ones for the cut-offs."""
         return cls(np.arange(samples.size), chosen_on, is_half=False)
 
 
 @dataclass(frozen=True, eq=False)
 class CutOffs:
-    """Those of a metric at a target."""
+    """The cut-offs of a metric at a target."""
 
     split: Split
     target_metric: str
@@ -70,7 +70,7 @@ class CutOffs:
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """How a recommended metric is computed."""
+    """The checked parameters of a recommended metric."""
 
     label: str
     metric: RecommendedMetric
@@ -116,15 +116,15 @@ class Recipe:
 
     @property
     def acronym(self) -> str:
-        """Of the metric."""
+        """The acronym of the metric."""
         return self.metric.metric
 
     def rows(self, samples: Samples) -> Integers:
-        """The samples of the data that it is computed on."""
+        """The rows of the samples for the metric."""
         return np.arange(samples.size) if self.cut_offs is None else self.cut_offs.split.rows
 
     def counting(self, acronym: str) -> PerClassMetric:
-        """A metric that counts, with the parameters of this one."""
+        """A counting metric with the parameters of this one."""
         return counting_metric(
             acronym,
             costs=self.costs,
@@ -145,7 +145,7 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class MetricEstimate:
-    """A metric of some samples."""
+    """A metric of some samples, with reasons for undefined values."""
 
     values: Floats
     """shape (), or (C,) for a metric per class"""
@@ -154,7 +154,7 @@ class MetricEstimate:
 
 
 def estimate_metric(recipe: Recipe, samples: Samples) -> MetricEstimate:
-    """The metric of all of these samples, on none of which its cut-offs were chosen.
+    """The metric of these samples; its cut-offs were chosen on others.
 
     Raises:
         InvalidInputError: the metric needs probabilities and there are none, or a parameter does not fit.
@@ -172,13 +172,13 @@ def estimate_metric(recipe: Recipe, samples: Samples) -> MetricEstimate:
 
 
 def class_weights_of(metric: RecommendedMetric, fingerprint: ProblemFingerprint) -> tuple[float, ...] | None:
-    """How much each class matters in the metric's mean over classes, shape (C,); None: all alike."""
+    """The weights of the metric's mean over classes, shape (C,); None: equal weights."""
     interest = fingerprint.class_weights if fingerprint.unequal_interest else None
     return metric.class_weights or (interest if metric.per_class else None)
 
 
 def mean_over_classes(values: Floats, weights: Floats | None) -> Floats:
-    """Mean of values (..., C) over the classes that matter, shape (...); nan where one of these is undefined.
+    """Mean of values (..., C) over the classes with positive weight, shape (...); nan if one of these is undefined.
 
     Examples:
         >>> float(mean_over_classes(np.array([0.5, 1.0, np.nan]), np.array([1.0, 3.0, 0.0])))
@@ -191,7 +191,7 @@ def mean_over_classes(values: Floats, weights: Floats | None) -> Floats:
 
 
 def _weighted_error(recipe: Recipe, samples: Samples) -> Floats:
-    """CWCE with weights, where a sample without a valid output counts as the worst."""
+    """Weighted CWCE, in which a sample without a valid output counts as the worst value."""
     valid, chosen = samples.part(samples.is_valid), recipe.parameters
     errors = marginal_calibration_error(
         valid.labels,

@@ -1,4 +1,4 @@
-"""How sure a value is: intervals that also make sense where the bootstrap has nothing to say."""
+"""Intervals of values, also for values that do not vary in the resamples."""
 
 import math
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class ValueBounds:
 
 
 def value_bounds(values: Bootstrap, *, level: float, limits: tuple[float, float], cases: int) -> ValueBounds:
-    """The interval of a metric that is one number.
+    """The interval of a scalar metric.
 
     Args:
         values: the metric of the data, and resampled.
@@ -68,7 +68,7 @@ def value_bounds(values: Bootstrap, *, level: float, limits: tuple[float, float]
 def _reflected(
     values: Bootstrap, estimate: float, level: float, limits: tuple[float, float], notes: tuple[str, ...]
 ) -> ValueBounds:
-    """The estimate is as far off the truth as resampled values are off the estimate (basic bootstrap)."""
+    """Basic bootstrap interval: the replicates reflected at the estimate."""
     found = values.interval(level=level, method="percentile")
     low, high = (max(limits[0], min(2 * estimate - end, limits[1])) for end in (found.high, found.low))
     direction = "large" if found.high - estimate > estimate - found.low else "small"
@@ -77,12 +77,12 @@ def _reflected(
 
 
 def _is_constant(defined: Floats, estimate: float) -> bool:
-    """Whether nothing but rounding varies."""
+    """Whether values vary by rounding errors only."""
     return bool(np.isfinite(defined).all() and np.ptp(defined) <= 1e-12 * max(1.0, abs(estimate)))
 
 
 def _bias(estimate: float, defined: Floats) -> float:
-    """By how many standard errors the middle of the replicates is off."""
+    """The bias of the replicates' median, in standard errors."""
     below = ((defined < estimate).mean() + (defined <= estimate).mean()) / 2
     half = 0.5 / defined.size
     return float(normal_quantile(np.clip(below, half, 1 - half)))
@@ -96,7 +96,7 @@ def _unseen(
     replicates: int,
     notes: tuple[str, ...],
 ) -> ValueBounds:
-    """Of n cases, all alike, up to 1 - (alpha / 2)**(1 / n) of others may have been missed (Clopper and Pearson)."""
+    """The share of other outcomes that n equal cases may miss: 1 - (alpha / 2)**(1 / n) (Clopper and Pearson)."""
     varied = "Nothing varied in the resampled data sets"
     if not math.isfinite(estimate) or not all(map(math.isfinite, limits)):
         why = f"{varied}, and the metric has no bound: more samples are needed for an interval."

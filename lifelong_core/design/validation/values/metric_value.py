@@ -1,4 +1,4 @@
-"""The value of one recommended metric, with what is known about how sure it is."""
+"""The value of one recommended metric with its uncertainty."""
 
 import math
 from collections.abc import Mapping
@@ -23,18 +23,18 @@ of best and of worst outcomes that so many cases could have missed by chance."""
 
 
 class CutOff(Frozen):
-    """The cut-off at which a metric@target was computed, and where it comes from."""
+    """The cut-off at which a metric@target is computed, and its origin."""
 
     threshold: Number = Field(
-        description="A case is decided for the class from here on; None: none was found, or no case is decided for it."
+        description="Least score that decides for the class; None: no cut-off was found, or no case is decided for it."
     )
     target_metric: str
     target_value: float
     chosen_on: Literal["other_data", "half_of_the_data"] = Field(
         description="`half_of_the_data`: a random half of the cases, and the metric is that of the other half."
     )
-    samples: int = Field(description="On which the metric was computed.")
-    reached: Number = Field(description="What the target metric is on these samples.")
+    samples: int = Field(description="Number of samples of the metric.")
+    reached: Number = Field(description="Value of the target metric on these samples.")
 
 
 class EstimatedValue(Frozen):
@@ -45,7 +45,7 @@ class EstimatedValue(Frozen):
     """
 
     label: str = Field(
-        description="With its parameters, TNR@(TPR=0.95); different for each recommended metric."
+        description="Metric with its parameters, TNR@(TPR=0.95); different for each recommended metric."
     )
     class_index: int | None = Field(default=None, description="None: of all classes.")
     value_of: ValueOf
@@ -53,19 +53,19 @@ class EstimatedValue(Frozen):
     low: Number = Field(description="Lower end of the interval.")
     high: Number = Field(description="Upper end of the interval.")
     infinite: Mapping[Bound, Literal[-1, 1]] = Field(default={}, description="Signs of infinite numbers.")
-    reason: str | None = Field(description="Why the estimate is undefined; None where it is not.")
+    reason: str | None = Field(description="Why the estimate is undefined; None if it is defined.")
     method: ValueInterval
     replicates: int = Field(description="Resampled data sets in which the metric is defined.")
-    notes: tuple[str, ...] = Field(default=(), description="What to know when reading it, in sentences.")
+    notes: tuple[str, ...] = Field(default=(), description="Remarks, in sentences.")
 
     def number(self, bound: Bound) -> float:
-        """The estimate or an end of its interval; nan where undefined, and infinite where it is."""
+        """The estimate or an end of its interval; nan if undefined, or infinite."""
         value = getattr(self, bound)
         return value if value is not None else math.inf * self.infinite.get(bound, math.nan)
 
     @property
     def has_interval(self) -> bool:
-        """Whether anything is said of how sure the estimate is."""
+        """Whether the estimate has an interval."""
         return not (math.isnan(self.number("low")) or math.isnan(self.number("high")))
 
 
@@ -77,11 +77,11 @@ class MetricValue(EstimatedValue):
     subprocesses: tuple[str, ...] = Field(
         default=(), description="The steps that recommend it, S3 for instance."
     )
-    class_weights: tuple[float, ...] | None = Field(default=None, description="Of a weighted mean.")
+    class_weights: tuple[float, ...] | None = Field(default=None, description="Weights of a weighted mean.")
     level: float = Field(description="Nominal coverage of the interval.")
     standard_error: Number = Field(
         default=None,
-        description="Where only a random part of the samples was looked at: around the value of all.",
+        description="Standard error of a value from a random part of the samples, around the value of all.",
     )
     orientation: Orientation = Field(description="Which values are better.")
     range: tuple[Number, Number] = Field(
@@ -89,9 +89,9 @@ class MetricValue(EstimatedValue):
     )
     naive: Number = Field(
         default=None,
-        description="Of a classifier that ignores the image, on the same samples; None: no such value.",
+        description="Value of a classifier that ignores the image, on the same samples; None: no such value.",
     )
-    cut_off: CutOff | None = Field(default=None, description="Of a metric@target, for one class.")
+    cut_off: CutOff | None = Field(default=None, description="Cut-off of a metric@target, for one class.")
 
     @property
     def worse_end(self) -> Bound:

@@ -1,4 +1,4 @@
-"""The values that one metric of some samples has, of all classes, of each class or their mean, with their intervals."""
+"""The values of one metric of some samples: of all classes, of each class or their mean, with intervals."""
 
 import math
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class PartValue:
-    """What is known of one of the values of a metric."""
+    """One of the values of a metric with its resampled values."""
 
     part: Part
     resampled: Bootstrap
@@ -41,7 +41,7 @@ class PartValue:
 def part_values(
     recipe: Recipe, own: Samples, draws: Resamples, found: MetricEstimate, *, level: float
 ) -> tuple[PartValue, ...]:
-    """The values of a metric of some samples; what sums it up comes first.
+    """The values of a metric of some samples; the summary comes first.
 
     Args:
         recipe: how to compute it.
@@ -73,7 +73,7 @@ def part_values(
 
 
 def parts_of(recipe: Recipe, classes: int) -> tuple[Part, ...]:
-    """Which values a metric has; what sums it up comes first."""
+    """The values that a metric has; the summary comes first."""
     weighted = recipe.weights is not None
     if not METRICS[recipe.acronym].is_per_class:
         return (Part("weighted_mean" if weighted and recipe.acronym == "CWCE" else "all_classes"),)
@@ -84,14 +84,14 @@ def parts_of(recipe: Recipe, classes: int) -> tuple[Part, ...]:
 
 
 def select_part(values: Floats, part: Part, recipe: Recipe) -> Floats:
-    """The part's value of values (...) of all classes, or (..., C) of each."""
+    """The value of a part, from values (...) of all classes or (..., C) of each."""
     if part.class_index is not None:
         return values[..., part.class_index]
     return mean_over_classes(values, recipe.weights) if METRICS[recipe.acronym].is_per_class else values
 
 
 def limits_of(recipe: Recipe) -> tuple[float, float]:
-    """The least and the largest value that a metric can have; infinite where there is no bound."""
+    """The least and the largest possible value of a metric; infinite if unbounded."""
     if recipe.acronym == "EC":
         costs = np.array([[0.0, 1.0]] if recipe.costs is None else recipe.costs)
         return float(costs.min()), float(costs.max())
@@ -100,7 +100,7 @@ def limits_of(recipe: Recipe) -> tuple[float, float]:
 
 
 def finite(number: float) -> Number:
-    """The number, or None where JSON knows no such."""
+    """The number, or None for infinite numbers and nan, which JSON lacks."""
     return number if math.isfinite(number) else None
 
 
@@ -117,7 +117,7 @@ def _reason(part: Part, values: Floats, reasons: Reason | None, weights: Floats 
 
 
 def _cases(recipe: Recipe, own: Samples, k: int | None) -> int:
-    """Independent cases that a value rests on: of those that it is a ratio of, the fewest."""
+    """The number of independent cases behind a value: the smallest count among the parts of its ratios."""
 
     def count(*masks: Mask) -> int:
         return min(np.unique(own.unit[mask]).size for mask in masks)
@@ -156,6 +156,6 @@ def _is_decided(recipe: Recipe, own: Samples, k: int) -> Mask:
 
 
 def _as_fields(numbers: Mapping[str, float]) -> dict[str, Any]:
-    """Numbers, and the signs of those that are infinite."""
+    """Numbers, with the signs of infinite ones."""
     signs = {name: int(math.copysign(1, number)) for name, number in numbers.items() if math.isinf(number)}
     return {**{name: finite(number) for name, number in numbers.items()}, "infinite": signs}

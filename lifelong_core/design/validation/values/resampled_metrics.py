@@ -33,7 +33,7 @@ KERNELS = ("KCE", "ECE_KDE")
 
 
 def resample_metric(recipe: Recipe, part: Samples, draws: Resamples, estimate: Floats) -> Bootstrap:
-    """A metric of samples, of all draws of them, and without each part of them; of shape () or (C,) each.
+    """Point estimate, bootstrap replicates and jackknife values of one metric, each of shape () or (C,).
 
     Args:
         recipe: how to compute it.
@@ -60,7 +60,7 @@ def resample_metric(recipe: Recipe, part: Samples, draws: Resamples, estimate: F
 
 
 def at_cut_offs(recipe: Recipe, cut_offs: CutOffs, acronym: str, part: Samples, draws: Resamples) -> Floats:
-    """A metric that counts at the cut-offs of a recipe, shape (1 + R + M, C)."""
+    """A counting metric at the cut-offs of a recipe, shape (1 + R + M, C)."""
     values = np.full((len(draws.times), part.classes), np.nan)
     metric = recipe.counting(acronym)
     for k in np.flatnonzero(~np.isnan(cut_offs.thresholds)):
@@ -76,7 +76,7 @@ def at_cut_offs(recipe: Recipe, cut_offs: CutOffs, acronym: str, part: Samples, 
 
 
 def _counts_decisions(recipe: Recipe, part: Samples) -> bool:
-    """Whether the metric counts decisions; NB cuts the probabilities, where there are any."""
+    """Whether the metric counts decisions; NB thresholds probabilities if there are any."""
     is_counting = METRICS[recipe.acronym].family == "counting"
     return is_counting and (recipe.acronym != "NB" or part.probabilities is None)
 
@@ -92,7 +92,7 @@ def _weighted(recipe: Recipe, valid: Samples) -> Weighted | None:
 
 
 def _one_by_one(recipe: Recipe, part: Samples, draws: Resamples, estimate: Floats) -> Bootstrap:
-    """From copies of the samples, since there is no faster way; undefined where none was drawn."""
+    """Values from copies of the samples, for metrics without weights; undefined if no sample was drawn."""
 
     def value(times: Counts) -> Floats:
         rows = np.repeat(np.arange(part.size), times)
@@ -105,7 +105,7 @@ def _one_by_one(recipe: Recipe, part: Samples, draws: Resamples, estimate: Float
 
 
 def _of_decisions(recipe: Recipe, part: Samples, draws: Resamples) -> Floats:
-    """A metric that counts decisions, from confusion matrices with a last column for no valid output."""
+    """A counting metric from confusion matrices with a last column for invalid outputs."""
     costs_abstaining = recipe.costs is not None and np.shape(recipe.costs)[1] > part.classes
     columns = part.classes + 1 + (part.can_abstain or costs_abstaining)
     decided = np.where(part.is_valid, part.decisions, columns - 1)
@@ -119,14 +119,14 @@ def _of_decisions(recipe: Recipe, part: Samples, draws: Resamples) -> Floats:
 
 
 def _sizes(part: Samples, draws: Resamples) -> Floats:
-    """Samples of each class with and without a valid output, shape (1 + R + M, C, 2)."""
+    """Numbers of samples of each class with valid and with invalid output, shape (1 + R + M, C, 2)."""
     shape = (-1, part.classes, 2)
     cells = 2 * part.labels + ~part.is_valid
     return draws.of_counts(lambda counts: counts.reshape(shape), cells, size=2 * part.classes)
 
 
 def _brier_scores(recipe: Recipe, part: Samples, draws: Resamples) -> Floats | None:
-    """Of the samples with a valid output, shape (1 + R + M,), for the metrics that are made of them."""
+    """Brier scores of valid outputs, shape (1 + R + M,), for the metrics that are computed from them."""
     if recipe.acronym not in ("RBS", "BSS"):
         return None
     valid = part.part(part.is_valid)
@@ -136,7 +136,7 @@ def _brier_scores(recipe: Recipe, part: Samples, draws: Resamples) -> Floats | N
 def _with_invalid(
     recipe: Recipe, acronym: str, values: Floats, counts: Floats, brier_scores: Floats | None = None
 ) -> Floats:
-    """Values of the samples with a valid output, mixed with what the others count.
+    """Values of the valid outputs, combined with the worst values of invalid ones.
 
     Args:
         recipe: costs, prevalence and parameters.

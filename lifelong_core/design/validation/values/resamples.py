@@ -1,4 +1,4 @@
-"""The same resampled data sets for every metric and every model, as weights of the samples.
+"""Resampled data sets as weights of the samples, the same for every metric and model.
 
 A data set that was drawn with replacement is the data set at hand with how often each sample was drawn. So what is
 expensive, such as sorting scores, is done once, and the values of all models and metrics can be compared draw by draw.
@@ -22,7 +22,7 @@ BLOCK = 1 << 19
 
 @dataclass(frozen=True, eq=False)
 class Resamples:
-    """How often each unit counts: once, as often as it was drawn, and not at all where it is left out."""
+    """How often each unit counts in the data, in each draw, and in each jackknife sample."""
 
     unit: Integers
     """shape (N,), 0..U-1: which samples are drawn together"""
@@ -45,22 +45,22 @@ class Resamples:
         return cls(unit, times, replicates)
 
     def part(self, rows: Integers | Mask) -> "Resamples":
-        """The same draws, of some of the samples."""
+        """The same draws of some of the samples."""
         return Resamples(self.unit[rows], self.times, self.replicates)
 
     def first(self, replicates: int) -> "Resamples":
-        """So many of the draws at most, and the data without each part as before."""
+        """At most `replicates` of the draws, with all jackknife samples."""
         end = 1 + min(replicates, self.replicates)
         times = np.concatenate([self.times[:end], self.times[1 + self.replicates :]])
         return Resamples(self.unit, times, end - 1)
 
     @property
     def as_they_are(self) -> "Resamples":
-        """No draw, and no part left out."""
+        """The data without draws and jackknife samples."""
         return Resamples(self.unit, self.times[:1], 0)
 
     def values(self, weighted: Callable[[NDArray[np.uint8]], Floats]) -> Floats:
-        """A metric of the samples as they are, of all draws, and without each part, shape (1 + R + M, ...).
+        """A metric of the data, of all draws and of all jackknife samples, shape (1 + R + M, ...).
 
         Args:
             weighted: of how often each sample counts, (B, N), values (B,) or (B, K).
@@ -68,7 +68,7 @@ class Resamples:
         return np.concatenate([weighted(weights) for weights in self._weights()])
 
     def of_counts(self, metric: Callable[[Floats], Floats], cells: Integers, *, size: int) -> Floats:
-        """As `values`, of a metric of how often each cell is counted, (B, size).
+        """As `values`, for a metric of the counts of cells, (B, size).
 
         Args:
             metric: of counts (B, size), values (B,) or (B, K).
@@ -78,7 +78,7 @@ class Resamples:
         return np.concatenate([metric(counts) for counts in self._counts(cells, size)])
 
     def split(self, values: Floats) -> Bootstrap:
-        """Values (1 + R + M, ...) as those of the data, of the draws and of the data without parts."""
+        """Values (1 + R + M, ...) as point estimate, replicates and jackknife values."""
         end = 1 + self.replicates
         parts = LeftOut(values[end:], np.ones(len(values) - end, np.int64))
         return Bootstrap(values[0], values[1:end], (parts,))
@@ -94,7 +94,7 @@ class Resamples:
 
 
 def map_values(values: Bootstrap, function: Callable[[Floats], Floats]) -> Bootstrap:
-    """A function of values (..., K), such as their mean over the last axis, of all of them."""
+    """A function of values (..., K), such as the mean over the last axis, applied to all of them."""
     return Bootstrap(
         function(values.estimate),
         function(values.replicates),

@@ -75,9 +75,9 @@ def test_it_goes_on_where_it_was_left():
     assert f"Your answers are in {STATE}" in said
     assert len(kept().history) == 4
     said = ask(*TYPED[5:]).stdout
-    assert "Going on" in said
+    assert "Continuing" in said
     assert "In short" in said
-    assert "Going on" not in ask("s", options=("--restart",)).stdout
+    assert "Continuing" not in ask("s", options=("--restart",)).stdout
     assert kept().history == ()
 
 
@@ -194,7 +194,7 @@ def test_what_no_source_decides_is_asked_with_its_arguments():
         "benign,malignant", "y", "3", "n", "n", "y", "y", "y", "3", "n", "n", "n",
     ]  # fmt: skip
     said = ask(*answers, "7", "mcc", "F_beta", "").stdout
-    assert "a choice of yours" in said
+    assert "your choice" in said
     assert "-  Blind to predictive values" in said
     assert "number from 1 to 3" in said
     assert "In short: MCC, F_beta (beta=1.0), AUROC, AP" in said
@@ -340,7 +340,7 @@ def test_json_is_alone_on_standard_output():
                 "imbalance_compensation": True,
                 "predictive_values": "unclear",
             },
-            "these choices are yours: DG2.3 (BA or MCC or NEC)",
+            "these choices are open: DG2.3 (BA or MCC or NEC)",
         ),
     ],
 )

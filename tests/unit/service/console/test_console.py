@@ -79,7 +79,7 @@ def test_metrics_are_attached_with_their_thresholds(service: Service) -> None:
     assert console.service.store.tasks.get("skin").costs.tolist() == ANSWERS["costs"]
     page = console.get(f"{path}/result").text
     assert "Attached to <strong>skin</strong>" in page
-    assert "By other costs still decide the default head (1)." in page
+    assert "Still with other costs: the default head (1)." in page
     assert "version 1, by admin-token" in console.get("/console").text
     heads = console.service.store.heads
     heads.publish("linear", heads.get("linear", 1).head, environment="clinic", actor="test")
@@ -88,8 +88,8 @@ def test_metrics_are_attached_with_their_thresholds(service: Service) -> None:
     assert refitted.status_code == 303, refitted.text
     assert heads.list("linear")[-1].head.costs.tolist() == ANSWERS["costs"]
     page = console.get(f"{path}/result").text
-    assert "By the costs of the task decide the default head (3)." in page
-    assert "By other costs still decide the head in clinic (2, pinned by ann: study)." in page
+    assert "With the costs of the task: the default head (3)." in page
+    assert "Still with other costs: the head in clinic (2, pinned by ann: study)." in page
 
 
 def test_thresholds_that_cannot_be_read_keep_what_was_typed(console: Console) -> None:
@@ -212,7 +212,7 @@ def test_who_answers_what_has_changed_meanwhile_is_told(console: Console) -> Non
     assert console.post(f"{path}/answers", form).status_code == 303
     other = console.post(f"{path}/answers", form | {"value": "false"})
     assert other.status_code == 409
-    assert "What you sent is not saved yet" in other.text
+    assert "Your answer is not saved yet" in other.text
     assert re.search(r'value="false" required\s+checked', other.text)
     assert 'name="revision" value="2"' in other.text
     twice = console.post(f"{path}/answers", form)
