@@ -219,11 +219,11 @@ def test_who_answers_what_has_changed_meanwhile_is_told(console: Console) -> Non
     assert twice.headers["Location"] == f"{path}?item=decision_rule"
     assert console.post(f"{path}/resolve", form).status_code == 409
     console.scope = "admin"
-    assert "operate-token has answered" in console.post(f"{path}/answers", form).text
+    assert "operate-token has changed this interview" in console.post(f"{path}/answers", form).text
     assert console.record(path).revision == 2
     unfinished = console.send(path, "attach", task="skin")
     assert unfinished.status_code == 409
-    assert "More is to be answered" in unfinished.text
+    assert "The interview has open questions" in unfinished.text
 
 
 def test_whatever_people_write_is_text(console: Console) -> None:
