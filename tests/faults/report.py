@@ -10,26 +10,27 @@ from tests.faults.trial import DELIVERY_SECONDS
 _TEXT = """\
 # Reliability
 
-What is promised, on SQLite and on PostgreSQL alike:
+Guarantees, on SQLite and on PostgreSQL:
 
 - A prediction that was answered is in the log exactly once, with the values that were answered, even if any process is
   killed at any moment (`log_durability = "process"`), or the machine loses power (`"power"`).
 - A request that is repeated with the same request id gets the same answer and is logged once. The one exception: the
   database is away, and another machine gave the first answer. Then the answer is new, and the log keeps the first.
 - While the database is away, hangs or is locked, predictions are answered as before and wait in a spool on the local
-  disk; workers that start then serve, too. All is in the log within {delivery:g} s after the database is back.
+  disk; workers that start meanwhile serve, too. All predictions are in the log within {delivery:g} s after the database
+  is back.
 - A disk without space is answered with 503 and Retry-After; nothing crashes, and no restart is needed afterwards.
 - No answer mixes two heads, and a published head serves in every worker within a second.
 - Of several monitors one runs each cycle; another takes over when it dies. Summaries hold every row once, whatever the
-  clocks say. The audit log has no gap. A sick monitor does not hurt serving.
+  clocks say. The audit log has no gap. A faulty monitor does not affect serving.
 
-How it is checked: a whole installation (two workers, a monitor, a real database) is harmed under {rate:g} requests/s
-of `/v1/logits`, two rows each, by a client that repeats what was reset or refused with the same request id and keeps
-every answer. Afterwards the log is read in commit order and held against the answers, row by row: ids, logits,
-decisions, head versions; every answer against the head that it names; the monitor's summaries against a recomputation;
-cycles and audit log. Each of these checks is seen to fire on a deliberate loss, duplicate, leak, mixed head, torn
-record, repeated cycle and gap (`tests/faults/test_controls.py`). CI runs the same in a shortened form
-(`pytest tests/faults`).
+Method: faults are injected into a whole installation (two workers, a monitor, a real database) under 200
+requests/s of `/v1/logits`, two rows each. The client retries reset and refused requests with the same request
+id and keeps every answer. Afterwards the log is read in commit order and compared with the answers, row by row:
+ids, logits, decisions, head versions; every answer with the head that it names; the monitor's summaries with a
+recomputation; cycles and audit log. Positive controls show that each check detects its violation: loss,
+duplicate, leak, mixed head, torn record, repeated cycle and gap (`tests/faults/test_controls.py`). CI runs the
+same in a shortened form (`pytest tests/faults`).
 """
 
 
@@ -39,15 +40,14 @@ def render(outcomes: Sequence[Document]) -> str:
     parts = [
         _TEXT.format(delivery=DELIVERY_SECONDS, rate=RATE),
         "## Figures\n",
-        "Latency is that of all requests, those included that had to be repeated; load generator and databases share"
-        " the cores.\n",
+        "Latency is that of all requests, retries included; load generator and databases share the cores.\n",
     ]
     runs: dict[str, list[Document]] = {}
     for one in outcomes:
         runs.setdefault(_circumstances(one["run"]), []).append(one)
     for circumstances, some in runs.items():
         parts += [circumstances, _table(some)]
-    parts += [_details(outcomes), "Every promise was kept.\n" if not broken else _broken(broken)]
+    parts += [_details(outcomes), "Every guarantee held.\n" if not broken else _broken(broken)]
     return "\n".join(parts)
 
 
