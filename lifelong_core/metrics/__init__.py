@@ -1,6 +1,7 @@
-"""Metric pool: pure functions over confusion matrices and probabilities.
+"""Metrics: pure functions of confusion matrices and probabilities.
 
-METRICS holds a card for every metric, `compute_metrics` computes any of them in one call; each is also a function.
+METRICS describes every metric, `compute_metrics` computes any of them in one call, and each metric is also a
+function.
 """
 
 from lifelong_core.metrics.calibration.binned import (

@@ -65,7 +65,7 @@ def class_wise_calibration_error(
 ) -> float:
     """Mean over the classes of their calibration error in bins (thesis Def. 2.68), in [0, 1], less is better.
 
-    All classes weigh the same, however rare; `marginal_calibration_error` gives them one by one.
+    All classes have the same weight; `marginal_calibration_error` gives their single errors.
 
     Args:
         labels: shape (N,), true classes.
@@ -196,16 +196,16 @@ def canonical_calibration_error(labels: ArrayLike, probabilities: ArrayLike, *, 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Predicted probabilities and observed frequencies in groups of cases: a reliability diagram."""
+    """Data of a reliability diagram: predicted probabilities and observed frequencies in groups of cases."""
 
     edges: Floats | None
-    """shape (G + 1,), of the bins; None where each group has exactly equal probabilities"""
+    """shape (G + 1,), edges of the bins; None: groups have exactly equal probabilities"""
     counts: Integers
     """shape (G,), cases"""
     confidence: Floats
     """shape (G,), mean predicted probability; nan in an empty bin"""
     frequency: Floats
-    """shape (G,), share of the cases that were as predicted; nan in an empty bin"""
+    """shape (G,), observed share of correct predictions; nan in an empty bin"""
 
     def error(self, norm: float = 1) -> float:
         """Mean over the cases of |confidence - frequency|**norm; nan without any case.
@@ -229,12 +229,12 @@ def reliability_diagram(
     bins: int = DEFAULT_BINS,
     right_closed: bool = False,
 ) -> Reliability:
-    """What to draw to show calibration: counts, mean probability and observed frequency per bin.
+    """Compute the data of a reliability diagram: count, mean probability and observed frequency per bin.
 
     Args:
         labels: shape (N,), true classes.
         probabilities: shape (N, C).
-        positive: the class whose probability is looked at; None: the decided class of each case.
+        positive: class of the probability; None: the decided class of each case.
         bins: number of bins, as for `expected_calibration_error`.
         right_closed: which edge a bin includes, as for `expected_calibration_error`.
 
@@ -271,7 +271,7 @@ def bin_edges(bins: int) -> Floats:
 
 
 def as_norm(norm: float) -> float:
-    """The power of a distance.
+    """Check the power of a distance.
 
     Raises:
         InvalidInputError: not a number of 1 or more.
@@ -282,7 +282,7 @@ def as_norm(norm: float) -> float:
 
 
 def top_label(labels: Integers, probabilities: Floats) -> tuple[Floats, Mask]:
-    """Highest probability of each case, shape (N,), and whether its class (ties: the lowest) is true."""
+    """Highest probability of each case, shape (N,), and whether its class (ties: the lowest) is the true one."""
     decisions = probabilities.argmax(axis=1)
     return probabilities[np.arange(labels.size), decisions], decisions == labels
 

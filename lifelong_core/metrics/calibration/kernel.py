@@ -1,4 +1,4 @@
-"""Canonical calibration errors with kernels: nearby predictions instead of bins or exactly equal ones."""
+"""Canonical calibration errors with kernels, which compare nearby predictions instead of bins or equal predictions."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -17,27 +17,27 @@ from lifelong_core.scientific import distances, distances_of_pairs, log_gamma
 Estimator: TypeAlias = Literal["unbiased", "biased", "root"]
 
 PAIRED_SAMPLES = 2_000
-"""Up to so many cases, all pairs are looked at, and beyond the pairs of a random subsample of so many"""
+"""Up to this number of cases all pairs are used; beyond it, the pairs of a random subsample of this size."""
 KERNEL_EVALUATIONS = 10_000_000
-"""`ece_kde` evaluates about so many kernels at most, unless told otherwise: 0.2 s"""
+"""Default limit of the kernel evaluations of `ece_kde`: 0.2 s."""
 FEWEST_EVALUATED = 100
 FEWEST_SAMPLES = 3
-"""A jackknife leaves one out of a pair and one more"""
+"""Fewest samples for a jackknife, which leaves one sample out of a pair and one more."""
 BLOCK = 1 << 20
-"""Kernel values in memory at a time: 8 MB"""
+"""Kernel values in memory at a time: 8 MB."""
 SMALLEST_DIRICHLET_BANDWIDTH = 1e-6
-"""Below, the rounding of the log-gammas would change kernels by more than 1e-8"""
+"""Below it, rounding of the log-gammas changes kernels by more than 1e-8."""
 DIRICHLET_BANDWIDTH = 0.1
-"""Of 0.5 to 0.001, least wrong for calibrated models of 2 to 10 classes on 300 to 3,000 simulated cases"""
+"""Smallest error among 0.5 to 0.001, for calibrated models of 2 to 10 classes on 300 to 3,000 simulated cases."""
 
 
 class Estimate(float):
-    """A number that may have been computed on a random subsample, and how exact it is.
+    """Number that may come from a random subsample, with its standard error.
 
     Attributes:
-        standard_error: of the number around that of all cases, for the random choice of the subsample; 0 if all were
-            used, nan if the number is.
-        samples: cases that were looked at.
+        standard_error: standard error around the number of all cases, due to the random subsample; 0 if all cases are
+            used, nan if the number is nan.
+        samples: number of cases used.
 
     Examples:
         >>> found = Estimate(0.25, standard_error=0.01, samples=100)
@@ -51,7 +51,7 @@ class Estimate(float):
     samples: int
 
     def __new__(cls, value: float, standard_error: float, samples: int) -> Self:
-        """A number with its error."""
+        """Create a number with its error."""
         made = super().__new__(cls, value)
         made.standard_error = standard_error
         made.samples = samples
@@ -83,16 +83,16 @@ def kernel_calibration_error(
     unbiased one is 0 on average for a calibrated model and so may be negative, and `root` is then 0 if it comes
     from a subsample.
 
-    Beyond 2,000 cases, only the pairs of a random subsample are looked at; the diagonal i = j, which is what
+    Beyond 2,000 cases, only the pairs of a random subsample are used; the diagonal i = j, which is what
     makes the biased estimate depend on N, is always that of all cases. The standard error is a jackknife,
     rather too large where the model is calibrated. Memory grows with N C, not with N**2.
 
     Args:
         labels: shape (N,), true classes.
         probabilities: shape (N, C).
-        estimator: which of the three.
+        estimator: one of the three.
         bandwidth: of the kernel, positive; None: `median_pairwise_distance`.
-        subsample: number of cases, 3 or more, whose pairs are looked at (all, if it is N or more); None: 2,000.
+        subsample: number of cases, 3 or more, whose pairs are used (all, if it is N or more); None: 2,000.
         rng: seed or generator of the subsample.
 
     Returns:
@@ -215,7 +215,7 @@ def ece_kde(
 
 
 def as_subsample(subsample: int | None, default: int) -> int:
-    """A number of cases to look at.
+    """Check the size of a subsample.
 
     Raises:
         InvalidInputError: not a whole number of 3 or more.
@@ -230,7 +230,9 @@ def as_subsample(subsample: int | None, default: int) -> int:
 
 
 def draw_subsample(samples: int, count: int, generator: np.random.Generator) -> Integers:
-    """Indices of a random subsample without replacement, ascending; all, without a draw, if they suffice."""
+    """Indices of a random subsample without replacement, ascending; all indices, without a draw, for `count` samples or
+    fewer.
+    """
     if count >= samples:
         return np.arange(samples)
     return np.sort(generator.choice(samples, size=count, replace=False))
@@ -262,7 +264,7 @@ def _jackknife_error(without_one: Floats, population: int) -> float:
 
 
 def _root(squared: Estimate) -> Estimate:
-    """The root, 0 of what is negative; its error grows to that of the root where the slope is infinite."""
+    """Root, 0 for negative values, with its error; where the slope is infinite, the error is that of the root."""
     value, error = math.sqrt(max(squared.value, 0)), squared.standard_error
     if error > 0:
         error /= max(2 * value, math.sqrt(error))
@@ -282,9 +284,9 @@ def _shares_nearby(labels: Integers, probabilities: Floats, chosen: Integers, ba
 
 
 def dirichlet_kernel(probabilities: Floats, bandwidth: float) -> Callable[[Integers], Floats]:
-    """Weights (n, N) of all cases at n of them, as parts of the largest of each row; none of a case at itself.
+    """Weights (n, N) of all cases at n of them, relative to the largest of each row; 0 of a case at itself.
 
-    In logarithms, so that nothing overflows and no weight underflows that is not negligible.
+    The computation uses logarithms, so that nothing overflows and only negligible weights underflow.
     """
     exponents = probabilities / bandwidth
     normaliser = log_gamma((exponents + 1).sum(axis=1)) - log_gamma(exponents + 1).sum(axis=1)

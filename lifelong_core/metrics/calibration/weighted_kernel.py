@@ -1,7 +1,7 @@
-"""Kernel calibration errors for many weightings of the same samples at once: each kernel is evaluated once.
+"""Kernel calibration errors for many weightings of the same samples at once; each kernel is evaluated once.
 
-A sample that was drawn twice is not two samples that happen to agree: pairs of its copies count nowhere, nor do pairs
-of copies of a group. Otherwise the resampled errors would all be too large.
+Copies of a sample in a resample are not independent samples: pairs of copies of a sample, or of a group, are ignored.
+Otherwise the resampled errors would be too large.
 """
 
 import numpy as np
@@ -32,9 +32,9 @@ def weighted_kernel_error(
     Args:
         labels: shape (n,).
         probabilities: shape (n, C).
-        unit: shape (n,), which samples belong together.
+        unit: shape (n,), unit of each sample; samples of one unit are drawn together.
         chosen: bandwidth and subsample.
-        seed: of the subsample.
+        seed: seed of the subsample.
     """
     generator = np.random.default_rng(seed)
     rows = draw_subsample(labels.size, as_subsample(chosen.subsample, PAIRED_SAMPLES), generator)

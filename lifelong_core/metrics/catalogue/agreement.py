@@ -1,4 +1,4 @@
-"""Cards of the metrics with inputs of their own: uncertainties, or two predictions without labels."""
+"""Descriptions of the metrics with special inputs: uncertainties, or two predictions without labels."""
 
 from collections.abc import Callable
 from math import inf

@@ -1,4 +1,4 @@
-"""What is known about a metric: for people who read about it, and for code that chooses among metrics."""
+"""Description of a metric, for readers and for code that selects metrics."""
 
 import math
 from collections.abc import Callable
@@ -7,13 +7,13 @@ from typing import Any, Literal, TypeAlias
 
 Family: TypeAlias = Literal["counting", "multi-threshold", "calibration", "uncertainty-aware", "stability"]
 RelationKind: TypeAlias = Literal["same information", "same if balanced", "special case", "ingredient"]
-"""Either can be computed from the other; for balanced tasks, of two classes, with usual parameters it can; one is the
-other for some parameters, or in the limit; or one goes into the other, or mirrors it."""
+"""Kinds, in this order: each can be computed from the other; the same for balanced tasks, of two classes, with usual
+parameters; one is the other for some parameters, or in the limit; or one is a part or the mirror image of the other."""
 
 
 @dataclass(frozen=True)
 class Relation:
-    """How two metrics hang together (thesis Table 4.2): reporting both says less than it seems."""
+    """Relation of two metrics (thesis Table 4.2): reporting both gives less information than it seems."""
 
     first: str
     second: str
@@ -23,20 +23,20 @@ class Relation:
     source: str
 
     def other(self, acronym: str) -> str:
-        """The acronym at the other end."""
+        """Acronym of the other metric."""
         return self.second if acronym == self.first else self.first
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricInfo:
-    """The card of one metric."""
+    """Description of one metric."""
 
     acronym: str
     name: str
     function: Callable[..., Any]
-    """computes it, from its own inputs; per-class metrics give an array of shape (C,)"""
+    """computes the metric from its own inputs; per-class metrics give an array of shape (C,)"""
     meaning: str
-    """one sentence for people who do not know the metric"""
+    """one sentence for readers who do not know the metric"""
     definition: str
     """number in the thesis, or the publication"""
     formula: str
@@ -47,29 +47,29 @@ class MetricInfo:
     """which values are better"""
     scope: str
     prevalence_dependent: bool | None
-    """None: there are no classes"""
+    """None: the metric has no classes"""
     undefined: str
-    """the cases in which it is nan"""
+    """the cases in which the value is nan"""
     value_for_invalid_output: str
     family: Family
     relations: tuple[Relation, ...] = ()
 
     @property
     def is_per_class(self) -> bool:
-        """Whether there is one value per class, of this class against the rest."""
+        """Whether there is one value per class, of the class against the rest."""
         return self.scope.startswith("per class")
 
     @property
     def is_in_pool(self) -> bool:
-        """Whether `compute_metrics` knows it; the others need other inputs and are functions only."""
+        """Whether `compute_metrics` computes it; other metrics need special inputs and are functions only."""
         return self.family in ("counting", "multi-threshold", "calibration")
 
     @property
     def worst(self) -> float:
-        """The bound on the bad side; infinite where there is none."""
+        """Bound at the bad end; infinite where there is none."""
         return self.bounds[0] if self.orientation == "up" else self.bounds[1]
 
     @property
     def is_bounded(self) -> bool:
-        """Whether there is a worst value; else an invalid output counts as one of the naive classifier."""
+        """Whether there is a worst value; otherwise an invalid output has the value of the naive classifier."""
         return math.isfinite(self.worst)

@@ -21,10 +21,10 @@ METRICS: Mapping[str, MetricInfo] = MappingProxyType(
         for card in (*MULTICLASS, *PER_CLASS, *SCORES, *AGREEMENT)
     }
 )
-"""The card of each metric."""
+"""Description of each metric, by acronym."""
 
 PER_CLASS_COUNTS: tuple[str, ...] = tuple(card.acronym for card in PER_CLASS)
-"""Acronyms of the metrics that count one class against the rest."""
+"""Acronyms of the per-class metrics that count decisions."""
 
 _OTHER_NAMES: Mapping[str, str] = MappingProxyType(
     {"F1": "F_beta", "RECALL": "TPR", "IOU": "JAC", "AUC": "AUROC"}
@@ -37,7 +37,7 @@ _OTHER_NAMES: Mapping[str, str] = MappingProxyType(
 
 
 def metric_info(name: str) -> MetricInfo:
-    """The card of a metric that `compute_metrics` knows.
+    """Description of a metric that `compute_metrics` computes.
 
     Raises:
         InvalidInputError: there is no such metric, or it needs other inputs.
@@ -65,7 +65,7 @@ def metric_info(name: str) -> MetricInfo:
 
 
 def _suggestion(name: str) -> str:
-    """What may have been meant: parameters are no part of a name."""
+    """Hint with the probable acronym: parameters are not part of a name."""
     bare = name.partition("@")[0].strip().upper()
     close = get_close_matches(bare, _OTHER_NAMES, n=1, cutoff=0.7)
     if not close:

@@ -1,4 +1,4 @@
-"""Cards of the metrics that count the entries of the whole confusion matrix."""
+"""Descriptions of the metrics that count the entries of the whole confusion matrix."""
 
 from math import inf
 

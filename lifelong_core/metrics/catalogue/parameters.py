@@ -1,4 +1,4 @@
-"""Parameters of metrics, as `compute_metrics` takes them."""
+"""Parameters of metrics, for `compute_metrics`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -15,7 +15,7 @@ from lifelong_core.metrics.calibration.kernel import DIRICHLET_BANDWIDTH, Estima
 
 @dataclass(frozen=True)
 class Parameters:
-    """Each belongs to the metrics that it names; the others ignore it. The metrics' functions check the values.
+    """Parameters of metrics. Each affects only the metrics in its description; their functions check the values.
 
     Examples:
         >>> Parameters.of({"bins": 10}).bins_or_default
@@ -29,30 +29,31 @@ class Parameters:
     """
 
     beta: float = 1.0
-    """F_beta: how many times as much sensitivity counts as precision"""
+    """F_beta: weight of sensitivity relative to precision"""
     threshold: float = 0.5
-    """NB: the probability of the class from which one would act on it"""
+    """NB: probability of the class from which on one would act"""
     target: tuple[str, float] | None = None
-    """per-class metrics that count: another of these and the value to which the cut-off of the class's probability has
-    to bring it, such as ("TPR", 0.8), {"TPR": 0.8} or just 0.8 for TPR; None: they count the decisions"""
+    """per-class metrics that count: another of these metrics, and the value that the cut-off of the class's probability
+    must reach, such as ("TPR", 0.8), {"TPR": 0.8} or 0.8 for TPR; None: the metrics count the decisions"""
     target_split: tuple[ArrayLike, ArrayLike] | None = None
-    """labels and probabilities of other samples, on which that cut-off is chosen; None: on the same, too optimistic"""
+    """labels and probabilities of other samples, which select that cut-off; None: the same samples, which is
+    optimistic"""
     bins: int | None = None
-    """ECE, CWCE: number of bins, None: 15. TCE, MCE: None: not binned, given exactly equal probabilities"""
+    """ECE, CWCE: number of bins, None: 15. TCE, MCE: None: no bins, conditional on equal probabilities"""
     right_closed: bool = False
     """ECE, CWCE, TCE, MCE: each bin includes its upper edge instead of its lower one"""
     norm: float = 1
     """ECE, CWCE, TCE, MCE, CE, ECE_KDE: power of the distance"""
     bandwidth: float | None = None
-    """KCE, ECE_KDE: of the kernel; None: the median distance of two predictions, and 0.1"""
+    """KCE, ECE_KDE: bandwidth of the kernel; None: the median distance of two predictions, and 0.1"""
     estimator: Estimator = "unbiased"
     """KCE: "unbiased" or "biased", of the squared error, or "root" of the biased one"""
     subsample: int | None = None
-    """KCE, ECE_KDE: how many samples are looked at; None: as many as take a fraction of a second"""
+    """KCE, ECE_KDE: number of samples used; None: a number that takes a fraction of a second"""
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
-        """Parameters by name, the others at their defaults.
+        """Build parameters by name; the others have their defaults.
 
         Raises:
             InvalidInputError: there is no such parameter, or the target is none.
@@ -71,12 +72,12 @@ class Parameters:
 
     @property
     def bins_or_default(self) -> int:
-        """For metrics that are always binned."""
+        """Number of bins for metrics that always use bins."""
         return DEFAULT_BINS if self.bins is None else self.bins
 
     @property
     def dirichlet_bandwidth(self) -> float:
-        """That of ECE_KDE."""
+        """Bandwidth of ECE_KDE."""
         return DIRICHLET_BANDWIDTH if self.bandwidth is None else self.bandwidth
 
 

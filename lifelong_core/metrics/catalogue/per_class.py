@@ -1,4 +1,4 @@
-"""Cards of the metrics that count one class against the rest."""
+"""Descriptions of the metrics that count one class against the rest."""
 
 from math import inf
 

@@ -1,4 +1,4 @@
-"""Which metrics hang together, and how: thesis Table 4.2 and what the definitions add to it."""
+"""Relations between metrics: thesis Table 4.2, and relations that follow from the definitions."""
 
 from lifelong_core.metrics.catalogue.metric_info import Relation
 
@@ -140,4 +140,4 @@ RELATIONS: tuple[Relation, ...] = (
         "S_Spearman", "S_Pearson", "special case", "S_Spearman is S_Pearson of mid-ranks", "Romanova 2020"
     ),
 )
-"""Every pair once. Sources by number are those of the thesis."""
+"""Every pair once. Sources that are numbers refer to the thesis."""

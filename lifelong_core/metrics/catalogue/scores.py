@@ -1,4 +1,4 @@
-"""Cards of the metrics of predicted probabilities: over all thresholds, proper scores and calibration."""
+"""Descriptions of the metrics of predicted probabilities: over all thresholds, proper scores and calibration."""
 
 from math import inf, sqrt
 

@@ -1,4 +1,4 @@
-"""Why a metric is undefined, in words."""
+"""Reasons of undefined metrics, as sentences."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -13,11 +13,11 @@ from lifelong_core.metrics.scores.at_target import cut_off
 
 Reason: TypeAlias = str | Mapping[int, str]
 Cause: TypeAlias = Callable[["_Case"], str | None]
-"""None: this is not why"""
+"""Returns a sentence, or None where the cause does not apply."""
 
 
 def reason_of(acronym: str, value: float | Floats, work: SharedComputations) -> Reason | None:
-    """Why a value is nan, for per-class metrics by class; None if none is."""
+    """Reason why a value is nan, for per-class metrics by class; None if no value is nan."""
     undefined = np.isnan(value)
     if not undefined.any():
         return None
@@ -34,7 +34,7 @@ class _Case:
         self.work = work
         self.k = k
         """class, of a per-class metric"""
-        is_counted = METRICS[acronym].family == "counting" and work.evidence.confusion is not None
+        is_counted = METRICS[acronym].family == "counting" and work.inputs.confusion is not None
         self.sizes = (
             work.confusion.sum(axis=1) if is_counted else np.bincount(work.scored[0], minlength=k + 1)
         )
@@ -43,13 +43,13 @@ class _Case:
     def listed(self, missing: Floats) -> str:
         """Say of which classes there is no sample."""
         classes = ", ".join(map(str, np.flatnonzero(missing)))
-        valid = " with a valid output" if self.work.evidence.invalid.any() else ""
+        valid = " with a valid output" if self.work.inputs.invalid.any() else ""
         return f"no reference sample of class {classes}{valid}"
 
 
 def _why(case: _Case) -> str:
     if case.sizes.sum() == 0:
-        return "there is no sample" + (" with a valid output" if case.work.evidence.invalid.any() else "")
+        return "there is no sample" + (" with a valid output" if case.work.inputs.invalid.any() else "")
     for cause in (_missed_target, *_CAUSES.get(case.acronym, ())):
         found = cause(case)
         if found is not None:
@@ -97,7 +97,7 @@ def _absent_classes(case: _Case) -> str | None:
 
 
 def _absent_in_population(case: _Case) -> str | None:
-    given = case.work.evidence.prevalence
+    given = case.work.inputs.prevalence
     missing = (case.sizes == 0) & (given is not None and given > 0)
     return f"{case.listed(missing)}, whose prevalence is positive" if missing.any() else None
 
@@ -136,4 +136,4 @@ _CAUSES: Mapping[str, tuple[Cause, ...]] = MappingProxyType(
         "ECE_KDE": (_says("fewer than two samples, or one at which the kernels of all others are 0"),),
     }
 )
-"""The first that applies is the reason; the causes of a metric together are all there are."""
+"""Causes in order: the first that applies is the reason; every nan has one of them."""

@@ -1,4 +1,4 @@
-"""Any metrics in one call.
+"""Computation of any metrics in one call.
 
 - `compute_metrics`: the call
 - `inputs`, `workbench`: checked inputs, and intermediate results that metrics share

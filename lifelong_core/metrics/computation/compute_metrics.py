@@ -1,4 +1,4 @@
-"""Any metrics of the pool in one call."""
+"""Computation of any metrics of the pool in one call."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,9 +24,9 @@ class MetricResults(Mapping[str, float | Floats]):
 
     values_by_name: Mapping[str, float | Floats]
     reasons: Mapping[str, Reason] = field(default_factory=dict[str, Reason])
-    """why a value is nan, for per-class metrics by class; of all that are"""
+    """reason of each value that is nan, for per-class metrics by class"""
     standard_errors: Mapping[str, float] = field(default_factory=dict[str, float])
-    """of values for which not all samples were looked at, around the value of all"""
+    """standard errors of values computed on a subsample, around the value of all samples"""
 
     def __getitem__(self, name: str) -> float | Floats:
         return self.values_by_name[name]
@@ -51,25 +51,25 @@ def compute_metrics(
     rng: int | np.random.Generator = 0,
     **parameters: Any,
 ) -> MetricResults:
-    """Values of metrics, with a reason for everything that is undefined; shared work is done once.
+    """Compute metrics, with a reason for every undefined value; shared work is done once.
 
     Metrics that count need a confusion matrix, or labels with decisions or probabilities; all others need labels and
     probabilities. NB counts the given matrix, or else cuts the probabilities at its threshold (thesis Def. 2.57), or
     else counts the decisions.
 
     Args:
-        names: acronyms, keys of METRICS; one by itself is fine.
+        names: acronyms, keys of METRICS; or one acronym.
         confusion_matrix: shape (C, C), or (C, C + 1) where the last decision is to abstain; counts or weights.
         labels: shape (N,), true classes 0..C-1.
         probabilities: shape (N, C).
         decisions: shape (N,), classes, C to abstain, or -1 where the model gave no valid output: such a sample counts
-            as the worst value (`invalid_outputs`), and its probabilities may be anything.
-            None: the likeliest class (ties: the lowest index).
-        costs: of EC, NEC and WCK, shape (C, C), or (C, C + 1) with abstaining; None: 0-1 costs.
-        prevalence: of EC and NEC, shape (C,), of the population that is asked about; None: that of the samples.
-        classes: number of classes, where neither a matrix nor probabilities show it and some may not occur.
-        rng: seed or generator of the subsamples for KCE and ECE_KDE; each metric starts anew from a seed.
-        parameters: those of `Parameters`, such as `bins`, `beta`, `threshold`.
+            as the worst value (`invalid_outputs`), and its probabilities are ignored.
+            None: the most probable class (ties: the lowest index).
+        costs: for EC, NEC and WCK, shape (C, C), or (C, C + 1) with abstaining; None: 0-1 costs.
+        prevalence: for EC and NEC, shape (C,), prevalence of the target population; None: that of the samples.
+        classes: number of classes, for labels without all classes and without a matrix or probabilities.
+        rng: seed or generator of the subsamples for KCE and ECE_KDE; each metric restarts from a seed.
+        parameters: fields of `Parameters`, such as `bins`, `beta`, `threshold`.
 
     Raises:
         InvalidInputError: there is no such metric or parameter, an input is missing, a shape or a value does not fit,

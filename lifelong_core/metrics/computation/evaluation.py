@@ -1,4 +1,4 @@
-"""The value of each metric of the pool, on samples with a valid output."""
+"""Evaluation of each metric of the pool on samples with a valid output."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from lifelong_core.metrics.counting.cost import expected_cost, normalised_expect
 from lifelong_core.metrics.counting.multiclass import weighted_cohen_kappa
 from lifelong_core.metrics.counting.net_benefit import net_benefit_from_probabilities
 from lifelong_core.metrics.scores.labelled_probabilities import equal_predictions
-from lifelong_core.metrics.scores.scoring_rules import mean_surprise, naive_brier_score, skill
+from lifelong_core.metrics.scores.scoring_rules import mean_log_loss, naive_brier_score, skill
 
 Value: TypeAlias = float | Floats
 Evaluator: TypeAlias = Callable[[SharedComputations], Value]
@@ -37,8 +37,8 @@ def _per_class_count(acronym: str) -> Evaluator:
 
 
 def _net_benefit(work: SharedComputations) -> Value:
-    evidence = work.evidence
-    if work.parameters.target or evidence.is_confusion_given or evidence.probabilities is None:
+    inputs = work.inputs
+    if work.parameters.target or inputs.is_confusion_given or inputs.probabilities is None:
         return _per_class_count("NB")(work)
     return net_benefit_from_probabilities(*work.scored, threshold=work.parameters.threshold)
 
@@ -71,9 +71,9 @@ def _ece_kde(work: SharedComputations) -> Estimate:
 
 
 _BY_THEMSELVES: dict[str, Evaluator] = {
-    "EC": lambda work: expected_cost(work.confusion, work.costs, prevalence=work.evidence.prevalence),
+    "EC": lambda work: expected_cost(work.confusion, work.costs, prevalence=work.inputs.prevalence),
     "NEC": lambda work: normalised_expected_cost(
-        work.confusion, work.costs, prevalence=work.evidence.prevalence
+        work.confusion, work.costs, prevalence=work.inputs.prevalence
     ),
     "WCK": lambda work: weighted_cohen_kappa(work.confusion, work.costs),
     "NB": _net_benefit,
@@ -82,7 +82,7 @@ _BY_THEMSELVES: dict[str, Evaluator] = {
     "BS": lambda work: work.brier_score,
     "RBS": lambda work: float(np.sqrt(work.brier_score)),
     "BSS": _brier_skill_score,
-    "NLL": lambda work: mean_surprise(*work.scored),
+    "NLL": lambda work: mean_log_loss(*work.scored),
     "ECE": lambda work: work.top_label_error(work.parameters.bins_or_default),
     "TCE": lambda work: work.top_label_error(work.parameters.bins),
     "CWCE": lambda work: float(work.marginal_errors(is_binned=True).mean()),
@@ -97,4 +97,4 @@ EVALUATORS: Mapping[str, Evaluator] = MappingProxyType(
     | {acronym: _per_class_count(acronym) for acronym in PER_CLASS_COUNTS}
     | _BY_THEMSELVES
 )
-"""By acronym."""
+"""Evaluator of each metric, by acronym."""

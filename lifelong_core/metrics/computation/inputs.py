@@ -1,4 +1,4 @@
-"""What metrics are computed from: checked once."""
+"""Inputs of metrics, checked once."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -20,15 +20,15 @@ from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.confusion import confusion_matrix as count
 
 INVALID = -1
-"""The decision on a sample for which the model gave no valid output."""
+"""Decision of a sample without a valid output."""
 
 MOST_CLASSES_GUESSED = 10_000
-"""Labels beyond it are hardly class indices."""
+"""Larger labels are probably no class indices."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Inputs:
-    """What the caller gave, unchecked."""
+    """Inputs of the caller, unchecked."""
 
     confusion_matrix: ArrayLike | None = None
     labels: ArrayLike | None = None
@@ -41,10 +41,10 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CheckedInputs:
-    """Inputs that fit each other. Samples without a valid output are counted, and left out of everything else."""
+    """Consistent inputs. Samples without a valid output are counted, and excluded from everything else."""
 
     confusion: Floats | None
-    """shape (C, D): given, or counted from the decisions, or else from the likeliest classes (ties: the lowest)"""
+    """shape (C, D): given, or counted from the decisions, or from the most probable classes (ties: the lowest)"""
     is_confusion_given: bool
     labels: Integers | None
     """shape (N,)"""
@@ -53,9 +53,9 @@ class CheckedInputs:
     costs: Floats | None
     """shape (C, D)"""
     prevalence: Floats | None
-    """shape (C,), of the population that is asked about; None: that of the samples"""
+    """shape (C,), prevalence of the target population; None: that of the samples"""
     invalid: Integers
-    """shape (C,), samples of each true class that were left out"""
+    """shape (C,), excluded samples of each true class"""
 
     @classmethod
     def of(cls, inputs: Inputs) -> Self:
@@ -86,13 +86,13 @@ class CheckedInputs:
 
 @dataclass(frozen=True, eq=False)
 class _Samples:
-    """What was given for each sample, of those with a valid output."""
+    """Arrays of the samples with a valid output."""
 
     labels: Integers
     probabilities: Floats | None
     decisions: Integers | None
     invalid: Integers
-    """labels of the samples without one"""
+    """labels of the samples without a valid output"""
 
     @classmethod
     def of(cls, inputs: Inputs, given_labels: ArrayLike, declared: int | None) -> Self:
@@ -110,7 +110,7 @@ class _Samples:
 
     @property
     def largest_index(self) -> int:
-        """The largest class that occurs, -1 if none does."""
+        """Largest class that occurs; -1 without any."""
         parts = (
             [self.labels, self.invalid]
             if self.decisions is None
@@ -150,13 +150,13 @@ def _counted(samples: _Samples, classes: int, costs: Floats | None) -> Floats | 
 
 
 def _is_same(first: Floats, second: Floats) -> bool:
-    """Whether two confusion matrices differ at most by an empty last column."""
+    """Whether two confusion matrices are equal up to an empty last column."""
     narrow, wide = sorted((first, second), key=lambda counts: counts.shape[1])
     return np.array_equal(narrow, wide[:, : narrow.shape[1]]) and not wide[:, narrow.shape[1] :].any()
 
 
 def _valid_decisions(given: ArrayLike, bound: int) -> tuple[Integers, Mask]:
-    """Decisions of all samples, any on those without a valid output, and which have one."""
+    """Decisions of all samples, arbitrary without a valid output, and the mask of valid outputs."""
     try:
         array = np.asarray(given)
     except ValueError as error:
@@ -183,7 +183,7 @@ def _valid_probabilities(given: ArrayLike, is_valid: Mask, declared: int | None)
 
 
 def _declared_classes(inputs: Inputs) -> int | None:
-    """The number of classes that the shape of an input shows; whether the others agree is found when they are used."""
+    """Number of classes that the shape of an input shows; later checks compare the other inputs with it."""
     if inputs.classes is not None:
         if not inputs.classes >= 2 or int(inputs.classes) != inputs.classes:
             raise InvalidInputError(f"expected at least two classes, got {inputs.classes}.", field="classes")

@@ -1,9 +1,10 @@
-"""How a sample counts on which the model gave no valid output (FP5.3).
+"""Samples without a valid output and their effect on metrics (FP5.3).
 
-Its share f of the samples counts as the worst value of the metric: the metric is (1 - f) times the value of the other
-samples plus f times the worst. Where the bad side has no end, the naive classifier's value stands for the worst (thesis
-Table 4.3). A metric that is a mean over the samples of some true classes takes f among these, so that an invalid sample
-is a miss of its own class and a false alarm for every other; BA, J, EC, NEC, RBS and BSS are made of such means.
+Their share f of the samples counts as the worst value of the metric: the metric is (1 - f) times the value of the other
+samples plus f times the worst value. Where the bad end has no bound, the naive classifier's value replaces the worst
+(thesis Table 4.3). A metric that is a mean over the samples of some true classes uses the share f among these samples,
+so that an invalid sample is a miss of its own class and a false alarm for every other; BA, J, EC, NEC, RBS and BSS
+consist of such means.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,8 +34,8 @@ def value_of(acronym: str, work: SharedComputations) -> Value:
 
 
 def with_invalid(acronym: str, value: Value, work: SharedComputations) -> Value:
-    """Value of a metric over all samples, from that on the samples with a valid output."""
-    if not work.evidence.invalid.any():
+    """Value of a metric over all samples, from its value on the samples with a valid output."""
+    if not work.inputs.invalid.any():
         return value
     shares = _Shares.of(work)
     if isinstance(value, Estimate):
@@ -50,10 +51,10 @@ def with_invalid(acronym: str, value: Value, work: SharedComputations) -> Value:
 
 @dataclass(frozen=True, eq=False)
 class _Shares:
-    """Shares of all samples and, among these, of those without a valid output."""
+    """Shares of the classes, and of the samples without a valid output in them."""
 
     prevalence: Floats
-    """shape (C,), of the true classes among all"""
+    """shape (C,), shares of the true classes among all samples"""
     of_all: Floats
     of_class: Floats
     """shape (C,), among the samples of each class"""
@@ -62,7 +63,7 @@ class _Shares:
 
     @classmethod
     def of(cls, work: SharedComputations) -> Self:
-        invalid, labels = work.evidence.invalid, work.evidence.labels
+        invalid, labels = work.inputs.invalid, work.inputs.labels
         sizes = invalid + (0 if labels is None else np.bincount(labels, minlength=invalid.size))
         rest, rest_invalid = sizes.sum() - sizes, invalid.sum() - invalid
         return cls(
@@ -73,7 +74,7 @@ class _Shares:
         )
 
     def among_those_of(self, acronym: str) -> Floats:
-        """Among the samples that a metric is a mean over."""
+        """Share among the samples that a metric is a mean over."""
         match acronym:
             case "TPR" | "FNR":
                 return self.of_class
@@ -108,7 +109,7 @@ def _entropy(_: SharedComputations, shares: _Shares) -> float:
 
 
 def _worst_kappa(work: SharedComputations, _: _Shares) -> float:
-    """-1 for costs for which the bad side has an end, in whatever unit; else 0, which is naive."""
+    """Worst value of kappa: -1 for costs with a bound at the bad end, in any unit; otherwise 0, the naive value."""
     costs, classes = work.costs, len(work.costs)
     if costs.shape != (classes, classes) or not costs.max() > 0:
         return 0.0
@@ -117,14 +118,14 @@ def _worst_kappa(work: SharedComputations, _: _Shares) -> float:
 
 
 def _naive_cost(work: SharedComputations, shares: _Shares) -> float:
-    given = work.evidence.prevalence
+    given = work.inputs.prevalence
     return float(((shares.prevalence if given is None else given) @ work.costs).min())
 
 
 def _expected_cost(work: SharedComputations, shares: _Shares) -> float:
     by_class = ratio((work.confusion * work.costs).sum(axis=1), work.confusion.sum(axis=1))
     mixed = _mixed(by_class, shares.of_class, _naive_cost(work, shares))
-    given = work.evidence.prevalence
+    given = work.inputs.prevalence
     weights = shares.prevalence if given is None else given
     return float(np.where(weights > 0, weights * mixed, 0.0).sum())
 
@@ -162,7 +163,8 @@ _NAIVE: Mapping[str, Callable[[SharedComputations, _Shares], Value]] = MappingPr
         "KCE": lambda _work, _shares: 0.0,
     }
 )
-"""Values of a classifier that ignores the image, of metrics without a worst one; class shares are calibrated."""
+"""Values of a classifier that ignores the image, for metrics without a worst value; its predictions are the class
+shares, which are calibrated."""
 
 _MADE_OF_MEANS: Mapping[str, Callable[[SharedComputations, _Shares], Value]] = MappingProxyType(
     {

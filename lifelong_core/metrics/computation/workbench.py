@@ -1,4 +1,4 @@
-"""What the metrics of one call share: each of these is computed at most once."""
+"""Intermediate results that the metrics of one call share; each is computed at most once."""
 
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -21,30 +21,28 @@ from lifelong_core.metrics.scores.scoring_rules import mean_squared_distance
 
 
 class SharedComputations:
-    """Evidence and parameters, with what several metrics need of them."""
+    """Checked inputs and parameters, with what several metrics need of them."""
 
-    def __init__(
-        self, evidence: CheckedInputs, parameters: Parameters, rng: int | np.random.Generator
-    ) -> None:
-        self.evidence = evidence
+    def __init__(self, inputs: CheckedInputs, parameters: Parameters, rng: int | np.random.Generator) -> None:
+        self.inputs = inputs
         self.parameters = parameters
         self.rng = rng
 
     @property
     def confusion(self) -> Floats:
-        """Shape (C, D)."""
-        if self.evidence.confusion is None:
+        """Confusion matrix, shape (C, D)."""
+        if self.inputs.confusion is None:
             raise InvalidInputError(
                 "a metric that counts decisions needs them.",
-                field="confusion_matrix" if self.evidence.labels is None else "decisions",
+                field="confusion_matrix" if self.inputs.labels is None else "decisions",
                 hint="Give a confusion matrix, or labels with decisions or probabilities.",
             )
-        return self.evidence.confusion
+        return self.inputs.confusion
 
     @property
     def scored(self) -> tuple[Integers, Floats]:
         """Labels (N,) and probabilities (N, C)."""
-        labels, probabilities = self.evidence.labels, self.evidence.probabilities
+        labels, probabilities = self.inputs.labels, self.inputs.probabilities
         if labels is None or probabilities is None:
             raise InvalidInputError(
                 "a metric of probabilities needs labels and probabilities.",
@@ -55,8 +53,8 @@ class SharedComputations:
 
     @cached_property
     def costs(self) -> Floats:
-        """Shape (C, D); 0-1 costs if none were given."""
-        return costs_of(self.evidence.costs, self.confusion)
+        """Costs, shape (C, D); 0-1 costs by default."""
+        return costs_of(self.inputs.costs, self.confusion)
 
     @cached_property
     def one_versus_rest(self) -> OneVersusRest:
@@ -65,12 +63,12 @@ class SharedComputations:
 
     @cached_property
     def rankings(self) -> tuple[Ranking, ...]:
-        """Each class's probabilities, sorted."""
+        """Sorted probabilities of each class."""
         return class_rankings(*self.scored)
 
     @cached_property
     def target_rankings(self) -> tuple[Ranking, ...]:
-        """Those on which cut-offs are chosen."""
+        """Rankings that select the cut-offs."""
         split = self.parameters.target_split
         if split is None:
             return self.rankings
@@ -84,7 +82,7 @@ class SharedComputations:
 
     @cached_property
     def brier_score(self) -> float:
-        """BS."""
+        """Brier score."""
         return mean_squared_distance(*self.scored)
 
     @cached_property
@@ -103,7 +101,7 @@ class SharedComputations:
         return reliability(scores, is_hit, bins=bins, right_closed=self.parameters.right_closed)
 
     def top_label_error(self, bins: int | None) -> float:
-        """Calibration error of the highest probability, in bins or (None) given exactly equal ones."""
+        """Calibration error of the highest probability, in bins or (None) conditional on equal probabilities."""
         return self._binned(*self._top_label, bins).error(self.parameters.norm)
 
     def marginal_errors(self, *, is_binned: bool) -> Floats:
@@ -112,7 +110,7 @@ class SharedComputations:
         return np.array([one.error(self.parameters.norm) for one in found])
 
     def one_class_metric(self, acronym: str) -> PerClassMetric:
-        """A metric that counts one class against the rest, with its parameters; always the same object."""
+        """Metric of one class against the rest, with its parameters; always the same object."""
         return self._one_class_metrics[acronym]
 
     @cached_property
@@ -126,7 +124,7 @@ class SharedComputations:
         }
 
     def at_target(self, acronym: str, target: tuple[str, float]) -> Floats:
-        """A metric of each class at the cut-off that brings another to a value, shape (C,)."""
+        """Metric of each class at the cut-off that brings another metric to a value, shape (C,)."""
         wanted, value = target
         if wanted not in PER_CLASS_COUNTS:
             raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""The confusion matrix, and what every metric that counts its entries starts from."""
+"""The confusion matrix, the input of every metric that counts."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -13,7 +13,7 @@ from lifelong_core.errors import InvalidInputError
 def confusion_matrix(
     labels: ArrayLike, decisions: ArrayLike, *, classes: int, decisions_count: int | None = None
 ) -> Integers:
-    """How often class i was decided as j, shape (C, D) (thesis Def. 2.11).
+    """Count the samples of class i with decision j, shape (C, D) (thesis Def. 2.11).
 
     Args:
         labels: shape (N,), true classes 0..C-1.
@@ -39,7 +39,7 @@ def confusion_matrix(
 def confusion_cells(
     labels: ArrayLike, decisions: ArrayLike, *, classes: int, decisions_count: int
 ) -> Integers:
-    """Entry of the flattened confusion matrix in which each sample is counted, label * D + decision, shape (N,).
+    """Entry of each sample in the flattened confusion matrix, label * D + decision, shape (N,).
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -58,10 +58,10 @@ def confusion_cells(
 
 
 def as_confusions(values: ArrayLike) -> Floats:
-    """One confusion matrix (C, D), or an array of them (..., C, D), scaled so that the largest entry is in [0.5, 1).
+    """Scale one confusion matrix (C, D), or an array of them (..., C, D), so that the largest entry is in [0.5, 1).
 
-    Every metric here is the same for a multiple of the matrix. Scaling by a power of two changes no digit, and
-    afterwards no product of entries can overflow.
+    Every metric is the same for a multiple of the matrix. Scaling by a power of two changes no digit, and afterwards no
+    product of entries can overflow.
 
     Raises:
         InvalidInputError: another shape, or an entry that is negative or not finite.
@@ -76,7 +76,7 @@ def as_confusions(values: ArrayLike) -> Floats:
 
 
 def ratio(numerator: Floats | float, denominator: Floats | float) -> Floats:
-    """The quotient; nan for 0 / 0 and infinite for x / 0 and beyond the largest number, without a warning.
+    """Quotient; nan for 0 / 0, infinite for x / 0 and beyond the largest number, without a warning.
 
     Examples:
         >>> ratio(np.array([1.0, 1.0, 0.0]), np.array([2.0, 0.0, 0.0])).tolist()
@@ -88,7 +88,7 @@ def ratio(numerator: Floats | float, denominator: Floats | float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class OneVersusRest:
-    """How often each class was decided rightly and wrongly, and the rest too; each of shape (..., C)."""
+    """True and false positives and negatives of each class against the rest; each of shape (..., C)."""
 
     true_positives: Floats
     false_negatives: Floats
@@ -97,7 +97,7 @@ class OneVersusRest:
 
     @classmethod
     def of(cls, counts: Floats) -> Self:
-        """Of confusion matrices (..., C, D). Nothing is subtracted: what is 0 for weights too is exactly 0."""
+        """Count from confusion matrices (..., C, D) without subtraction, so that zeros of weights are exactly 0."""
         classes = counts.shape[-2]
         diagonal = np.eye(classes, counts.shape[-1], dtype=np.bool_)
         wrong = np.where(diagonal, 0.0, counts)
@@ -169,7 +169,7 @@ def _stack(values: NDArray[np.generic]) -> Floats:
 
 
 def _sums_of_the_others(counts: Floats) -> Floats:
-    """Sum of each row without the entry at hand, shape (..., C, D), added up from both ends."""
+    """Sum of each row without the current entry, shape (..., C, D), added up from both ends."""
     sums = np.zeros_like(counts)
     sums[..., 1:] += np.cumsum(counts[..., :-1], axis=-1)
     sums[..., :-1] += np.cumsum(counts[..., :0:-1], axis=-1)[..., ::-1]

@@ -60,8 +60,8 @@ def normalised_expected_cost(
         prevalence: shape (C,); None: the class shares of the confusion matrix.
 
     Returns:
-        Low is good; above 1 where deciding always alike is cheaper (for costs that are not negative). nan where
-        the expected cost is, or if both costs are 0; infinite if only the constant decision is free.
+        Low is good; above 1 where a constant decision is cheaper (for costs that are not negative). nan where
+        the expected cost is nan, or if both costs are 0; infinite if only the constant decision is free.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -84,7 +84,7 @@ def normalised_expected_costs(
 def naive_decision(
     confusion: ArrayLike, costs: ArrayLike | None = None, *, prevalence: ArrayLike | None = None
 ) -> int | None:
-    """The cheapest constant decision, that of a classifier that does not look at the image (thesis Def. 2.26).
+    """Cheapest constant decision, that of a classifier which ignores the image (thesis Def. 2.26).
 
     Args:
         confusion: shape (C, D), rows true classes, columns decisions; only the class shares matter.

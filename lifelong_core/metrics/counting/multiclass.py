@@ -1,7 +1,7 @@
 """Metrics of the whole confusion matrix: one number for all classes.
 
-Each exists twice: in the singular for one confusion matrix, and in the plural for an array of them, such as resampled
-ones. Where abstaining is a decision, the last column counts as wrong for every class.
+Each metric has a singular function for one confusion matrix, and a plural one for an array of matrices, such as
+resampled ones. Where abstaining is a decision, the last column is wrong for every class.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from lifelong_core.metrics.counting.one_versus_rest import sensitivity
 
 
 def accuracy(confusion: ArrayLike) -> float:
-    """Share of samples that were decided as their true class (AC; thesis Def. 2.18).
+    """Share of samples with a right decision (AC; thesis Def. 2.18).
 
     Args:
         confusion: shape (C, D), rows true classes, columns decisions; abstaining counts as wrong.
@@ -39,7 +39,7 @@ def accuracies(confusions: ArrayLike) -> Floats:
 
 
 def error_rate(confusion: ArrayLike) -> float:
-    """Share of samples that were not decided as their true class, 1 - AC (ER; thesis Def. 2.18).
+    """Share of samples with a wrong decision, 1 - AC (ER; thesis Def. 2.18).
 
     Args:
         confusion: shape (C, D), rows true classes, columns decisions; abstaining counts as wrong.
@@ -63,7 +63,7 @@ def error_rates(confusions: ArrayLike) -> Floats:
 
 
 def balanced_accuracy(confusion: ArrayLike) -> float:
-    """Mean of the classes' sensitivities, the accuracy if all classes were equally frequent (BA; thesis Def. 2.21).
+    """Mean of the classes' sensitivities: the accuracy for equally frequent classes (BA; thesis Def. 2.21).
 
     Args:
         confusion: shape (C, D), rows true classes, columns decisions; abstaining counts as wrong.
@@ -87,7 +87,7 @@ def balanced_accuracies(confusions: ArrayLike) -> Floats:
 
 
 def weighted_cohen_kappa(confusion: ArrayLike, costs: ArrayLike) -> float:
-    """By how much the decisions are cheaper than independent ones that are as frequent (WCK; thesis Def. 2.30).
+    """Relative saving of the decisions over independent ones with the same frequencies (WCK; thesis Def. 2.30).
 
     1 - EC / sum_ij costs[i, j] P(i) B(j), where P are the shares of the classes and B those of the decisions.
 
@@ -119,7 +119,7 @@ def weighted_cohen_kappas(confusions: ArrayLike, costs: ArrayLike | None = None)
 
 
 def cohen_kappa(confusion: ArrayLike) -> float:
-    """How much of the possible agreement beyond chance was reached: WCK with 0-1 costs (CK; thesis Def. 2.30).
+    """Share of the possible agreement beyond chance: WCK with 0-1 costs (CK; thesis Def. 2.30).
 
     Args:
         confusion: shape (C, D), rows true classes, columns decisions; abstaining counts as wrong.
@@ -177,5 +177,5 @@ def _diagonal(counts: Floats) -> Floats:
 
 
 def _spread(sizes: Floats) -> Floats:
-    """N^2 (1 - sum of the squared shares), exactly 0 if only one size is not."""
+    """N^2 (1 - sum of the squared shares); exactly 0 if only one size is not 0."""
     return (sizes * (sizes.sum(axis=-1, keepdims=True) - sizes)).sum(axis=-1)

@@ -1,4 +1,4 @@
-"""Net benefit: true positives minus false positives, at the exchange rate that a threshold stands for."""
+"""Net benefit: true positives minus false positives, at the exchange rate of a threshold."""
 
 from dataclasses import dataclass
 
@@ -13,21 +13,23 @@ from lifelong_core.metrics.scores.values import as_values
 
 @dataclass(frozen=True, eq=False)
 class DecisionCurve:
-    """Net benefit by threshold, of a model and of treating everybody; treating nobody has none (thesis Def. 2.57)."""
+    """Net benefit by threshold, of a model and of treating everybody; that of treating nobody is 0 (thesis Def.
+    2.57).
+    """
 
     thresholds: Floats
     """shape (T,), in the order in which they were given"""
     net_benefit: Floats
-    """shape (T,), of deciding for the class where its probability is at least the threshold"""
+    """shape (T,), net benefit of deciding for the class where its probability is at least the threshold"""
     treat_all: Floats
-    """shape (T,), of always deciding for the class"""
+    """shape (T,), net benefit of always deciding for the class"""
 
 
 def net_benefit(confusion: ArrayLike, *, threshold: float) -> Floats:
     """True positives minus false positives per sample, TP / N - FP / N t / (1 - t) (NB; thesis Def. 2.57).
 
-    Whoever treats from probability t on holds a false positive for t / (1 - t) times as bad as a true positive is
-    good. NB = P(class) - EC with costs of 1 for a false negative and t / (1 - t) for a false positive.
+    A threshold of t means that a false positive is t / (1 - t) times as bad as a true positive is good. NB = P(class)
+    - EC with costs of 1 for a false negative and t / (1 - t) for a false positive.
 
     Args:
         confusion: shape (C, D), or (..., C, D), of decisions made with this threshold.
@@ -88,7 +90,7 @@ def decision_curve(
     Args:
         labels: shape (N,), true classes.
         probabilities: shape (N, C).
-        positive: the class that is to be found.
+        positive: index of the class.
         thresholds: shape (T,), in [0, 1]; None: 0, 0.01, ..., 0.99.
 
     Returns:
@@ -119,7 +121,7 @@ def decision_curve(
 
 
 def _at_least(scores: Floats, limits: Floats) -> Floats:
-    """How many scores are not below each limit."""
+    """Number of scores at or above each limit."""
     return (scores.size - np.searchsorted(np.sort(scores), limits, side="left")).astype(np.float64)
 
 

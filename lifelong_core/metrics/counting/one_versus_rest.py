@@ -13,7 +13,7 @@ from lifelong_core.metrics.counting.confusion import OneVersusRest, as_confusion
 
 
 def sensitivity(confusion: ArrayLike) -> Floats:
-    """Share of the samples of a class that were decided as it, TP / (TP + FN) (TPR, recall; thesis Def. 2.16).
+    """Share of the samples of a class with the right decision, TP / (TP + FN) (TPR, recall; thesis Def. 2.16).
 
     Args:
         confusion: shape (C, D).
@@ -33,7 +33,7 @@ def sensitivity(confusion: ArrayLike) -> Floats:
 
 
 def miss_rate(confusion: ArrayLike) -> Floats:
-    """Share of the samples of a class that were not decided as it, FN / (TP + FN) (FNR; thesis Def. 2.16).
+    """Share of the samples of a class with a wrong decision, FN / (TP + FN) (FNR; thesis Def. 2.16).
 
     Args:
         confusion: shape (C, D).

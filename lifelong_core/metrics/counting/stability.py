@@ -1,8 +1,8 @@
-"""Do two models agree? Scores of two models' outputs for the same images, without labels.
+"""Agreement of two models: metrics of their outputs for the same images, without labels.
 
-The first functions take four counts: `n10` is the number of images that the first model decided as 1 and the second as
-0, and so on. The correlations take two vectors of scores. All follow R. Romanova, Localization stability of weakly
-supervised deep neural networks (2020); where it is misprinted, they follow what it means.
+The first functions take four counts: `n10` is the number of images with decision 1 of the first model and 0 of the
+second, and so on. The correlations take two vectors of scores. All follow R. Romanova, Localization stability of weakly
+supervised deep neural networks (2020), with its misprints corrected.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from lifelong_core.scientific import kendall_tau_b, mean_ranks
 
 
 class Agreement(NamedTuple):
-    """How often two models decided 0 or 1; the first digit is that of the first model."""
+    """Counts of the decisions 0 and 1 of two models; the first digit is that of the first model."""
 
     n00: float
     n01: float
@@ -29,11 +29,11 @@ class Agreement(NamedTuple):
 
 
 def agreement(first: ArrayLike, second: ArrayLike) -> Agreement:
-    """How often two models decided 0 or 1 for the same images: what the functions of this module take.
+    """Count the decisions 0 and 1 of two models for the same images, the arguments of the functions of this module.
 
     Args:
         first: shape (N,), decisions 0 and 1 of a model.
-        second: shape (N,), those of another.
+        second: shape (N,), scores of the other model.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -51,7 +51,7 @@ def agreement(first: ArrayLike, second: ArrayLike) -> Agreement:
 
 
 def positive_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
-    """Images that both models call positive, of those that any does: n11 / (n01 + n10 + n11) (S_J; eq. 7).
+    """Share of the images positive for both models among those positive for any: n11 / (n01 + n10 + n11) (S_J; eq. 7).
 
     In [0, 1], high is stable; nan if neither model calls any image positive.
 
@@ -66,7 +66,7 @@ def positive_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
 
 
 def positive_overlap(n00: float, n01: float, n10: float, n11: float) -> float:
-    """Images that both call positive, of those of the model with fewer (S_PO; eq. 15).
+    """Share of the images positive for both models among those of the model with fewer positives (S_PO; eq. 15).
 
     In [0, 1], high is stable, but 1 as soon as one model's positives contain the other's; nan if a model calls no image
     positive.
@@ -102,7 +102,7 @@ def adjusted_positive_overlap(n00: float, n01: float, n10: float, n11: float) ->
 
 
 def heuristically_adjusted_positive_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
-    """`positive_jaccard` without the overlap that so many positives cannot avoid (S_HAPJ; eq. 17).
+    """`positive_jaccard` without the overlap that large numbers of positives cause by themselves (S_HAPJ; eq. 17).
 
     min(n11, n00) / (n10 + n01 + min(n11, n00)), in [0, 1], high is stable; nan if both models give all images the same
     decision.
@@ -153,7 +153,7 @@ def adjusted_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
 
 
 def total_agreement_ratio(n00: float, n01: float, n10: float, n11: float) -> float:
-    """Share of the images for which both models decide alike, (n00 + n11) / N (TAR; eq. 20, which leaves out n00).
+    """Share of the images with the same decision of both models, (n00 + n11) / N (TAR; eq. 20, which omits n00).
 
     In [0, 1], high is stable; nan without any image.
 
@@ -168,7 +168,7 @@ def total_agreement_ratio(n00: float, n01: float, n10: float, n11: float) -> flo
 
 
 def positive_agreement_ratio(n00: float, n01: float, n10: float, n11: float) -> float:
-    """Of all positive decisions of the two models, the share that the other shares (PAR; eq. 21).
+    """Share of all positive decisions that both models have in common (PAR; eq. 21).
 
     2 n11 / (2 n11 + n01 + n10), in [0, 1], high is stable; nan if neither model calls any image positive.
 
@@ -183,7 +183,7 @@ def positive_agreement_ratio(n00: float, n01: float, n10: float, n11: float) -> 
 
 
 def negative_agreement_ratio(n00: float, n01: float, n10: float, n11: float) -> float:
-    """Of all negative decisions of the two models, the share that the other shares (NAR; eq. 22).
+    """Share of all negative decisions that both models have in common (NAR; eq. 22).
 
     2 n00 / (2 n00 + n01 + n10), in [0, 1], high is stable; nan if both models call every image positive.
 
@@ -202,7 +202,7 @@ def pearson_correlation(first: ArrayLike, second: ArrayLike) -> float:
 
     Args:
         first: shape (N,), scores of a model.
-        second: shape (N,), those of another.
+        second: shape (N,), scores of the other model.
 
     Returns:
         A number in [-1, 1], high is stable; nan if a model gives all images the same score.
@@ -222,7 +222,7 @@ def spearman_correlation(first: ArrayLike, second: ArrayLike) -> float:
 
     Args:
         first: shape (N,), scores of a model.
-        second: shape (N,), those of another.
+        second: shape (N,), scores of the other model.
 
     Returns:
         A number in [-1, 1], high is stable; nan if a model gives all images the same score.
@@ -238,13 +238,13 @@ def spearman_correlation(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def kendall_correlation(first: ArrayLike, second: ArrayLike) -> float:
-    """Kendall's tau-b: pairs of images that two models order alike minus those that they do not (S_Kendall).
+    """Kendall's tau-b: pairs of images in the same order for both models minus pairs in opposite order (S_Kendall).
 
-    Relative to the pairs that they order at all. What is printed is tau-a, which cannot reach 1 with equal scores.
+    It is relative to the ordered pairs. The publication prints tau-a, which cannot reach 1 with equal scores.
 
     Args:
         first: shape (N,), scores of a model.
-        second: shape (N,), those of another.
+        second: shape (N,), scores of the other model.
 
     Returns:
         A number in [-1, 1], high is stable; nan if a model gives all images the same score.

@@ -1,4 +1,4 @@
-"""Metrics of binary decisions in which samples near the threshold, and uncertain ones, count less.
+"""Metrics of binary decisions with smaller weights for samples near the threshold, and for uncertain samples.
 
 After L. Sperling et al., Uncertainty-aware evaluation of machine learning performance in binary classification tasks.
 A sample counts with the weight erf(|p - t| / (s sqrt 2)) erf(|c - t| / (s sqrt 2)) exp(-u d): how sure it is that its
@@ -69,15 +69,15 @@ def uncertainty_aware_accuracy(
     sigma: float,
     damping: float,
 ) -> float:
-    """Share of the weight that lies on right decisions, (TP + TN) / (TP + TN + FP + FN) (UA-accuracy; eq. 13).
+    """Share of the weight of right decisions, (TP + TN) / (TP + TN + FP + FN) (UA-accuracy; eq. 13).
 
     Args:
         labels: shape (N,), 0 and 1.
-        probabilities: shape (N,), of class 1.
+        probabilities: shape (N,), probability of class 1.
         uncertainties: shape (N,), not negative.
         threshold: in [0, 1].
         sigma: spread of the threshold, not negative.
-        damping: how much uncertainty takes off a sample's weight, not negative.
+        damping: reduction of a sample's weight by its uncertainty, not negative.
 
     Returns:
         A number in [0, 1], high is good; nan if no sample has a weight.
@@ -104,15 +104,15 @@ def uncertainty_aware_precision(
     sigma: float,
     damping: float,
 ) -> float:
-    """Share of the weight of positive decisions that lies on right ones, TP / (TP + FP) (UA-precision; eq. 14).
+    """Share of right decisions in the weight of positive decisions, TP / (TP + FP) (UA-precision; eq. 14).
 
     Args:
         labels: shape (N,), 0 and 1.
-        probabilities: shape (N,), of class 1.
+        probabilities: shape (N,), probability of class 1.
         uncertainties: shape (N,), not negative.
         threshold: in [0, 1].
         sigma: spread of the threshold, not negative.
-        damping: how much uncertainty takes off a sample's weight, not negative.
+        damping: reduction of a sample's weight by its uncertainty, not negative.
 
     Returns:
         A number in [0, 1], high is good; nan if no positive decision has a weight.
@@ -139,15 +139,15 @@ def uncertainty_aware_recall(
     sigma: float,
     damping: float,
 ) -> float:
-    """Share of the weight of positive samples that lies on right decisions, TP / (TP + FN) (UA-recall; eq. 15).
+    """Share of right decisions in the weight of positive samples, TP / (TP + FN) (UA-recall; eq. 15).
 
     Args:
         labels: shape (N,), 0 and 1.
-        probabilities: shape (N,), of class 1.
+        probabilities: shape (N,), probability of class 1.
         uncertainties: shape (N,), not negative.
         threshold: in [0, 1].
         sigma: spread of the threshold, not negative.
-        damping: how much uncertainty takes off a sample's weight, not negative.
+        damping: reduction of a sample's weight by its uncertainty, not negative.
 
     Returns:
         A number in [0, 1], high is good; nan if no positive sample has a weight.
@@ -174,15 +174,15 @@ def uncertainty_aware_false_positive_rate(
     sigma: float,
     damping: float,
 ) -> float:
-    """Share of the weight of negative samples that lies on wrong decisions, FP / (FP + TN) (UA-FPR; eq. 16).
+    """Share of wrong decisions in the weight of negative samples, FP / (FP + TN) (UA-FPR; eq. 16).
 
     Args:
         labels: shape (N,), 0 and 1.
-        probabilities: shape (N,), of class 1.
+        probabilities: shape (N,), probability of class 1.
         uncertainties: shape (N,), not negative.
         threshold: in [0, 1].
         sigma: spread of the threshold, not negative.
-        damping: how much uncertainty takes off a sample's weight, not negative.
+        damping: reduction of a sample's weight by its uncertainty, not negative.
 
     Returns:
         A number in [0, 1], low is good; nan if no negative sample has a weight.
@@ -213,11 +213,11 @@ def uncertainty_aware_f1(
 
     Args:
         labels: shape (N,), 0 and 1.
-        probabilities: shape (N,), of class 1.
+        probabilities: shape (N,), probability of class 1.
         uncertainties: shape (N,), not negative.
         threshold: in [0, 1].
         sigma: spread of the threshold, not negative.
-        damping: how much uncertainty takes off a sample's weight, not negative.
+        damping: reduction of a sample's weight by its uncertainty, not negative.
 
     Returns:
         A number in [0, 1], high is good; nan if neither a positive sample nor a positive decision has a weight.
@@ -236,6 +236,8 @@ def uncertainty_aware_f1(
 
 
 def _sureness(values: Floats, threshold: float, sigma: float) -> Floats:
-    """How surely each value lies on its side of the threshold: in [0, 1], 0 on it whatever the spread."""
+    """Certainty that each value lies on its side of the threshold, in [0, 1]; 0 on the threshold, whatever the
+    spread.
+    """
     distances = ratio(np.abs(values - threshold), np.array(sigma * np.sqrt(2)))
     return np.where(values == threshold, 0.0, error_function(distances))

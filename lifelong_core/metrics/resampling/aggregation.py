@@ -1,4 +1,4 @@
-"""Values of groups of samples: means that respect what belongs to whom, and subgroups side by side."""
+"""Metrics of groups of samples: hierarchical means, and subgroups."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,56 +13,56 @@ from lifelong_core.metrics.scores.values import as_values
 from lifelong_core.scientific import weighted_counts
 
 SMALL_SUBGROUP = 30
-"""Of fewer independent cases, a share of 1/2 is known to no better than +-0.18 (95 %)."""
+"""With fewer independent cases, a share of 1/2 has a 95 % interval of +-0.18 or wider."""
 SMALL_CLASS = 10
-"""Of fewer cases of a class, its sensitivity is known to no better than +-0.31 (95 %)."""
+"""With fewer cases of a class, its sensitivity has a 95 % interval of +-0.31 or wider."""
 
 
 @dataclass(frozen=True, eq=False)
 class HierarchicalMean:
-    """A mean in which every group of a level counts alike, however many samples it has."""
+    """Mean in which every group of a level has the same weight, whatever its number of samples."""
 
     value: float
-    """mean of the values of the outermost groups; nan if none has one"""
+    """mean of the values of the outermost groups; nan without any"""
     groups: NDArray[np.generic]
     """shape (G,), keys of the outermost groups, ascending"""
     values: Floats
-    """shape (G,), their values; nan where no sample of a group has one"""
+    """shape (G,), values of the groups; nan for a group without any"""
     samples: Integers
-    """shape (G,), how many samples of each have a value"""
+    """shape (G,), samples with a value in each group"""
     undefined: int
-    """samples without a value, which count nowhere"""
+    """samples without a value, which are ignored"""
 
 
 @dataclass(frozen=True, eq=False)
 class Subgroup:
-    """A metric of the samples that have one thing in common."""
+    """Metric of the samples with the same value of an attribute."""
 
     attribute: str
-    """what they are told apart by, e.g. the scanner"""
+    """the attribute, e.g. the scanner"""
     key: str
-    """what they have in common, e.g. the scanner's name"""
+    """its value, e.g. the scanner's name"""
     value: Floats
-    """shape () or (K,), of the metric"""
+    """shape () or (K,), value of the metric"""
     samples: int
     cases: int
-    """independent ones: groups, such as patients, or else samples"""
+    """independent cases: groups, such as patients, or else samples"""
     class_samples: Integers
     """shape (C,)"""
     warnings: tuple[str, ...]
-    """why the value may be far off, in sentences; empty if nothing speaks against it"""
+    """limits of the value, as sentences; empty without limits"""
 
 
 def hierarchical_mean(values: ArrayLike, levels: Sequence[ArrayLike]) -> HierarchicalMean:
-    """Mean of the samples of each patient, then of the patients of each hospital, then of the hospitals (FP4.3).
+    """Mean over the samples of each patient, then over the patients of each hospital, then over the hospitals (FP4.3).
 
-    A plain mean over all samples is one of the patients with most images. A metric that is no mean of one number per
-    sample, such as precision, has to be computed for each group first: `subgroup_values`.
+    A plain mean over all samples is dominated by the patients with most images. A metric that is no mean of one number
+    per sample, such as precision, must first be computed for each group: `subgroup_values`.
 
     Args:
         values: shape (N,), one number per sample, such as its cost; nan where it is undefined.
-        levels: group keys of shape (N,) each, the innermost first, e.g. patients and hospitals. A patient who was in
-            two hospitals is one of each.
+        levels: group keys of shape (N,) each, the innermost first, e.g. patients and hospitals. A patient of two
+            hospitals counts in each.
 
     Raises:
         InvalidInputError: a shape or a value does not fit, or there is no level.
@@ -105,15 +105,15 @@ def subgroup_values(
     metadata: Mapping[str, ArrayLike],
     groups: ArrayLike | None = None,
 ) -> tuple[Subgroup, ...]:
-    """A metric of each subgroup that the metadata tell apart, with what speaks against trusting it.
+    """Compute a metric for each subgroup that the metadata define, with warnings about small subgroups.
 
     Args:
-        metric: of the labels and outputs of a subgroup; one number, or an array of shape (K,).
+        metric: function of the labels and outputs of a subgroup; one number, or an array of shape (K,).
         labels: shape (N,), true classes 0..C-1.
         outputs: shape (N, ...), such as decisions or probabilities.
         classes: number of classes C.
-        metadata: of each attribute, its value for each sample, shape (N,).
-        groups: shape (N,), of samples that hang together, e.g. patients; None: every sample stands for itself.
+        metadata: for each attribute, its value for each sample, shape (N,).
+        groups: shape (N,), groups of dependent samples, e.g. patients; None: all samples are independent.
 
     Returns:
         The subgroups in the order of the metadata, those of an attribute by ascending key. Each warns of fewer than 30
@@ -180,7 +180,7 @@ def _warnings(cases: int, class_cases: Sequence[int]) -> list[str]:
 
 
 def _members(values: ArrayLike, samples: int, *, field: str) -> tuple[NDArray[np.generic], Integers]:
-    """The keys, ascending, and which of them each sample has."""
+    """Keys, ascending, and the index of each sample's key."""
     given = as_groups(values, samples=samples, field=field)
     if given is None:
         raise InvalidInputError("expected one group per sample.", field=field)
@@ -189,7 +189,7 @@ def _members(values: ArrayLike, samples: int, *, field: str) -> tuple[NDArray[np
 
 
 def _means(values: Floats, member: Integers, *, size: int | None = None) -> Floats:
-    """Mean of the values of each member index that are not nan; nan without any."""
+    """Mean of the values of each member index, without nan; nan without any value."""
     size = int(member.max(initial=-1)) + 1 if size is None else size
     defined = ~np.isnan(values)
     counts = np.bincount(member[defined], minlength=size).astype(np.float64)

@@ -1,8 +1,8 @@
-"""The bootstrap: how much a metric would vary from data set to data set like this one.
+"""Bootstrap: the variation of a metric over data sets like this one.
 
-Samples that hang together, such as the images of a patient, have to be drawn together (pitfall FP4.3): name their
-groups. With the same groups and the same seed, two models are judged on the same draws, so that the replicates of their
-metrics can be compared one by one.
+Dependent samples, such as the images of a patient, must be drawn together (pitfall FP4.3): pass their groups. With the
+same groups and the same seed, two models have the same draws, so that the replicates of their metrics can be compared
+one by one.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,13 +18,13 @@ from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
 from lifelong_core.scientific import weighted_counts
 
 DELETIONS = 200
-"""For the acceleration of BCa intervals, parts of the data are left out in turn: each unit or, of more than so many
-units, each of so many random blocks, which estimate the same number."""
+"""Most parts that are left out in turn for the acceleration of BCa intervals: each unit or, with more units, each of
+this many random blocks, which estimate the same number."""
 
 
 @dataclass(frozen=True, eq=False)
 class ConfusionBootstrap:
-    """The confusion matrix of the data, of resampled data, and of the data without parts of them."""
+    """Confusion matrices of the data, of resampled data, and of the data without parts of them."""
 
     observed: Floats
     """shape (C, D)"""
@@ -34,7 +34,7 @@ class ConfusionBootstrap:
     """confusion matrices (M, C, D) without parts of each stratum"""
 
     def of(self, metric: Callable[[Floats], Floats]) -> Bootstrap:
-        """What a metric says of them all.
+        """Apply a metric to all matrices.
 
         Args:
             metric: gives an array (M, C, D) of matrices one value each, (M,), such as `accuracies`, or several,
@@ -65,7 +65,7 @@ def bootstrap_confusions(
     stratified: bool = False,
     rng: int | np.random.Generator = 0,
 ) -> ConfusionBootstrap:
-    """Confusion matrices of samples, or of groups of them, drawn with replacement.
+    """Bootstrap confusion matrices of samples, or of groups of samples, drawn with replacement.
 
     Without groups, the counts are drawn at once, whatever the number of samples.
 
@@ -74,8 +74,8 @@ def bootstrap_confusions(
         decisions: shape (N,), 0..D-1.
         classes: number of classes C.
         decisions_count: number of decisions D, C + 1 where abstaining is one; None: C.
-        replicates: how many times to draw.
-        groups: shape (N,), e.g. patients; None: every sample stands for itself.
+        replicates: number of draws.
+        groups: shape (N,), e.g. patients; None: all samples are independent.
         stratified: draw within each true class, so that no class is ever absent.
         rng: seed or generator.
 
@@ -118,16 +118,16 @@ def bootstrap(
     strata: ArrayLike | None = None,
     rng: int | np.random.Generator = 0,
 ) -> Bootstrap:
-    """Any statistic of samples, or of groups of them, drawn with replacement.
+    """Bootstrap any statistic of samples, or of groups of samples, drawn with replacement.
 
-    For metrics of scores; `bootstrap_confusions` is much faster for those that count. The statistic is computed once
-    for each replicate and each of up to 200 parts left out, so subsample where that takes too long.
+    It is for metrics of scores; `bootstrap_confusions` is much faster for metrics that count. The statistic is computed
+    once for each replicate and each of up to 200 parts left out, so use a subsample for slow statistics.
 
     Args:
-        statistic: of the arrays of `samples`, in their order; one number, or an array of shape (K,).
+        statistic: function of the arrays of `samples`, in their order; one number, or an array of shape (K,).
         samples: arrays of the same first dimension N, such as labels and probabilities.
-        replicates: how many times to draw.
-        groups: shape (N,), e.g. patients; None: every sample stands for itself.
+        replicates: number of draws.
+        groups: shape (N,), e.g. patients; None: all samples are independent.
         strata: shape (N,), e.g. classes; draw within each.
         rng: seed or generator.
 
@@ -166,12 +166,12 @@ def bootstrap(
 
 @dataclass(frozen=True, eq=False)
 class _Stratum:
-    """Samples among which to draw."""
+    """Samples of one stratum."""
 
     rows: Integers
     """shape (n,), ordered by unit"""
     unit: Integers
-    """shape (n,), 0..U-1, of each: what is drawn together"""
+    """shape (n,), 0..U-1: unit of each sample; units are drawn as a whole"""
     first: Integers
     """shape (U,), where each unit starts"""
     sizes: Integers
@@ -185,7 +185,7 @@ class _Stratum:
         return self.rows[np.repeat(shifts, sizes) + np.arange(sizes.sum())]
 
     def blocks(self, generator: np.random.Generator) -> Integers:
-        """Part of each unit with which it is left out, shape (U,); at random where there are more units than parts."""
+        """Part with which each unit is left out, shape (U,); random if there are more units than parts."""
         return generator.permutation(self.sizes.size) % min(self.sizes.size, DELETIONS)
 
 
@@ -236,7 +236,7 @@ def _drawn_group_counts(
 def _deleted_counts(
     stratum: _Stratum, cells: Integers, size: int, generator: np.random.Generator, *, grouped: bool
 ) -> tuple[Floats, Integers]:
-    """Counts of each part that is left out, (M, C * D), and how many parts are like it, (M,)."""
+    """Counts of each part that is left out, (M, C * D), and the number of equal parts, (M,)."""
     counts = np.bincount(cells[stratum.rows], minlength=size)
     kinds = np.flatnonzero(counts)
     if not grouped and kinds.size <= DELETIONS:

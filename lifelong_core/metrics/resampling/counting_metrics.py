@@ -1,4 +1,4 @@
-"""Metrics that count, by acronym, for many confusion matrices at once: what the bootstrap asks for."""
+"""Metrics that count, by acronym, for many confusion matrices at once, as the bootstrap needs them."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -41,10 +41,10 @@ def counting_metric(
     beta: float = 1.0,
     threshold: float = 0.5,
 ) -> Callable[[Floats], Floats]:
-    """A metric that counts, as a function of confusion matrices (..., C, D): shape (...), or (..., C) per class.
+    """Return a metric that counts as a function of confusion matrices (..., C, D): shape (...), or (..., C) per class.
 
     Args:
-        acronym: of a metric that counts.
+        acronym: acronym of a metric that counts.
         costs: of EC, NEC and WCK, shape (C, D); None: 0-1 costs.
         prevalence: of EC and NEC, shape (C,); None: that of each matrix.
         beta: of F_beta.

@@ -15,41 +15,41 @@ IntervalMethod: TypeAlias = Literal["bca", "percentile"]
 
 @dataclass(frozen=True)
 class Interval:
-    """A statistic and the range in which its value for the population is likely to be."""
+    """Statistic with a confidence interval for its value in the population."""
 
     estimate: float
     low: float
     high: float
     level: float
-    """nominal probability that such an interval holds the value"""
+    """nominal coverage of the interval"""
     method: IntervalMethod
     replicates: int
-    """resampled data sets in which the statistic is defined; the interval knows nothing of the others"""
+    """resampled data sets in which the statistic is defined; the others are ignored"""
 
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """A statistic of the data without each of some parts."""
+    """Statistic of the data without one part, for several parts."""
 
     values: Floats
     """shape (M, ...)"""
     multiplicity: Integers
-    """shape (M,), how many equal parts each stands for"""
+    """shape (M,), number of equal parts that each value represents"""
 
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """A statistic of the samples, and of samples drawn from them with replacement."""
+    """Statistic of the samples, and of samples drawn from them with replacement."""
 
     estimate: Floats
     """shape () or (K,), e.g. one value per class"""
     replicates: Floats
     """shape (R,) or (R, K)"""
     left_out: tuple[LeftOut, ...]
-    """without parts of each stratum, within which samples were drawn"""
+    """without parts of each stratum; samples were drawn within strata"""
 
     def interval(self, *, level: float = 0.95, method: IntervalMethod = "bca") -> Interval:
-        """Of a statistic that is one number; see `intervals`.
+        """Interval of a statistic that is one number; see `intervals`.
 
         Raises:
             InvalidInputError: the statistic has several values, or as for `intervals`.
@@ -61,16 +61,17 @@ class Bootstrap:
         return self.intervals(level=level, method=method)[0]
 
     def intervals(self, *, level: float = 0.95, method: IntervalMethod = "bca") -> tuple[Interval, ...]:
-        """One for each value of the statistic.
+        """Intervals, one for each value of the statistic.
 
         Args:
             level: nominal coverage.
             method: "percentile": quantiles of the replicates. "bca": bias-corrected and accelerated (Efron 1987), at
-                other quantiles, which make up for a statistic that is biased or whose spread depends on its value.
+                other quantiles, which correct for bias and for a spread that depends on the value.
 
         Returns:
-            Of each value, an interval; nan where the statistic is, or is in all replicates. Where there is nothing to
-            resample, such as no error at all, it has no width: more samples are needed, not more replicates.
+            An interval for each value; nan where the statistic is nan, or is nan in all replicates. If all
+            replicates are equal, for example without any error, it has no width: more samples are needed, not more
+            replicates.
 
         Raises:
             InvalidInputError: the level is not between 0 and 1, or there is no such method.
@@ -100,7 +101,7 @@ class Bootstrap:
         return tuple(found)
 
     def acceleration(self) -> Floats:
-        """How fast the statistic's spread changes with its value, by the jackknife; shape () or (K,).
+        """Acceleration: the change of the statistic's spread with its value, by the jackknife; shape () or (K,).
 
         0 where the statistic depends on no part, or is not finite without one, or no part was left out.
         """
@@ -116,7 +117,7 @@ class Bootstrap:
 
 
 def _corrected(shares: Floats, estimate: float, replicates: Floats, acceleration: float) -> Floats:
-    """Which quantiles of the replicates to take instead of those at `shares` (Efron 1987, eq. 2.3)."""
+    """Quantiles of the replicates that replace those at `shares` (Efron 1987, eq. 2.3)."""
     below = ((replicates < estimate).mean() + (replicates <= estimate).mean()) / 2
     half = 0.5 / replicates.size  # a bias beyond all replicates cannot be told from one of the last
     bias = normal_quantile(np.clip(below, half, 1 - half))

@@ -1,4 +1,4 @@
-"""Metric@(target metric = value): a cut-off that reaches a target, and what it gives, best on other cases."""
+"""Metric@(target metric = value): a cut-off that reaches a target, and a metric at this cut-off, on other cases."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -25,10 +25,10 @@ from lifelong_core.metrics.scores.ranking import Ranking, class_rankings, rank
 
 PerClassMetric: TypeAlias = Callable[[Floats], Floats]
 """from confusion matrices (..., 2, 2) to values (..., 2), such as `sensitivity` or `partial(f_beta, beta=2)`; more true
-positives, or fewer false ones, make it no worse"""
+positives, or fewer false ones, never make it worse"""
 
 MOST_CLASSES = 1_000_000
-"""more than any task has; one class's scores do not show how many there are"""
+"""limit of class indices, where the scores of one class do not show the number of classes"""
 
 LOW_IS_GOOD: frozenset[PerClassMetric] = frozenset(
     {miss_rate, fall_out, false_discovery_rate, false_omission_rate, negative_likelihood_ratio}
@@ -50,7 +50,8 @@ def choose_threshold(
     target: float,
     best: PerClassMetric | None = None,
 ) -> float:
-    """Cut-off at which a metric of one class against the rest reaches a target (thesis section 4.1.3, DG3.1).
+    """Choose the cut-off at which a metric of one class against the rest reaches a target (thesis section 4.1.3,
+    DG3.1).
 
     Use cases that are not those on which the model is then validated. A case is positive where its score is
     at least the cut-off, which is one of the scores, or inf. "Reaches" is at most the target for
@@ -60,7 +61,7 @@ def choose_threshold(
         labels: shape (N,), true classes.
         scores: shape (N,), finite, higher for the positive class, such as its probability.
         positive: index of the class.
-        metric: what has to reach the target, e.g. `sensitivity`.
+        metric: metric that must reach the target, e.g. `sensitivity`.
         target: its value.
         best: of all cut-offs that reach the target, choose one at which this metric is best; None: one that
             just reaches it. Among equals, the highest Youden index and then the highest cut-off are chosen.
@@ -117,14 +118,14 @@ def metric_at_target(
     """Metric@(target metric = target) of each class against the rest (thesis section 4.1.3, DG3.1).
 
     On the split, of all cut-offs of the class's probability that reach the target, one at which the metric
-    is best is chosen (if metric and target metric say the same: one that just reaches the target); the value
-    is that on the given cases.
+    is best is chosen (if the two metrics are equivalent: one that just reaches the target); the value is that on
+    the given cases.
 
     Args:
         labels: shape (N,), true classes.
         probabilities: shape (N, C).
-        metric: what is reported, e.g. `specificity`.
-        target_metric: what has to reach the target, e.g. `sensitivity`.
+        metric: reported metric, e.g. `specificity`.
+        target_metric: metric that must reach the target, e.g. `sensitivity`.
         target: its value.
         split: labels and probabilities of other cases, to choose the cut-offs on; None: the same cases, which
             is optimistic.
@@ -205,9 +206,9 @@ def value_at(ranking: Ranking, *, threshold: float, metric: PerClassMetric) -> f
 
 
 def _corners(true_positives: Integers, false_positives: Integers) -> Mask:
-    """Cut-offs that none beats with more true positives and no more false ones, or fewer false and no fewer true.
+    """Cut-offs that no other dominates (more true positives and no more false ones, or fewer false and no fewer true).
 
-    The first two are always among them: without any decision for the class, some metrics are undefined.
+    The first two are always included: without any decision for the class, some metrics are undefined.
     """
     is_corner = np.ones(true_positives.size, dtype=np.bool_)
     is_corner[:-1] &= false_positives[1:] > false_positives[:-1]

@@ -1,4 +1,4 @@
-"""Labels with the predicted probabilities of the same cases: what every metric of scores starts from."""
+"""Labelled probabilities: the inputs of every metric of scores."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def as_labelled_probabilities(labels: ArrayLike, probabilities: ArrayLike) -> tuple[Integers, Floats]:
-    """True classes of shape (N,) and class probabilities of shape (N, C) of the same cases.
+    """Check true classes of shape (N,) and class probabilities of shape (N, C) of the same cases.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -54,9 +54,9 @@ class EqualPredictions:
     weights: Floats
     """shape (G,), share of the cases in each group"""
     probabilities: Floats
-    """shape (G, C), what was predicted for all of them"""
+    """shape (G, C), the common prediction of each group"""
     class_shares: Floats
-    """shape (G, C), their true classes"""
+    """shape (G, C), shares of the true classes in each group"""
 
 
 def equal_predictions(labels: Integers, probabilities: Floats) -> EqualPredictions:
@@ -76,8 +76,8 @@ def equal_predictions(labels: Integers, probabilities: Floats) -> EqualPredictio
 def _groups(probabilities: Floats) -> tuple[Integers, Integers]:
     """First row of each group, shape (G,), and the group of each row, shape (N,).
 
-    Rows are compared by a hash of their bits, since sorting whole rows takes ten times as long; if ever two
-    different rows had the same hash, they are sorted after all.
+    Rows are compared by a hash of their bits, because sorting whole rows takes ten times as long. If two different rows
+    have the same hash, the rows are sorted.
     """
     hashes = np.zeros(len(probabilities), dtype=np.uint64)
     for column in probabilities.T:

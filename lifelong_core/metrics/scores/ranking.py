@@ -11,9 +11,9 @@ from lifelong_core.metrics.scores.labelled_probabilities import as_class, as_lab
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """How many cases of the positive class and of the rest score at least as high as each distinct score.
+    """Numbers of positive and negative cases with a score at or above each distinct score.
 
-    One sort of the scores, from which curves, areas, cut-offs and exactly conditioned calibration follow.
+    One sort of the scores gives curves, areas, cut-offs and exactly conditioned calibration.
     """
 
     thresholds: Floats
@@ -35,7 +35,7 @@ class Ranking:
 
     @property
     def roc_area(self) -> float:
-        """Share of the pairs (positive, negative) in which the positive scores higher, ties counting half."""
+        """Share of the pairs (positive, negative) in which the positive scores higher; ties count half."""
         if self.positives == 0 or self.negatives == 0:
             return float("nan")
         tied = np.diff(self.true_positives, prepend=0)
@@ -53,7 +53,7 @@ class Ranking:
 
 
 def rank(scores: Floats, is_positive: Mask) -> Ranking:
-    """Sort finite scores, shape (N,), of cases that are of the positive class or not, shape (N,).
+    """Sort finite scores, shape (N,), of positive and negative cases, shape (N,).
 
     Examples:
         >>> ranking = rank(np.array([0.1, 0.4, 0.4]), np.array([False, True, False]))
@@ -72,7 +72,7 @@ def rank(scores: Floats, is_positive: Mask) -> Ranking:
 
 
 def class_rankings(labels: Integers, probabilities: Floats) -> tuple[Ranking, ...]:
-    """One ranking per class, of its probability, the class against the rest."""
+    """Rankings of all classes, each by its probability, against the rest."""
     return tuple(rank(column, labels == k) for k, column in enumerate(probabilities.T))
 
 

@@ -14,9 +14,9 @@ from lifelong_core.metrics.scores.labelled_probabilities import (
 
 
 def brier_score(labels: ArrayLike, probabilities: ArrayLike) -> float:
-    """Mean squared distance of the probabilities from the truth (thesis Def. 2.74), in [0, 2], less is better.
+    """Mean squared distance of the probabilities from the one-hot label (thesis Def. 2.74), in [0, 2], less is better.
 
-    Summed over all classes, also when there are two: some libraries halve it then.
+    The sum is over all classes, also for two classes, where some libraries halve it.
 
     Args:
         labels: shape (N,), true classes.
@@ -87,7 +87,7 @@ def brier_skill_score(labels: ArrayLike, probabilities: ArrayLike) -> float:
 def negative_log_likelihood(labels: ArrayLike, probabilities: ArrayLike) -> float:
     """Mean of -ln of the true class's probability (thesis Def. 2.73), in [0, inf], less is better.
 
-    Nothing is clipped: one true class of probability 0 makes it inf.
+    Probabilities are not clipped: one true class of probability 0 makes it inf.
 
     Args:
         labels: shape (N,), true classes.
@@ -105,7 +105,7 @@ def negative_log_likelihood(labels: ArrayLike, probabilities: ArrayLike) -> floa
         >>> negative_log_likelihood([1], [[1.0, 0.0]])
         inf
     """
-    return mean_surprise(*as_labelled_probabilities(labels, probabilities))
+    return mean_log_loss(*as_labelled_probabilities(labels, probabilities))
 
 
 @dataclass(frozen=True)
@@ -113,11 +113,11 @@ class BrierDecomposition:
     """Brier score = uncertainty - resolution + reliability (thesis Theorem 2.72)."""
 
     uncertainty: float
-    """the score of always predicting the class shares, in [0, 1]: only the data matter"""
+    """score of always predicting the class shares, in [0, 1]; depends on the data only"""
     resolution: float
-    """how far the class shares among equal predictions are from those of all cases: more is better"""
+    """distance of the class shares among equal predictions from those of all cases; more is better"""
     reliability: float
-    """how far predictions are from the class shares among them, the squared canonical calibration error"""
+    """distance of predictions from the class shares among them, the squared canonical calibration error"""
 
 
 def brier_decomposition(labels: ArrayLike, probabilities: ArrayLike) -> BrierDecomposition:
@@ -152,7 +152,7 @@ def mean_squared_distance(labels: Integers, probabilities: Floats) -> float:
     return float(np.vdot(distances, distances)) / labels.size
 
 
-def mean_surprise(labels: Integers, probabilities: Floats) -> float:
+def mean_log_loss(labels: Integers, probabilities: Floats) -> float:
     """`negative_log_likelihood` of checked arrays."""
     if labels.size == 0:
         return float("nan")
@@ -171,14 +171,14 @@ def naive_brier_score(labels: Integers, classes: int) -> float:
 
 
 def skill(score: float, naive: float) -> float:
-    """1 - score / naive; -inf for x/0 and nan for 0/0."""
+    """Skill 1 - score / naive; -inf for x/0 and nan for 0/0."""
     if naive == 0:
         return float("nan") if score == 0 else float("-inf")
     return 1 - score / naive
 
 
 def truth_gaps(labels: Integers, probabilities: Floats) -> Floats:
-    """1[k is true] - probability of k, shape (N, C)."""
+    """One-hot labels less the probabilities, shape (N, C)."""
     gaps = -probabilities
     gaps[np.arange(labels.size), labels] += 1
     return gaps

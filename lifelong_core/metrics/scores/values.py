@@ -1,4 +1,4 @@
-"""One number per sample: what the metrics start from that do not need one per class."""
+"""Checked numbers per sample, for metrics without classes."""
 
 import math
 
@@ -18,7 +18,7 @@ def as_values(
     high: float = math.inf,
     finite: bool = True,
 ) -> Floats:
-    """Numbers of shape (N,), none below `low` or above `high`, as float64; finite, or nan where they need not be.
+    """Check numbers of shape (N,) between `low` and `high`; return float64, finite, or nan where allowed.
 
     Raises:
         InvalidInputError: not numeric, another shape, another number than `samples`, or a value outside.

@@ -1,4 +1,4 @@
-"""Metrics of scores for many weightings of the same samples at once: what is expensive is done once."""
+"""Metrics of scores for many weightings of the same samples at once; expensive parts are computed once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from lifelong_core.metrics.scores.scoring_rules import truth_gaps
 
 Counts: TypeAlias = NDArray[np.integer]
 Weighted: TypeAlias = Callable[[Counts], Floats]
-"""Of how often each sample counts, (B, n), values (B,), or (B, C) for a metric per class."""
+"""function of the samples' weights, (B, n), with values (B,), or (B, C) for a metric per class"""
 
 
 def weighted_scores(
     acronym: str, labels: Integers, probabilities: Floats, chosen: Parameters
 ) -> Weighted | None:
-    """A metric of scores as a function of how often each sample counts; None where there is no fast way.
+    """Return a metric of scores as a function of the samples' weights; None where there is no fast way.
 
     Args:
         acronym: of the metric; CWCE gives the error of each class.
@@ -54,9 +54,9 @@ def weighted_scores(
 
 @dataclass(frozen=True, eq=False)
 class _Order:
-    """Samples by descending score, and where the positive ones, shape (P,), are among them.
+    """Samples by descending score, and the positions of the positive ones, shape (P,), among them.
 
-    Only the positives are looked at, since they are few in most classes.
+    Only the positives are evaluated, because they are few in most classes.
     """
 
     order: Integers
@@ -64,11 +64,11 @@ class _Order:
     positives: Integers
     """shape (P,), among the samples"""
     above: Integers
-    """shape (P,), how many samples score higher than each"""
+    """shape (P,), number of samples with a higher score"""
     down_to: Integers
-    """shape (P,), how many samples score at least as high"""
+    """shape (P,), number of samples with at least this score"""
     positives_down_to: Integers
-    """shape (P,), how many of these are positive"""
+    """shape (P,), number of positive samples among them"""
 
     @classmethod
     def of(cls, scores: Floats, is_positive: Mask) -> Self:
@@ -130,7 +130,7 @@ def _net_benefit(labels: Integers, probabilities: Floats, threshold: float) -> W
 
 
 def weighted_brier_score(labels: Integers, probabilities: Floats) -> Weighted:
-    """BS as a function of how often each sample counts."""
+    """Brier score as a function of the samples' weights."""
     distances = np.square(truth_gaps(labels, probabilities)).sum(axis=1)
     return lambda weights: _mean(weights, distances)
 

@@ -151,7 +151,7 @@ def _with_invalid(
     classes = np.arange(len(counts[0]))
     for index in np.flatnonzero(counts.sum(axis=(1, 2)) > 0):
         valid = counts[index, :, :-1]
-        evidence = CheckedInputs(
+        inputs = CheckedInputs(
             confusion=valid,
             is_confusion_given=False,
             labels=np.repeat(classes, valid.sum(axis=1).astype(np.int64)),
@@ -160,7 +160,7 @@ def _with_invalid(
             prevalence=None if recipe.prevalence is None else np.array(recipe.prevalence, dtype=np.float64),
             invalid=counts[index, :, -1].astype(np.int64),
         )
-        work = SharedComputations(evidence, recipe.parameters, recipe.seed)
+        work = SharedComputations(inputs, recipe.parameters, recipe.seed)
         if brier_scores is not None:
             work.brier_score = float(brier_scores[index])
         value = values[index]
