@@ -17,7 +17,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from lifelong_core.errors import ConfigurationError, LifelongError
 from lifelong_core.memory import give_back_free_memory
 from lifelong_core.settings import Settings
-from lifelong_core.store import Store
+from lifelong_core.store import Job, Store
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.heartbeat import HeartbeatThread
 from lifelong_monitor.jobs.runner import JobRunner
@@ -142,11 +142,22 @@ class Daemon:
             return None
         self._store = store
         self._ticker = Ticker(store, self._settings, self._exporter, stopping=self._stopping.is_set)
-        self._jobs = JobRunner(store, self._settings, self._exporter.jobs, stopping=self._stopping)
+        self._jobs = JobRunner(
+            store,
+            self._settings,
+            self._exporter.jobs,
+            stopping=self._stopping,
+            on_success=self._note_job,
+        )
         self._jobs.start()
         self._heartbeat = HeartbeatThread(store, self._settings)
         self._heartbeat.start()
         return self._ticker
+
+    def _note_job(self, job: Job) -> None:
+        """Show the cycle of a job at once, also where no tick is due before the next round."""
+        if self._ticker is not None and self._ticker.note_job(job) and self._idle.is_set():
+            self._schedule(datetime.now(UTC))
 
     def _after_tick(self, seconds: float, again_in: float | None) -> None:
         if seconds > self._interval.total_seconds() and not self._stopping.is_set():

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias, TypeGuard
+from typing import Literal, Self, TypeAlias, TypeGuard
 
 from lifelong_core.deploy import (
     AdaptationContext,
@@ -64,6 +64,12 @@ class CycleResult:
     """of the cycle that was recorded; None: it was skipped"""
     inputs: Inputs | None = None
     """what that cycle was given beside its window; None: it was skipped"""
+
+    @classmethod
+    def of_recorded(cls, cycle: Cycle, report: AdaptationReport, inputs: Inputs) -> Self:
+        """The result of a recorded cycle, with its report and inputs."""
+        reason = " ".join(reason.text for reason in report.reasons)
+        return cls(cycle.outcome, reason, cycle, cycle.finished_at, report=report, inputs=inputs)
 
 
 @dataclass(frozen=True)
@@ -302,10 +308,7 @@ class _Population:
             succeeded_at = newest.finished_at if newest and ran_elsewhere else None
             again_in = self.settings.lease_seconds if error.field == "lease" else None
             return CycleResult("skip", str(error), newest, succeeded_at, again_in)
-        reason = " ".join(reason.text for reason in report.reasons)
-        return CycleResult(
-            report.outcome, reason, recorded, recorded.finished_at, report=report, inputs=inputs
-        )
+        return CycleResult.of_recorded(recorded, report, inputs)
 
     def _nothing_to_judge(
         self, last: Cycle | None, log_position: int, *, is_due: bool = True, reason: str = NO_NEWS

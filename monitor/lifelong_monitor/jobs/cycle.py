@@ -5,11 +5,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lifelong_core.design.documents import FrozenDocument
-from lifelong_core.errors import ConflictError, NotFoundError
+from lifelong_core.errors import ConflictError
 from lifelong_core.names import Name
 from lifelong_core.settings import Settings
-from lifelong_core.store import Cycle, Job, Store
+from lifelong_core.store import Job, Store
 from lifelong_monitor.cycle.cycle import CycleResult, run_cycle
+from lifelong_monitor.cycle.reports import inputs_of, report_of
 from lifelong_monitor.schedule.trigger import CycleRequest, Occasion
 
 RETRY_SECONDS = 0.5
@@ -41,10 +42,8 @@ def run_requested_cycle(store: Store, settings: Settings, job: Job) -> dict[str,
         NotFoundError: there is no such model or environment.
         ConflictError: another process held the lease of the population for too long.
     """
-    try:
-        return _result_of(store.cycles.get(job.id))
-    except NotFoundError:
-        pass
+    for cycle in store.cycles.get_all([job.id]):
+        return _describe(CycleResult.of_recorded(cycle, report_of(cycle), inputs_of(cycle)))
     payload = Payload.from_document(job.payload)
     model = store.models.get(payload.model)
     store.environments.get(payload.environment)
@@ -63,9 +62,4 @@ def run_requested_cycle(store: Store, settings: Settings, job: Job) -> dict[str,
 def _describe(result: CycleResult) -> dict[str, Any]:
     if result.outcome == "skip" or result.last is None:
         return {"cycle": None, "outcome": "skip", "reason": result.reason}
-    return _result_of(result.last)
-
-
-def _result_of(cycle: Cycle) -> dict[str, Any]:
-    reason = " ".join(reason["text"] for reason in cycle.report["reasons"])
-    return {"cycle": str(cycle.id), "outcome": cycle.effect, "reason": reason}
+    return {"cycle": str(result.last.id), "outcome": result.last.effect, "reason": result.reason}

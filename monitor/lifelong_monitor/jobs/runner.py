@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from lifelong_core.background import BackgroundThread
@@ -43,6 +43,7 @@ class JobRunner:
         metrics: count what became of them, and show how it stands with all.
         stopping: when it is set, a running job's subprocess is ended, and the job given back.
         command: what does the work of a job; its id comes behind.
+        on_success: called with each job that has succeeded here, in the thread of the runner.
     """
 
     def __init__(
@@ -53,11 +54,13 @@ class JobRunner:
         *,
         stopping: threading.Event,
         command: Sequence[str] = COMMAND,
+        on_success: Callable[[Job], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._metrics = metrics
         self._command = tuple(command)
+        self._on_success = on_success
         self._stopping = stopping
         self._is_away = False
         self._state = StateWatch(store, settings, metrics, stopping=stopping)
@@ -178,6 +181,7 @@ class JobRunner:
             return "failed"
         self._store.jobs.succeed(job, outcome.result or {})
         log.info("job %s (%s): succeeded", job.id, job.kind)
+        self._on_success(job)
         return "succeeded"
 
     def _give_back(self, job: Job) -> None:

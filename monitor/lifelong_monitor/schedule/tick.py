@@ -10,19 +10,20 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from queue import SimpleQueue
 from uuid import UUID
 
 from lifelong_core.deploy import AdaptationReport
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
-from lifelong_core.store import Store, Visit
+from lifelong_core.store import Job, Store, Visit
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import Population
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.registry.records import Model, Registry
-from lifelong_monitor.cycle.cycle import NO_NEWS, run_cycle
+from lifelong_monitor.cycle.cycle import NO_NEWS, CycleResult, run_cycle
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
-from lifelong_monitor.cycle.reports import Inputs
+from lifelong_monitor.cycle.reports import Inputs, inputs_of, report_of
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.population_metrics import PopulationMetrics
 from lifelong_monitor.realised.affected_decisions import SwapCounter
@@ -79,6 +80,8 @@ class Ticker:
         self._cycle_log = CycleLog()
         self._swap_counter = SwapCounter(store, stopping=stopping)
         self._housekeeping = Housekeeping(store, settings, stopping=stopping)
+        self._requested: SimpleQueue[UUID] = SimpleQueue()
+        """jobs of this monitor that ran a cycle, or skipped it"""
 
     def tick(self, now: datetime, due_at: datetime) -> float | None:
         """Run the cycles that are due.
@@ -106,6 +109,7 @@ class Ticker:
         else:
             self._admit(with_news - self._watched.keys(), registry, now)
             due = self._agenda.plan_look(self._watched, now, due_at)
+        self._note_requested_cycles()
         self._run(due)
         if self._stopping():
             return None
@@ -118,7 +122,20 @@ class Ticker:
         self._ask_again(self._housekeeping.delete_expired(now.date(), is_round=is_round))
         if is_round:
             self._housekeeping.advance_anchor()
+        if not self._requested.empty():
+            self._ask_again(SHOW_SECONDS)
         return self._again_in
+
+    def note_job(self, job: Job) -> bool:
+        """Take in a job of this monitor that has succeeded, from any thread.
+
+        Returns:
+            Whether the next tick has a cycle to show.
+        """
+        if job.kind != "cycle":
+            return False
+        self._requested.put(job.id)
+        return True
 
     def is_round(self, due_at: datetime) -> bool:
         """Whether the next tick looks at every population."""
@@ -176,6 +193,25 @@ class Ticker:
     def _note_restored(self, cycle: Cycle) -> None:
         self._note_cycle(cycle)
         self._note_success((cycle.model_id, cycle.environment), cycle.finished_at)
+
+    def _note_requested_cycles(self) -> None:
+        while not self._requested.empty():
+            for cycle in self._store.cycles.get_all([self._requested.get()]):
+                population = cycle.model_id, cycle.environment
+                if population in self._watched:
+                    self._run_isolated(population, partial(self._note_requested_cycle, cycle))
+
+    def _note_requested_cycle(self, cycle: Cycle) -> None:
+        population = cycle.model_id, cycle.environment
+        model, environment = self._watched[population], cycle.environment
+        result = CycleResult.of_recorded(cycle, report_of(cycle), inputs_of(cycle))
+        self._agenda.note_last(population, cycle)
+        self._note_cycle(cycle, result.report, result.inputs)
+        self._exporter.count_cycle(model.reference, environment, result.outcome)
+        self._note_success(population, result.succeeded_at)
+        self._visits.note(population, result.outcome, result.reason)
+        class_names = self._registry.registry.tasks[model.task_id].class_names
+        self._cycle_log.log_result(model, environment, result, class_names)
 
     def _admit(self, populations: Collection[Population], registry: Registry, now: datetime) -> None:
         """Watch populations whose first predictions have come since the round."""

@@ -1,5 +1,6 @@
 """Jobs and the monitor as real processes: one job runs beside the cycles, one outlives the monitor that began it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,13 +9,27 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pytest
+import sqlalchemy as sa
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
+from lifelong_core.settings import Settings
+from lifelong_core.store import Model, Store
+from lifelong_core.store.schema import tables
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.runner import JobRunner
+from tests import databases
 from tests.unit.monitor.jobs.test_runner import ended, is_alive, pids, telling, until
-from tests.unit.monitor.population import BALANCED, add_model, draw, open_store, settings_for
+from tests.unit.monitor.population import (
+    BALANCED,
+    SHIFTED,
+    add_model,
+    draw,
+    open_store,
+    predict,
+    settings_for,
+)
 from tests.unit.monitor.recommendations import attach
 from tests.unit.monitor.test_process import environment, free_port, monitor, wait_for
 
@@ -86,3 +101,69 @@ def test_the_job_of_a_monitor_that_was_killed_is_taken_over(tmp_path: Path) -> N
         assert (taken.result, taken.attempts) == ({"by": "the other"}, 2)
         assert taken.holder is not None
         assert taken.holder.endswith(f"/{os.getpid()}")
+
+
+@pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
+def test_cycles_are_run_and_replayed_from_the_command_line(
+    settings: Settings, store: Store, model: Model, tmp_path: Path
+) -> None:
+    port = free_port()
+    variables = {"LIFELONG_WINDOW_SAMPLES": "600", "LIFELONG_CYCLE_NEW_SAMPLES": "0"}
+    if settings.database_url:
+        variables["LIFELONG_DATABASE_URL"] = settings.database_url
+
+    def cycles(*arguments: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "lifelong", "cycles", *arguments],
+            env=environment(tmp_path, port, **variables),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def run(*options: str) -> tuple[int, str, str]:
+        return cycles("run", "--model", model.reference, "--environment", "clinic", *options)
+
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
+    status, _, said = run()
+    assert (status, "no monitor runs" in said) == (1, True)
+    assert store.jobs.list() == []
+    with monitor(tmp_path, port, **variables) as process:
+        wait_for(port, r'^lifelong_cycles_total\{.*outcome="keep"\} 1')
+        predict(store, model, "clinic", draw(SHIFTED, 600, seed=4))
+        status, said, _ = run()
+        cycle = store.cycles.last(model.id, "clinic")
+        assert cycle is not None
+        assert (status, said.splitlines()[0]) == (0, str(cycle.id))
+        assert "swap (600 samples)" in said
+        assert "Published head 2." in said
+        assert f"lesions@1 in clinic, due {cycle.due_at.isoformat(timespec='seconds')}" in said
+        # Shown without a round.
+        wait_for(port, r'^lifelong_cycles_total\{.*outcome="swap"\} 1')
+        assert store.audit.list(1, action="cycles.run")[0].actor.startswith("cli:")
+        assert cycles("replay", str(cycle.id)) == (0, f"{cycle.id}\nthe same to the last bit\n", "")
+        report = json.dumps({**cycle.report, "samples": 601})
+        with store.database.write() as connection:
+            change = sa.update(tables.cycles).where(tables.cycles.c.id == cycle.id)
+            connection.execute(change.values(report=json.loads(report)))
+        status, said, _ = cycles("replay", str(cycle.id), "--json")
+        assert (status, json.loads(said)["differences"]) == (
+            1,
+            [{"field": "samples", "recorded": 601, "replayed": 600}],
+        )
+        status, said, _ = cycles("replay", str(cycle.id))
+        assert (status, said.splitlines()[1]) == (1, "differs in 1 field")
+        with store.database.write() as connection:
+            connection.execute(sa.delete(tables.predictions))
+        status, said, complaint = cycles("replay", str(cycle.id))
+        assert (status, said) == (2, "")
+        assert "the cycle was not replayed. cycle: the log holds" in complaint
+        status, said, _ = run("--json")
+        assert (status, json.loads(said)["outcome"]) == (1, "skip")
+        process.send_signal(signal.SIGSTOP)
+        status, _, complaint = cycles("replay", str(cycle.id), "--timeout", "1s")
+        process.send_signal(signal.SIGCONT)
+        assert status == 2
+        assert "is still queued after 1 s." in complaint

@@ -12,6 +12,7 @@ from lifelong_core.store import Model, Store
 from lifelong_core.store.schema import tables
 from lifelong_monitor.cycle.cycle import RESUME_SECONDS
 from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.jobs.cycle import run_requested_cycle
 from lifelong_monitor.schedule.lease import hold_renewed_lease
 from lifelong_monitor.schedule.tick import Ticker
 from lifelong_monitor.schedule.trigger import due_before
@@ -327,3 +328,32 @@ def test_a_tick_keeps_the_newest_entry_of_the_audit_log(
         ticker.tick(NOW + step * MINUTE, DUE + step * MINUTE)
     assert caplog.text.count("the audit log is not what it was") == 1
     assert settings.audit_anchor_file.read_text() == f"{newest}\n"
+
+
+def test_a_cycle_that_an_operator_asked_for_is_shown_by_the_next_look(
+    store: Store,
+    settings: Settings,
+    model: Model,
+    ticker: Ticker,
+    exporter: Exporter,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=4))
+    ticker.tick(NOW, DUE)
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    job = store.jobs.submit("cycle", {"model": model.reference, "environment": "clinic"}, actor="ann")
+    skipped = store.jobs.submit("cycle", {"model": model.reference, "environment": "clinic"}, actor="ann")
+    run_requested_cycle(store, settings, job)
+    for one in (job, skipped):
+        ticker.note_job(one)
+    assert not ticker.is_round(DUE)
+    ticker.tick(NOW, DUE)
+    assert cycles(exporter, "swap") == 1
+    assert value(exporter, "head_version") == 2
+    assert value(exporter, "cycle_last_outcome", outcome="swap") == 1
+    (visit,) = ticker.visits
+    assert visit.outcome == "swap"
+    assert [
+        record.getMessage().split(".")[0] for record in caplog.records if ": swap" in record.getMessage()
+    ] == ["lesions@1 in clinic: swap"]
