@@ -1,4 +1,4 @@
-"""Talk to a running service: bearer token, and error bodies turned into the product's own errors."""
+"""HTTP client of a running service: sends the bearer token, and raises the product's errors."""
 
 from collections.abc import Sequence
 from types import TracebackType
@@ -69,14 +69,14 @@ class Api:
         return self._call("POST", path, json=document)
 
     def logits_of(self, model: str, images: Sequence[bytes]) -> list[list[float]]:
-        """Raw logits of images, by the very path that serves predictions; nothing is logged."""
+        """Compute raw logits of images as for predictions; nothing is logged."""
         files = [("images", (f"{index}", image)) for index, image in enumerate(images)]
         return self._call("POST", f"/v1/admin/models/{model}/logits", files=files)["logits"]
 
     def add_calibration_set(
         self, model: str, archive: bytes, *, dry_run: bool = False, force_reason: str | None = None
     ) -> dict[str, Any]:
-        """Send labelled logits (npz); the service judges the head fitted on them, and publishes it.
+        """Send labelled logits (npz); the service fits a head on them, checks it and publishes it.
 
         Args:
             model: reference of the model.

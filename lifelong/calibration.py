@@ -62,7 +62,7 @@ def _content(path: Path) -> bytes:
 
 
 def _with_file_name(error: LifelongError, batch: tuple[Path, ...]) -> LifelongError:
-    """The service names images by their place in the call, a person by their file."""
+    """Name the image by its file; the service names it by its index in the request."""
     name, _, index = (error.field or "").partition(".")
     if name == "images" and index.isdecimal() and int(index) < len(batch):
         return InvalidInputError(error.message, field=str(batch[int(index)]), hint=error.hint)

@@ -1,4 +1,4 @@
-"""Which cases belong together (patient, study): from a CSV file, or from the names of the files."""
+"""Groups of cases (patient, study): from a CSV file, or from the names of the files."""
 
 import csv
 import re

@@ -1,4 +1,4 @@
-"""`lifelong`: the command line. Commands import what they need when they run, so that --help stays instant."""
+"""`lifelong`: the command line. Commands import heavy modules when they run, so that --help stays fast."""
 
 import sys
 import traceback
@@ -85,12 +85,12 @@ for section in SECTIONS.values():
 
 
 def main() -> None:
-    """Run the command line; what the product can explain ends as one line on stderr and exit code 1."""
+    """Run the command line; an error of the product is one line on stderr and exit code 1."""
     try:
         cli()
     except LifelongError as error:
         click.secho(f"Error: {redact(str(error))}", fg="red", err=True)
         sys.exit(1)
-    except Exception:  # noqa: BLE001 - a mistake of ours; what libraries say may hold the URL of the database
+    except Exception:  # noqa: BLE001 - a defect; messages of libraries may hold the URL of the database
         click.echo(redact(traceback.format_exc()), err=True, nl=False)
         sys.exit(1)

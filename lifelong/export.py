@@ -106,7 +106,7 @@ def _is_csv(path: Path) -> bool:
 def _writing(
     path: Path, draft: Path, schema: pa.Schema, class_names: tuple[str, ...] | None
 ) -> Iterator[Callable[[pa.Table], None]]:
-    """What writes the draft page by page: as CSV where class names are given, else as Parquet."""
+    """Open a writer of pages: CSV where class names are given, else Parquet."""
     if class_names is None:
         with pq.ParquetWriter(draft, schema, compression="zstd") as parquet:
             yield parquet.write_table
@@ -168,7 +168,7 @@ def _classes(tasks: list["Task"]) -> int:
 
 
 def _description(environment: str, models: list["Model"], tasks: dict[int, "Task"]) -> dict[str, Any]:
-    """What the columns do not say."""
+    """Metadata of the schema: class names and model."""
     return {
         "schema_version": SCHEMA_VERSION,
         "product_version": __version__,

@@ -1,4 +1,4 @@
-"""A folder of labelled images: one sub-folder per class; whatever else lies there is named, never passed over."""
+"""A folder of labelled images: one sub-folder per class; other entries are refused by name."""
 
 import difflib
 import re

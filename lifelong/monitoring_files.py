@@ -7,12 +7,12 @@ from pathlib import Path
 from lifelong_core.errors import ConfigurationError, ConflictError
 
 FOLDERS = ("dashboards", "prometheus", "provisioning")
-"""What of `grafana/` is exported; the rest is the code that generates the dashboards."""
+"""The exported parts of `grafana/`; the rest is the code that generates the dashboards."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """What became of each file, as its path relative to the folder.
+    """The exported files, as paths relative to the folder.
 
     Attributes:
         written: new, or replaced.

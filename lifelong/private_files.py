@@ -1,4 +1,4 @@
-"""The files and folders of an installation on this machine, and which of them other users may use."""
+"""The files and folders of an installation on this machine, and their access rights."""
 
 import os
 from collections.abc import Iterator
@@ -54,10 +54,10 @@ def find_accessible(settings: "Settings") -> list[Path]:
 
 
 def restrict_installation(settings: "Settings") -> tuple[int, list[Path]]:
-    """Take the rights of group and others away from all that `find_accessible` finds.
+    """Remove the rights of group and others from all that `find_accessible` returns.
 
     Returns:
-        How many were changed, and those that this user does not own.
+        The number of changed files, and the files that this user does not own.
     """
     found = find_accessible(settings)
     foreign: list[Path] = []

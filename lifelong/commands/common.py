@@ -1,4 +1,4 @@
-"""What several commands share: the store they open, and who acts."""
+"""Helpers that several commands share: the store, the actor, names and counts."""
 
 import getpass
 from collections.abc import Callable, Iterator
@@ -15,8 +15,18 @@ as_json: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
 )
 
 
+class CommandGroup(click.Group):
+    """A group whose help shows the whole first sentence of each command."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        commands = [(name, self.commands[name]) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(limit=200)) for name, command in commands])
+
+
 class Name(click.ParamType):
-    """A legal name of an environment, task or model; an unset shell variable gives none."""
+    """A name of an environment, task or model; an empty one, as of an unset shell variable, is refused."""
 
     name = "name"
 
@@ -50,7 +60,7 @@ def open_store() -> Iterator["Store"]:
 
 
 def actor() -> str:
-    """Who stands in the audit log for changes made on the command line."""
+    """Actor in the audit log for changes made on the command line."""
     return f"cli:{getpass.getuser()}"
 
 

@@ -1,4 +1,4 @@
-"""Tables: JSON for programs, whole lines for pipes, and no folded slivers in a terminal."""
+"""Tables: JSON for programs, one line per row for pipes, a table or blocks for a terminal."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The figures of the demo, all taken from what service and monitor answered and logged."""
+"""The figures of the demo, all from the answers and the log of service and monitor."""
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -88,7 +88,7 @@ class CycleSeen:
 
 @dataclass(frozen=True)
 class Story:
-    """All that the demo observed."""
+    """All observations of the demo."""
 
     seed: int
     initial_version: int
@@ -131,7 +131,7 @@ class Story:
 
 @dataclass(frozen=True)
 class Figures:
-    """What `lifelong demo --json` prints; prevalences are in the order of `classes`."""
+    """The document that `lifelong demo --json` prints; prevalences are in the order of `classes`."""
 
     seed: int
     classes: tuple[str, ...]
@@ -183,7 +183,7 @@ class Figures:
 
 
 def compute_figures(story: Story, store: Store) -> Figures:
-    """Compute the figures; the log is read to prove that every answer is in it and came from one head."""
+    """Compute the figures; the log must hold every answer, each from one head."""
     logged = {
         answer.prediction_id: store.predictions.get(answer.prediction_id) for answer in story.everything
     }

@@ -96,6 +96,6 @@ def write_calibration_images(directory: Path, split: Split, rng: np.random.Gener
 
 
 def calibrate(api: Api, folder: Path, on_images: Callable[[int], None]) -> None:
-    """What `lifelong calibrate` does."""
+    """Calibrate the model as `lifelong calibrate` does."""
     labelled = logits_of_images(api, MODEL, labelled_images(folder, CLASS_NAMES), on_images=on_images)
     api.add_calibration_set(MODEL, labelled.to_bytes())

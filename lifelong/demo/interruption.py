@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end the demo, whatever it does at that moment, and nothing interrupts its cleaning up."""
+"""Ctrl-C and SIGTERM end the demo at any moment; nothing interrupts its cleanup."""
 
 import signal
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""What the demo reads of cycles and heads from the admin API."""
+"""Reads cycles and heads of the demo from the admin API."""
 
 import time
 from datetime import datetime
@@ -55,12 +55,12 @@ class Observer:
         return {item["version"]: PostProcessingHead.from_document(item["head"]) for item in self._heads()}
 
     def published_at(self, swap: CycleSeen) -> float:
-        """When a cycle's head was published, in seconds since the epoch."""
+        """Time at which a cycle's head was published, in seconds since the epoch."""
         moments = {item["version"]: item["created_at"] for item in self._heads()}
         return datetime.fromisoformat(moments[swap.published_version]).timestamp()
 
     def affected_by(self, swap: CycleSeen) -> AffectedSeen:
-        """How many decisions before a swap its head would make otherwise; `lifelong cycles affected` lists them."""
+        """Number of decisions before a swap that its head would change; `lifelong cycles affected` lists them."""
         answer = self._api.get(f"/v1/admin/cycles/{swap.identity}/affected", limit=1)
         return AffectedSeen.from_document(answer["figures"])
 

@@ -1,4 +1,4 @@
-"""The demo's plot: how the estimate followed the shift, and what the swap did to cost and accuracy."""
+"""The demo's plot: the estimate during the shift, and cost and accuracy before and after the swap."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Start service and monitor as real processes with settings of their own, and make sure that they end."""
+"""Starts service and monitor as processes with their own settings, and stops them."""
 
 import contextlib
 import os
@@ -99,7 +99,7 @@ class Processes:
         )
 
     def stop(self) -> None:
-        """Ask every process to end, and end what does not."""
+        """Terminate every process, and kill those that do not end."""
         for running in reversed(self._running):
             _signal_session(running.process, signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS

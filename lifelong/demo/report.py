@@ -1,4 +1,4 @@
-"""Print what happened, for people."""
+"""The demo's report in the terminal."""
 
 import numpy as np
 from rich.console import Console, Group
@@ -88,7 +88,7 @@ def _outcome_table(figures: Figures) -> Table:
 
 
 def describe_outcome(figures: Figures) -> list[str]:
-    """What happened, in sentences."""
+    """Describe the outcome in sentences."""
     saved = 1 - figures.expected_cost_after / figures.expected_cost_before
     return [
         f"The service was ready after {figures.seconds_to_ready:.1f} s. On the development mix it was right in "

@@ -1,4 +1,4 @@
-"""Send image streams to the service over HTTP, as a clinic would, and keep every answer."""
+"""Sends image streams to the service over HTTP, as a clinic would, and keeps every answer."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ MAXIMUM_TRIES = 10
 
 @dataclass(frozen=True)
 class Answer:
-    """What the service answered to one image."""
+    """The service's answer to one image."""
 
     prediction_id: UUID
     head_version: int

@@ -1,1 +1,1 @@
-"""`lifelong doctor`: looks at a whole installation and says what is wrong and what to do. It changes nothing."""
+"""`lifelong doctor`: checks a whole installation, and gives a hint for each problem. It changes nothing."""

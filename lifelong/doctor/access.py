@@ -1,4 +1,4 @@
-"""Checks of tokens: what expires soon, and what may reach more environments than it needs."""
+"""Checks of tokens: their expiry, and the environments that they may use."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -15,7 +15,7 @@ IN_USE = timedelta(days=30)
 
 
 def tokens(installation: Installation) -> Iterator[Finding]:
-    """No token expires unnoticed, and clients reach only the environments that are theirs."""
+    """No token expires soon, and each client token is limited to its environments."""
     known = [token for token in installation.store.tokens.list() if token.revoked_at is None]
     for token in known:
         yield from _of_expiry(installation, token)

@@ -1,4 +1,4 @@
-"""Checks of what the database holds or refers to: artifacts, heads, recommendations, the group key."""
+"""Checks of the database's content: artifacts, heads, recommendations, the group key."""
 
 import stat
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from lifelong_core.store.lifecycle.privacy import holds_group_keys
 
 
 def artifacts(installation: Installation) -> Iterator[Finding]:
-    """Graphs and calibration sets are there and whole."""
+    """Graphs and calibration sets exist and are complete."""
     store = installation.store
     wanted = store.named_artifacts()
     for digest, name in wanted.items():
@@ -95,7 +95,7 @@ def recommendations(installation: Installation) -> Iterator[Finding]:
 
 
 def group_key(installation: Installation) -> Iterator[Finding]:
-    """It is there, it is the one that the database knows, and nobody else reads it."""
+    """The key file exists, holds the key that the database knows, and is private."""
     path = installation.settings.resolved_group_key_file
     known = installation.store.group_keys.known_digests()
     file = load_key_file(path, known)

@@ -15,7 +15,7 @@ _OVERDUE = timedelta(days=1)
 
 
 def writable(installation: Installation) -> Iterator[Finding]:
-    """A commit succeeds, and survives what the settings say."""
+    """A commit succeeds, and is as durable as the settings demand."""
     store, durability = installation.store, installation.settings.log_durability
     store.check_writable()
     for name in store.health.unsafe_settings():
@@ -30,7 +30,7 @@ def writable(installation: Installation) -> Iterator[Finding]:
 
 
 def integrity(installation: Installation) -> Iterator[Finding]:
-    """The file is whole, and the log has its partitions."""
+    """The database file is not damaged, and the log has its partitions."""
     health, today = installation.store.health, installation.now.date()
     if not installation.quick:
         for line in health.damage()[:_MOST]:
@@ -59,7 +59,7 @@ def integrity(installation: Installation) -> Iterator[Finding]:
 
 
 def audit_log(installation: Installation) -> Iterator[Finding]:
-    """Every entry is as it was written, and none is missing, also at the end."""
+    """No entry was changed or removed, the newest one included."""
     audit, file = installation.store.audit, AnchorFile(installation.settings.audit_anchor_file)
     anchor = file.read()
     found = audit.verify(newest_only=_NEWEST_ENTRIES if installation.quick else None)
@@ -78,7 +78,7 @@ def audit_log(installation: Installation) -> Iterator[Finding]:
 
 
 def retention(installation: Installation) -> Iterator[Finding]:
-    """What should have been deleted is gone."""
+    """Expired rows are deleted."""
     settings = installation.settings
     late = (installation.now - _OVERDUE).date()
     for environment in installation.store.retention.overdue(settings.retention_for, late)[:_MOST]:

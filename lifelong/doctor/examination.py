@@ -1,4 +1,4 @@
-"""All checks, one after the other: what goes wrong in one keeps none of the others from being made."""
+"""Runs all checks one after the other; a failure of one does not stop the others."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -36,7 +36,7 @@ CHECKS: dict[str, Check] = {
 
 
 def examine(*, quick: bool) -> Iterator[Result]:
-    """Make all checks; without settings or database, no others can be made."""
+    """Run all checks; without settings or database, the others are skipped."""
     try:
         settings = Settings.load()
     except LifelongError as error:

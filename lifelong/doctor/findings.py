@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""Findings of a check, and their levels."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Level(IntEnum):
-    """How bad it is; the worst one is the exit status."""
+    """Severity of a finding; the highest one is the exit status."""
 
     OK = 0
     WARNING = 1
@@ -26,7 +26,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was found, and what to do about it."""
+    """One finding, and the hint how to fix it."""
 
     level: Level
     message: str
@@ -34,23 +34,23 @@ class Finding:
 
 
 def ok(message: str) -> Finding:
-    """All is well."""
+    """Make a finding without a problem."""
     return Finding(Level.OK, message)
 
 
 def warning(message: str, hint: str) -> Finding:
-    """Somebody should look."""
+    """Make a finding that an operator should look at."""
     return Finding(Level.WARNING, message, hint)
 
 
 def failure(message: str, hint: str) -> Finding:
-    """Something is broken, or promises are."""
+    """Make a finding of something that does not work."""
     return Finding(Level.FAILURE, message, hint)
 
 
 @dataclass(frozen=True)
 class Installation:
-    """What is looked at.
+    """The installation that is checked.
 
     Attributes:
         settings: of this process.
@@ -70,12 +70,12 @@ Check: TypeAlias = Callable[[Installation], Iterable[Finding]]
 
 @dataclass(frozen=True)
 class Result:
-    """What one check found, at least one thing."""
+    """The findings of one check, at least one."""
 
     name: str
     findings: tuple[Finding, ...]
 
     @property
     def level(self) -> Level:
-        """The worst."""
+        """The highest level of the findings."""
         return max(finding.level for finding in self.findings)

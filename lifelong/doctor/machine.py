@@ -25,7 +25,7 @@ _NO_BYTES = 100 << 20
 
 
 def spool(installation: Installation) -> Iterator[Finding]:
-    """Nothing waits long, and nothing was put aside."""
+    """No prediction waits long in the spool, and none was put aside."""
     settings = installation.settings
     folder = settings.resolved_spool_directory
     opened = Spool(folder, maximum_bytes=settings.maximum_spool_bytes)
@@ -67,7 +67,7 @@ def spool(installation: Installation) -> Iterator[Finding]:
 
 
 def execution_providers(installation: Installation) -> Iterator[Finding]:
-    """A service could start with them here, and the living workers run graphs with them."""
+    """A service can start with the execution providers, and the running workers use them."""
     configured = installation.settings.execution_providers
     try:
         usable = check_execution_providers(installation.settings)
@@ -98,7 +98,7 @@ def execution_providers(installation: Installation) -> Iterator[Finding]:
 
 
 def disks(installation: Installation) -> Iterator[Finding]:
-    """There is room."""
+    """The disks have free space."""
     settings = installation.settings
     places = {"data directory": settings.data_directory, "spool": settings.resolved_spool_directory}
     file, artifacts = database_file(settings), local_artifacts(settings)
@@ -129,7 +129,7 @@ def disks(installation: Installation) -> Iterator[Finding]:
 
 
 def file_modes(installation: Installation) -> Iterator[Finding]:
-    """Nobody but the user of the product reads what it keeps on this machine."""
+    """Only the product's user can read its files on this machine."""
     settings = installation.settings
     # The group key has a check of its own, which follows links.
     key_file, directory = absolute(settings.resolved_group_key_file), absolute(settings.data_directory)

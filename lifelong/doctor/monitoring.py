@@ -17,7 +17,7 @@ _MOST = 5
 
 
 def monitor(installation: Installation) -> Iterator[Finding]:
-    """A monitor lives, its ticks come and end, and every population with predictions is watched."""
+    """A monitor runs, its ticks start and end, and every population with predictions is watched."""
     monitors = installation.store.monitors.list()
     living = [one for one in monitors if not one.is_lost]
     interval = max(
@@ -45,7 +45,7 @@ def monitor(installation: Installation) -> Iterator[Finding]:
 def _abandoned(
     installation: Installation, patience: timedelta, populations: Sequence[tuple[int, str]]
 ) -> Iterator[Finding]:
-    """Leases of monitors that died in the middle of a cycle; a population without predictions needs no other one."""
+    """Find leases of monitors that died during a cycle; a population without predictions needs none."""
     idle = {
         f"cycle/{model.id}/{environment}"
         for model in installation.store.models.list()
@@ -62,7 +62,7 @@ def _abandoned(
 
 
 def _disagreements(installation: Installation, living: Sequence[MonitorProcess]) -> Iterator[Finding]:
-    """Monitors watch with different settings, or with others than this host has."""
+    """Find monitors whose settings differ from each other or from this host's."""
     for sentence in describe_disagreements(living):
         yield failure(
             f"{sentence} The strictest mode of them holds; of all else, the monitor that runs a cycle decides.",
@@ -160,7 +160,7 @@ def _unwatched(
 def _watched_at(
     installation: Installation, monitors: Sequence[MonitorProcess], model_id: int, environment: str
 ) -> datetime | None:
-    """When a cycle judged the population last, or a visit found nothing new."""
+    """Time of the last cycle, or of the last visit without news."""
     visits = [_visit(one, model_id, environment) for one in monitors]
     last = installation.store.cycles.last(model_id, environment)
     times = [visit.watched_at for visit in visits if visit is not None and visit.watched_at is not None]
@@ -179,7 +179,7 @@ def _visit(one: MonitorProcess, model_id: int, environment: str) -> Visit | None
 
 
 def _summary(installation: Installation, living: Sequence[MonitorProcess], populations: int) -> str:
-    """What runs, and what it does now."""
+    """The running monitors and their state, in words."""
     running = ", ".join(
         f"{one.heartbeat.name} (mode {_modes(one.heartbeat)}, every {one.heartbeat.interval_seconds:g} s)"
         for one in living

@@ -37,7 +37,7 @@ def environments(installation: Installation) -> Iterator[Finding]:
 
 
 def summaries(installation: Installation) -> Iterator[Finding]:
-    """They keep up with the log, and are what a recomputation from the log gives."""
+    """Window summaries are up to date, and equal a recomputation from the log."""
     store = installation.store
     models = {model.id: model for model in store.models.list()}
     fitted: dict[int, FittedQuantifier | None] = {}
@@ -88,7 +88,7 @@ def _of_state(installation: Installation, place: str, state: SummaryState) -> It
 
 
 def _fitted(installation: Installation, model: Model) -> FittedQuantifier | None:
-    """The quantifier that the monitor uses; None where it has none to use."""
+    """The quantifier that the monitor uses; None: it cannot use one."""
     if model.calibration_set_id is None:
         return None
     labelled = installation.store.calibration_sets.load(model.calibration_set_id)

@@ -1,4 +1,4 @@
-"""Checks of the workers and of the jobs, by what they leave in the database."""
+"""Checks of the workers and the jobs, by their rows in the database."""
 
 import time
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _LONGEST_REASON = 200
 
 
 def workers(installation: Installation) -> Iterator[Finding]:
-    """They live, have loaded the models and serve the present heads."""
+    """Workers run, have loaded the models, and serve the present heads."""
     store = installation.store
     seen = store.workers.list()
     living = [worker for worker in seen if not worker.is_lost]
@@ -47,7 +47,7 @@ def workers(installation: Installation) -> Iterator[Finding]:
 
 
 def jobs(installation: Installation) -> Iterator[Finding]:
-    """None waits for long, and none has failed lately."""
+    """No job waits long, and none has failed lately."""
     store, now = installation.store, installation.now
     state = store.jobs.state()
     # Behind another one a job may have to wait for as long as that may take.

@@ -1,5 +1,4 @@
-"""The long-running process: opens the store, ticks on schedule and looks for news between, runs jobs beside it, stops
-on a signal."""
+"""The long-running process: opens the store, ticks on schedule, runs jobs beside the ticks, and stops on a signal."""
 
 import logging
 import os
@@ -29,9 +28,9 @@ log = logging.getLogger(__name__)
 RETRY_SECONDS = 5.0
 """A tick that failed as a whole is tried again after this time, or at the next tick if that is sooner."""
 GRACE_SECONDS = 5.0
-"""A running cycle gets this long to reach a place where it can be left; what is not committed never happened."""
+"""A running cycle has this time to reach a safe place to stop; without a commit it changes nothing."""
 CLOCK_SECONDS = 1.0
-"""How often is looked whether the machine's clock was set, and by how much it has to differ to have been."""
+"""Time between two checks whether the machine's clock was set, and the smallest step that counts."""
 _TICK = "tick"
 
 
@@ -66,7 +65,7 @@ class Daemon:
             id=_TICK,
             coalesce=True,
             max_instances=1,
-            # A tick that comes late judges the newest window all the same: better late than never.
+            # A late tick still judges the newest window.
             misfire_grace_time=None,
         )
         self._scheduler.start()
@@ -85,12 +84,12 @@ class Daemon:
         self._stopping.set()
 
     def stop_on_signals(self) -> None:
-        """Let SIGTERM and SIGINT stop the daemon; to be called in the main thread."""
+        """Stop the daemon on SIGTERM and SIGINT; call it in the main thread."""
         signal.signal(signal.SIGTERM, self.stop)
         signal.signal(signal.SIGINT, self.stop)
 
     def _watch_clock(self) -> None:
-        """Until the daemon is stopped: the scheduler waits for a time of day, which a clock that is set moves away."""
+        """Until the daemon is stopped, reschedule the next tick when the clock is set."""
         offset = _clock_offset()
         while not self._stopping.wait(CLOCK_SECONDS):
             before, offset = offset, _clock_offset()
@@ -124,7 +123,7 @@ class Daemon:
         finally:
             if self._heartbeat is not None and self._ticker is not None:
                 self._heartbeat.tick_finished(self._ticker.visits, problem)
-            # Windows and summaries take the more, the more is in them; between two ticks, nobody needs it.
+            # Large windows and summaries take much memory, which is not needed between two ticks.
             give_back_free_memory()
             if problem is None:
                 self._after_tick(time.monotonic() - started, again_in)
@@ -133,7 +132,7 @@ class Daemon:
             self._idle.set()
 
     def _open(self) -> Ticker | None:
-        """The ticker on the opened store; None when the daemon has to stop, because retrying cannot help."""
+        """Open the store and return its ticker; None: the daemon must stop, because a retry cannot help."""
         try:
             store = Store.from_settings(self._settings)
         except ConfigurationError as error:
@@ -169,7 +168,7 @@ class Daemon:
         self._schedule(self._next_tick(datetime.now(UTC), again_in))
 
     def _next_tick(self, now: datetime, again_in: float | None = None) -> datetime:
-        """At the next multiple of the interval, or earlier to look for news or to go on with what was left."""
+        """Return the next multiple of the interval, or an earlier time to look for news or to finish work."""
         waits = [wait for wait in (self._settings.poll_seconds, again_in) if wait is not None]
         at = [now + timedelta(seconds=wait) for wait in waits]
         return min([due_before(now, self._interval) + self._interval, *at])
@@ -179,7 +178,7 @@ class Daemon:
         self._schedule(datetime.now(UTC) + min(self._interval, timedelta(seconds=RETRY_SECONDS)))
 
     def _schedule(self, at: datetime | None) -> None:
-        """When the next tick comes; None: not before this is called again."""
+        """Set the time of the next tick; None: no tick until the next call."""
         with suppress(JobLookupError):  # a scheduler that was shut down knows no job any more
             self._scheduler.modify_job(_TICK, next_run_time=at)
 
@@ -203,5 +202,5 @@ class Daemon:
 
 
 def _clock_offset() -> float:
-    """Seconds by which the time of day is ahead of the clock that nobody sets."""
+    """Seconds by which the time of day is ahead of the monotonic clock."""
     return time.time() - time.monotonic()

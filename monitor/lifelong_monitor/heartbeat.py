@@ -1,7 +1,7 @@
-"""The heartbeat of this monitor: its row in the database tells what it does and that it lives.
+"""The heartbeat of this monitor: a row in the database with its state and its newest tick.
 
-It has a thread of its own: a tick that hangs does not stop it, so the row shows since when that tick runs, and a
-database that hangs does not stop the ticks.
+A thread of its own writes it: the row shows the start of a tick that hangs, and a database that hangs does not stop
+the ticks.
 """
 
 import logging
@@ -26,12 +26,11 @@ HEARTBEAT_SECONDS = 20.0
 LEAST_SECONDS = 1.0
 """Shortest time between two heartbeats, however fast ticks follow each other."""
 _PAUSE_FACTOR = 10
-"""Between two heartbeats is at least this many times the time that one takes: with thousands of visits it has a
-megabyte."""
+"""Pause between two heartbeats, as a multiple of the time that one takes: thousands of visits make a megabyte."""
 
 
 class HeartbeatThread:
-    """Writes a heartbeat now and then, and soon after each beginning and end of a tick.
+    """Writes a heartbeat at intervals, and soon after the start and the end of a tick.
 
     Args:
         store: open.
@@ -55,14 +54,14 @@ class HeartbeatThread:
         self._before = self._state
         """before the newest tick"""
         self._is_quiet = False
-        """whether the newest tick is reported only if something comes of it"""
+        """whether the newest tick is reported only if it did something"""
         self._changed = threading.Event()
         self._problem: str | None = None
         self._thread = BackgroundThread("heartbeat", self._run)
         self._stopping = self._thread.stopping
 
     def start(self) -> None:
-        """Write the first heartbeat, then go on in the thread: other monitors see this one before its first cycle."""
+        """Write the first heartbeat and start the thread: other monitors see this one before its first cycle."""
         self._write()
         self._thread.start()
 
@@ -95,7 +94,7 @@ class HeartbeatThread:
         )
 
     def close(self, seconds: float) -> bool:
-        """Stop and delete the row; whether that was done within this time."""
+        """Stop and delete the row; return whether that was done within this time."""
         self._stopping.set()
         self._changed.set()
         return self._thread.join(max(0.0, seconds))

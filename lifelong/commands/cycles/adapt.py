@@ -17,7 +17,7 @@ from lifelong.commands.cycles.report_text import print_outcome, print_report
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command(short_help="One cycle offline, from files.")
+@click.command(short_help="Run one cycle offline, from files.")
 @click.argument("calibration", type=existing_file)
 @click.argument("window", type=existing_file)
 @click.option(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import Name, as_json, open_store
+from lifelong.commands.common import CommandGroup, Name, as_json, open_store
 from lifelong.commands.cycles.affected_text import print_figures, print_predictions
 from lifelong.commands.cycles.cycle_text import print_cycle
 from lifelong.commands.cycles.replay import replay
@@ -24,7 +24,7 @@ ROWS_OF_A_TABLE = 20
 """Predictions that `affected` shows unless asked for more."""
 
 
-@click.group(short_help="Cycles of the monitor: list, show, affected, replay, run.")
+@click.group(cls=CommandGroup, short_help="List, show, replay and run cycles.")
 def cycles() -> None:
     """Cycles of the monitor: what each one judged, why it ended as it did, and what it published."""
 

@@ -27,7 +27,7 @@ UNKNOWN = 1.0
 """An interval of a share that would reach this far to both sides says nothing."""
 
 
-@click.command(short_help="How many samples an estimate needs.")
+@click.command(short_help="Plan how many samples an estimate needs.")
 @click.argument("calibration", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=False)
 @click.option("--classes", help="Class names, separated by commas; or only how many classes there are.")
 @click.option("--method", help="The quantifier. Default: the one that the monitor uses.")

@@ -25,7 +25,7 @@ existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 file = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command(short_help="An interview: which metrics fit the problem.")
+@click.command(short_help="Recommend metrics by an interview about the problem.")
 @click.option("--classes", help="Names of the classes in the order of the scores, separated by commas.")
 @click.option(
     "--state",

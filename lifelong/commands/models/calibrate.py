@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 @click.option(
     "--group-pattern",
     metavar="REGEX",
-    help="The same from the names of the files, e.g. '(?P<group>[^_]+)_.*'.",
+    help="Regular expression that finds the group in the file name, e.g. '(?P<group>[^_]+)_.*'.",
 )
 @click.option("--leave-out", multiple=True, metavar="NAME", help="Sub-folder of SOURCE to leave out.")
-@click.option("--dry-run", is_flag=True, help="Only judge the head; publish nothing.")
+@click.option("--dry-run", is_flag=True, help="Only check the head; publish nothing.")
 @click.option(
     "--force-because",
     metavar="REASON",
     help="Publish the head although the report refuses it; the reason goes to the audit log.",
 )
-@click.option("--url", help="The running service; by default where LIFELONG_HOST and LIFELONG_PORT say.")
+@click.option("--url", help="URL of the running service; default: LIFELONG_HOST and LIFELONG_PORT.")
 @click.option(
     "--token", envvar="LIFELONG_TOKEN", show_envvar=True, required=True, help="Token with the scope operate."
 )

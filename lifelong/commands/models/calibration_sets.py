@@ -1,12 +1,14 @@
-"""`lifelong calibration-sets`: the labelled sets of a model, and which one cycles fit heads on."""
+"""`lifelong calibration-sets`: the calibration sets of a model, and the active one."""
 
 import click
 
-from lifelong.commands.common import actor, as_json, format_count, open_store
+from lifelong.commands.common import CommandGroup, actor, as_json, format_count, open_store
 from lifelong.commands.tables import print_rows
 
 
-@click.group("calibration-sets", short_help="Calibration sets of a model: list, activate, remove group keys.")
+@click.group(
+    "calibration-sets", cls=CommandGroup, short_help="List and activate calibration sets, remove group keys."
+)
 def calibration_sets() -> None:
     """Calibration sets of a model. Cycles fit heads on the active one."""
 
@@ -55,7 +57,7 @@ def activate(model: str, identifier: int) -> None:
 def remove_group_keys() -> None:
     """Replace the group keys that older versions stored by numbers, in the sets of all models.
 
-    Which cases belong together stays known; of which patient or study they are does not. Backups are not changed.
+    The sets still tell which cases belong together, but no longer to which patient or study. Backups are not changed.
     Evidence of a shift starts anew for models whose active set had keys.
     """
     from lifelong_core.errors import NotFoundError

@@ -64,7 +64,7 @@ def print_report(report: dict[str, Any], *, old_version: int | None = None) -> N
 
 
 def print_refusals(report: dict[str, Any], *, forced: bool = False) -> None:
-    """Print each refusal of a report with what to do about it, and how to publish all the same; on standard error.
+    """Print each refusal of a report with its hint, and how to publish anyway, on standard error.
 
     Args:
         report: as `CalibrationReport.to_document` gives it.

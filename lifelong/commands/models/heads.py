@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import Name, actor, as_json, open_store
+from lifelong.commands.common import CommandGroup, Name, actor, as_json, open_store
 from lifelong.commands.operation.workers import format_running, place_name, workers
 from lifelong.commands.tables import print_rows
 
@@ -18,13 +18,13 @@ MOST_SHARES = 12
 """Classes of a proposal that are shown, those that move most."""
 
 environment_option = click.option(
-    "--environment", type=Name(), help="The environment; without it, the model's default head is meant."
+    "--environment", type=Name(), help="The environment; without it, the model's default head."
 )
 
 sequence_option = click.option(
     "--expected-sequence",
     type=click.IntRange(min=0),
-    help="Number of the newest activation that you saw there (0: none); does nothing if there is a newer one.",
+    help="Number of the newest activation that you know (0: none); the command fails if there is a newer one.",
 )
 
 
@@ -33,7 +33,7 @@ def _summary(head: "PostProcessingHead") -> dict[str, Any]:
     return {"assumed_prevalence": ", ".join(f"{name} {share:.3f}" for name, share in prevalence)}
 
 
-@click.group(short_help="Heads: list, show, publish, roll back, pin, approve; workers.")
+@click.group(cls=CommandGroup, short_help="List, publish, roll back, pin and approve heads.")
 def heads() -> None:
     """Post-processing heads: list, show, publish, roll back, pin, and approve what cycles propose."""
 
@@ -88,7 +88,7 @@ def list_(model: str, *, as_json: bool) -> None:
 @environment_option
 @as_json
 def history(model: str, environment: str | None, *, as_json: bool) -> None:
-    """List what was active in one place, newest first; the number is what --expected-sequence takes."""
+    """List the heads that were active in one place, newest first; --expected-sequence takes the number."""
     with open_store() as store:
         rows = [
             {
@@ -118,7 +118,7 @@ def show(model: str, version: int) -> None:
 @click.argument("head", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @environment_option
 @sequence_option
-@click.option("--digest", help="Digest of the head that you mean; any other one is refused.")
+@click.option("--digest", help="Digest of the head; a head with another digest is refused.")
 def publish(
     model: str, head: Path, environment: str | None, expected_sequence: int | None, digest: str | None
 ) -> None:
@@ -186,9 +186,9 @@ def rollback(
 @click.argument("model")
 @environment_option
 @sequence_option
-@click.option("--reason", required=True, help="For whoever finds the pin later.")
+@click.option("--reason", required=True, help="Why the head is pinned; `lifelong heads list` shows it.")
 def pin(model: str, environment: str | None, expected_sequence: int | None, reason: str) -> None:
-    """Hold the head that is active: no cycle replaces it until it is unpinned. People still may."""
+    """Pin the active head: no cycle replaces it until it is unpinned. Operators still can."""
     with open_store() as store:
         store.heads.pin(
             model,
@@ -215,7 +215,7 @@ def unpin(model: str, environment: str | None, expected_sequence: int | None) ->
 @click.option("--model", help="Only those for this model.")
 @as_json
 def proposals(model: str | None, *, as_json: bool) -> None:
-    """List what cycles propose and nobody has approved yet."""
+    """List the heads that cycles propose and that wait for approval."""
     with open_store() as store:
         models = {item.id: item for item in store.models.list()}
         chosen = None if model is None else store.models.get(model).id
@@ -238,7 +238,7 @@ def proposals(model: str | None, *, as_json: bool) -> None:
 def approve(cycle: str) -> None:
     """Publish the head that CYCLE proposed; every worker serves it within a second.
 
-    CYCLE is the id of the cycle, or as much of its beginning as is unique.
+    CYCLE is the id of the cycle, or a unique beginning of it.
     """
     with open_store() as store:
         approved = store.cycles.approve(store.cycles.find(cycle).id, actor=actor())
@@ -247,9 +247,9 @@ def approve(cycle: str) -> None:
 
 @heads.command()
 @click.argument("cycle")
-@click.option("--reason", required=True, help="For whoever reads the history, 200 characters at most.")
+@click.option("--reason", required=True, help="Why it is declined; at most 200 characters.")
 def reject(cycle: str, reason: str) -> None:
-    """Decline the head that CYCLE proposed (its id, or as much of its beginning as is unique).
+    """Decline the head that CYCLE proposed (its id, or a unique beginning of it).
 
     While the present head stays active, no cycle proposes a head for practically the same prevalences again.
     """
@@ -285,7 +285,7 @@ def _proposal(
 
 
 def _lines(proposal: dict[str, Any]) -> list[str]:
-    """A proposal for people: the cycle's id alone on its line, ready to be copied."""
+    """Format a proposal as lines; the cycle's id has its own line, ready to be copied."""
     shares = proposal["assumed_prevalence"]
     moved = sorted(shares, key=lambda share: -abs(share["proposed"] - share["now"]))[:MOST_SHARES]
     shown = [share for share in shares if share in moved]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import Name, actor, as_json, open_store
+from lifelong.commands.common import CommandGroup, Name, actor, as_json, open_store
 from lifelong.commands.models.preprocessing import preprocessing as preprocessing_command
 from lifelong.commands.tables import print_rows
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.group(short_help="Models: ONNX graphs, or external ones.")
+@click.group(cls=CommandGroup, short_help="Add, promote, list and remove models: ONNX or external.")
 def models() -> None:
     """Models of a task: an ONNX graph that is served here, or an external one that sends logits."""
 
@@ -185,11 +185,12 @@ def list_(*, as_json: bool) -> None:
     help="Promote it although it is worse than the promoted model; the reason goes to the audit log.",
 )
 def promote(model: str, force_because: str | None) -> None:
-    """Make MODEL (name@version) the one that answers requests which name no model.
+    """Let MODEL (name@version) answer the requests that name no model.
 
-    All living workers must have loaded it; the command waits for them. Where none lives, the graph is checked here.
+    All running workers must have loaded it; the command waits for them. Without a running worker, the graph is checked
+    here.
 
-    A model that does far worse on its calibration set than the promoted one on its own is refused.
+    A model is refused if it is far worse on its calibration set than the promoted model on its own.
     """
     from lifelong_core.graph_check import check_servable
     from lifelong_core.settings import Settings
@@ -205,9 +206,9 @@ def promote(model: str, force_because: str | None) -> None:
 @models.command()
 @click.argument("model")
 def remove(model: str) -> None:
-    """Remove MODEL (name@version), which nothing may use, with its calibration sets, heads and graph.
+    """Remove the unused MODEL (name@version) with its calibration sets, heads and graph.
 
-    A model that is promoted, has logged predictions or has a head in an environment stays.
+    A model is in use if it is promoted, has logged predictions, or has a head in an environment.
     """
     from lifelong_core.errors import InvalidInputError
 

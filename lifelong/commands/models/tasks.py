@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from lifelong.commands.common import Name, actor, as_json, open_store
+from lifelong.commands.common import CommandGroup, Name, actor, as_json, open_store
 from lifelong.commands.tables import print_rows
 
 
@@ -28,9 +28,9 @@ def parse_costs(text: str | None, classes: int) -> list[list[float]]:
     return document
 
 
-@click.group(short_help="Tasks: class names and confusion costs.")
+@click.group(cls=CommandGroup, short_help="Add and list tasks: class names and confusion costs.")
 def tasks() -> None:
-    """Classification problems: class names and what each confusion costs."""
+    """Tasks are classification problems with class names and the cost of each confusion."""
 
 
 @tasks.command()

@@ -1,4 +1,4 @@
-"""`lifelong audit`: who changed what, when and from where, and whether that is still as it was written."""
+"""`lifelong audit`: list who changed what, when and from where; verify that the log is unchanged."""
 
 import json
 import sys
@@ -8,24 +8,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import as_json, format_count, open_store
+from lifelong.commands.common import CommandGroup, as_json, format_count, open_store
 from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
     from lifelong_core.store.access.audit_log import AuditVerification
 
 
-@click.group(invoke_without_command=True, short_help="Who changed what, when; verify.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Most entries.")
+@click.group(
+    cls=CommandGroup,
+    invoke_without_command=True,
+    short_help="List who changed what and when; verify the log.",
+)
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Largest number of entries."
+)
 @click.option(
     "--before", type=click.IntRange(1, 2**31 - 1), help="Only entries below this number: the next page."
 )
-@click.option("--action", help="Only this action, as heads.rollback, or all of one kind, as heads.")
-@click.option("--subject", help="Only entries whose subject contains this, as resnet@1/clinic-a.")
+@click.option("--action", help="Only this action (heads.rollback), or all actions of one kind (heads).")
+@click.option(
+    "--subject", help="Only entries whose subject contains this text, for example resnet@1/clinic-a."
+)
 @click.option(
     "--kind",
     type=click.Choice(["changes", "refusals"]),
-    help="Only what changed something, or only refused requests.",
+    help="Only changes, or only refused requests.",
 )
 @as_json
 @click.pass_context

@@ -1,24 +1,24 @@
-"""`lifelong demo`: the main job in one command."""
+"""`lifelong demo`: the whole adaptation loop in one command."""
 
 from pathlib import Path
 
 import click
 
 
-@click.command(short_help="Train, serve, shift, swap: the whole loop in one to two minutes.")
+@click.command(short_help="Train, serve, shift and swap within two minutes.")
 @click.option(
     "--seed", default=0, show_default=True, help="Seed of the images, the training and the streams."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object of figures at the end.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Where to save the plot (PNG).")
-@click.option("--keep-running", is_flag=True, help="Leave service and monitor up until Ctrl-C.")
+@click.option("--keep-running", is_flag=True, help="Keep service and monitor running until Ctrl-C.")
 def demo(seed: int, *, as_json: bool, plot: Path | None, keep_running: bool) -> None:
     """Train, serve, shift, swap: the whole loop on this machine in one to two minutes.
 
     A small network is trained on degraded handwritten digits (a stand-in for a clinical classifier),
-    served by two workers, and watched by the monitor. Then the class mix shifts, unknown to both, and
-    the monitor corrects the decisions without a label. Everything happens in a new temporary folder, on
-    free ports; nothing is left running.
+    served by two workers, and watched by the monitor. Then the class mix shifts, and the monitor corrects
+    the decisions without any label. The demo uses a new temporary folder and free ports, and stops its
+    processes at the end.
     """
     try:
         from lifelong.demo.main import run_demo

@@ -1,4 +1,4 @@
-"""`lifelong doctor`: is everything in order?"""
+"""`lifelong doctor`: check the whole installation."""
 
 import json
 import sys
@@ -20,12 +20,12 @@ _COLOURS = {"ok": "green", "warning": "yellow", "failure": "red"}
 @click.option(
     "--quick",
     is_flag=True,
-    help="Do not read the whole database file, nor recompute the summaries from the log.",
+    help="Skip the slow checks: the whole database file, and the summaries against the log.",
 )
 def doctor(*, as_json: bool, quick: bool) -> None:
     """Check settings, database, artifacts, keys, spool, disks, workers, monitor, jobs and summaries; change nothing.
 
-    Run it on each machine that serves, as the user that does. Exit status: 0 all in order, 1 with warnings, 2 with
+    Run it on each machine that serves, as the user of the service. Exit status: 0 all in order, 1 with warnings, 2 with
     failures.
     """
     from lifelong.doctor.examination import examine

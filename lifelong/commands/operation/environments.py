@@ -1,14 +1,14 @@
-"""`lifelong environments`: where predictions come from."""
+"""`lifelong environments`: the sources of predictions."""
 
 import click
 
-from lifelong.commands.common import Name, actor, as_json, open_store
+from lifelong.commands.common import CommandGroup, Name, actor, as_json, open_store
 from lifelong.commands.tables import print_rows
 
 
-@click.group(short_help="Where predictions come from: list, add, disable, delete.")
+@click.group(cls=CommandGroup, short_help="List, add, disable and delete environments.")
 def environments() -> None:
-    """Where predictions come from (hospital, scanner, season): list, add, disable, enable, delete.
+    """An environment is a source of predictions, such as a hospital or a scanner.
 
     With LIFELONG_ENVIRONMENT_CREATION=open (the default) the first prediction of a new name adds an environment; with
     `listed` only `lifelong environments add` does. Workers follow within a second.
@@ -27,7 +27,7 @@ def list_(*, as_json: bool) -> None:
 @environments.command()
 @click.argument("name", type=Name())
 def add(name: str) -> None:
-    """Add the environment NAME; one that is there stays as it is."""
+    """Add the environment NAME; an existing one stays as it is."""
     with open_store() as store:
         store.environments.add(name, actor=actor())
     click.echo(f"The environment {name} is there.")
@@ -36,7 +36,7 @@ def add(name: str) -> None:
 @environments.command()
 @click.argument("name", type=Name())
 def disable(name: str) -> None:
-    """Refuse predictions in the environment NAME; what was logged there stays and may still be labelled."""
+    """Refuse predictions in the environment NAME; its logged predictions stay and can still get labels."""
     with open_store() as store:
         store.environments.disable(name, actor=actor())
     click.echo(f"Disabled {name}: predictions there get 403 within a second.")

@@ -27,16 +27,18 @@ class Moment(click.ParamType):
 
 
 @click.command(short_help="Write the log of an environment to a file.")
-@click.option("--environment", type=Name(), required=True, help="Whose predictions.")
+@click.option(
+    "--environment", type=Name(), required=True, help="The environment whose predictions are written."
+)
 @click.option(
     "--output",
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file; its name says the format: *.parquet, *.csv or *.csv.gz.",
+    help="The file; its suffix is the format: *.parquet, *.csv or *.csv.gz.",
 )
-@click.option("--model", help="Only those of this model; needed where models have different classes.")
-@click.option("--since", type=Moment(), help="Only predictions made then or later (UTC, or with a zone).")
-@click.option("--until", type=Moment(), help="Only predictions made before.")
+@click.option("--model", help="Only predictions of this model; needed where models have different classes.")
+@click.option("--since", type=Moment(), help="Only predictions at or after this time (UTC, or with a zone).")
+@click.option("--until", type=Moment(), help="Only predictions before this time.")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 def export(
     environment: str,
@@ -47,7 +49,7 @@ def export(
     *,
     force: bool,
 ) -> None:
-    """Write the predictions of an environment with their labels to a file, while everything runs.
+    """Write the predictions of an environment with their labels to a file; service and monitor may run.
 
     Groups are in it as hashes only. A CSV file has a column logit_<class> for each class. In a Parquet file, logits are
     one column of lists, and the names of the classes are in the metadata of the schema, under "lifelong".

@@ -5,18 +5,21 @@ from pathlib import Path
 
 import click
 
+from lifelong.commands.common import CommandGroup
 
-@click.group(short_help="Dashboards and alert rules.")
+
+@click.group(cls=CommandGroup, short_help="Write dashboards and alert rules.")
 def grafana() -> None:
     """Dashboards for Grafana and alert rules for Prometheus."""
 
 
 @grafana.command(short_help="Write dashboards, alert rules and provisioning to a folder.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--force", is_flag=True, help="Replace files that are there with another content.")
+@click.option("--force", is_flag=True, help="Replace existing files that differ.")
 def export(folder: Path, *, force: bool) -> None:
-    """Write to FOLDER what Prometheus and Grafana need: alert rules with their tests, a configuration that scrapes
-    service and monitor, the dashboard, and Grafana's provisioning.
+    """Write the files for Prometheus and Grafana to FOLDER.
+
+    They are alert rules with tests, a scrape configuration, the dashboard, and Grafana's provisioning.
 
     Files that you changed are kept: the command then writes nothing and names them.
     """

@@ -11,19 +11,18 @@ if TYPE_CHECKING:
     from lifelong_core.store.lifecycle.erasure import ErasureOutcome
 
 
-@click.command(short_help="Erase all that was logged of a patient or study.")
+@click.command(short_help="Erase the logged predictions of a patient or study.")
 @click.option(
     "--group",
     required=True,
-    help="The key that the predictions were sent with; - reads it from standard input, for it to be in no history.",
+    help="The group key of the predictions; - reads it from standard input, so that no shell history holds it.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be erased.")
+@click.option("--dry-run", is_flag=True, help="Only count what would be erased.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def erase(group: str, *, dry_run: bool, yes: bool) -> None:
     """Erase the predictions of a group with their labels and request ids, for good.
 
-    What still waits in a spool is left out when it is delivered. What is predicted of the group from now on is logged
-    again.
+    Its predictions that still wait in a spool are dropped at delivery. Its later predictions are logged again.
     """
     from lifelong_core.settings import Settings
     from lifelong_core.store.lifecycle.privacy import group_hashes
@@ -42,12 +41,12 @@ def erase(group: str, *, dry_run: bool, yes: bool) -> None:
         click.echo(f"Erased {_named(store.erasure.erase(hashes, actor=actor()))}.")
 
 
-@click.command("rotate-group-key", short_help="Make a new key for the hashes of groups.")
+@click.command("rotate-group-key", short_help="Add a new key for the hashes of groups.")
 def rotate_group_key() -> None:
     """Put a new key in front of the others in the key file; then copy the file to all other hosts.
 
-    Predictions of one patient before and after count as those of two. The old keys stay in the file: without them, what
-    was logged before can no longer be erased.
+    Predictions of one patient before and after the rotation count as those of two patients. The old keys stay in the
+    file: without them, earlier predictions can no longer be erased.
     """
     from lifelong_core.settings import Settings
 
@@ -60,13 +59,13 @@ def rotate_group_key() -> None:
     )
 
 
-@click.command("forget-group-keys", short_help="Forget keys of the group hash that are lost.")
+@click.command("forget-group-keys", short_help="Forget lost keys of the group hash.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def forget_group_keys(*, yes: bool) -> None:
-    """Forget the keys that the key file of this host lacks: lost, or deleted because nothing is left under them.
+    """Forget the keys that the key file of this host lacks, because they are lost or no longer used.
 
-    What was logged under a forgotten key can no longer be erased by its group. If every key is lost, a new one is made,
-    or the one in the file of this host becomes that of the installation.
+    Predictions under a forgotten key can no longer be erased by their group. If every key is lost, a new one is made,
+    or the key in the file of this host becomes the key of the installation.
     """
     from lifelong_core.settings import Settings
     from lifelong_core.store.lifecycle.group_keys import short_digest

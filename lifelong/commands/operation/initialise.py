@@ -34,8 +34,8 @@ def init(source: str | None, *, mode: str | None) -> None:
 
     Safe to repeat: an existing installation is left as it is, and no second token is made.
 
-    On a further host of an installation (the same LIFELONG_DATABASE_URL and LIFELONG_ARTIFACTS_URL) it says what this
-    host still lacks, and ends with status 1 until nothing is missing.
+    On a further host of an installation (the same LIFELONG_DATABASE_URL and LIFELONG_ARTIFACTS_URL) it lists what this
+    host lacks, and exits with status 1 until nothing is missing.
     """
     from lifelong.commands.operation.mode_setting import write_mode
     from lifelong_core.settings import Settings
@@ -86,9 +86,9 @@ def init(source: str | None, *, mode: str | None) -> None:
         sys.exit(1)
 
 
-@click.command(short_help="Bring the database to this version's schema.")
+@click.command(short_help="Upgrade the database schema to this version.")
 def upgrade() -> None:
-    """Bring the database to the schema of this version (stop service and monitor first)."""
+    """Upgrade the database to the schema of this version (stop service and monitor first)."""
     from lifelong_core.settings import Settings
     from lifelong_core.store import Store
     from lifelong_core.store.lifecycle.group_keys import KeyFile
@@ -110,7 +110,7 @@ def upgrade() -> None:
 
 
 def _restrict_files(settings: "Settings") -> None:
-    """Take the rights of other users away from what an older version, or a copy, left to them."""
+    """Remove the rights of other users that an older version, or a copy, left on files."""
     from lifelong.private_files import restrict_installation
 
     changed, foreign = restrict_installation(settings)
@@ -135,7 +135,7 @@ def _forget_former_anchor(anchor: "AnchorFile") -> None:
 
 
 def _prepare_group_key(store: "Store", settings: "Settings", source: str | None) -> str | None:
-    """Make, install or compare the key file; what is wrong with it, or None."""
+    """Make, install or compare the key file; return its problem, or None."""
     from lifelong_core.store.lifecycle.group_keys import check_complete
 
     path = settings.resolved_group_key_file
@@ -180,7 +180,7 @@ def _read_key_file(source: str) -> "KeyFile":
 
 
 def _missing_artifacts(store: "Store", settings: "Settings") -> str | None:
-    """What models need and LIFELONG_ARTIFACTS_URL lacks, in words; None if nothing."""
+    """Name the artifacts that models need and LIFELONG_ARTIFACTS_URL lacks; None: all are there."""
     named = store.named_artifacts()
     missing = [name for digest, name in named.items() if not store.artifacts.has(digest)]
     if not missing:

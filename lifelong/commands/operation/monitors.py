@@ -1,4 +1,4 @@
-"""`lifelong monitors`: which monitors watch, and what each one does."""
+"""`lifelong monitors`: the running monitors and their state."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def monitors(*, as_json: bool) -> None:
     """List the monitors of all machines and their last ticks; `lifelong doctor` says what is wrong.
 
-    Monitors that watch with the same settings show the same digest under "settings". All need the same ones.
+    Monitors with the same settings show the same digest under "settings". All monitors need the same settings.
     """
     with open_store() as store:
         rows = [_row(one) for one in store.monitors.list()]

@@ -1,4 +1,4 @@
-"""`lifelong serve` and `lifelong monitor`: become the process; settings travel by environment and file."""
+"""`lifelong serve` and `lifelong monitor`: replace this process by the service or the monitor."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`lifelong settings`: every setting, its value here and what it means."""
+"""`lifelong settings`: every setting, its value and its meaning."""
 
 from typing import Any
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import Name, actor, as_json, format_count, open_store
+from lifelong.commands.common import CommandGroup, Name, actor, as_json, format_count, open_store
 from lifelong.commands.durations import Duration, Moment
 from lifelong.commands.tables import print_rows
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from lifelong_core.store import Token
 
 expires_in: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
-    "--expires-in", type=Duration(), metavar="SPAN", help="Valid for so long: 90d, 24h."
+    "--expires-in", type=Duration(), metavar="SPAN", help="Lifetime of the token: 90d, 24h."
 )
 expires_at: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
-    "--expires-at", type=Moment(), metavar="TIME", help="Valid until then: 2027-01-31."
+    "--expires-at", type=Moment(), metavar="TIME", help="End of the token's validity: 2027-01-31."
 )
 
 
-@click.group(short_help="Bearer tokens, and who is logged in to the console.")
+@click.group(cls=CommandGroup, short_help="Create, list, rotate and revoke bearer tokens.")
 def tokens() -> None:
-    """Bearer tokens: create, list, rotate, revoke; and who is logged in to the console with them.
+    """Bearer tokens of the HTTP API, and the console sessions that were opened with them.
 
     Only hashes of secrets are stored.
     """
@@ -107,7 +107,7 @@ def list_(*, as_json: bool) -> None:
     default="24h",
     show_default=True,
     metavar="SPAN",
-    help="The present secret stays valid for so long; 0s where it may be known to others.",
+    help="The present secret stays valid for this time; 0s if others may know it.",
 )
 @expires_in
 @expires_at

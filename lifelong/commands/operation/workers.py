@@ -1,4 +1,4 @@
-"""`lifelong heads workers`: which serving process runs which head."""
+"""`lifelong heads workers`: the serving processes with their heads and models."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -52,7 +52,7 @@ def workers(*, as_json: bool) -> None:
 
 
 def place_name(environment: str | None) -> str:
-    """How people are told where a head is active."""
+    """Name of the place where a head is active, for messages."""
     return environment or "(default head)"
 
 

@@ -32,7 +32,7 @@ HISTORY = re.compile(rb'"history"\s*:')
 """A field that only interviews have."""
 
 
-@click.command(short_help="The recommended metrics on labelled data.")
+@click.command(short_help="Compute the recommended metrics on labelled data.")
 @click.argument("data", type=existing_file, required=False)
 @click.option(
     "--recommendation", type=existing_file, help="What `lifelong recommend` wrote: --output, or --state."

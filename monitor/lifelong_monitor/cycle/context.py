@@ -1,4 +1,4 @@
-"""The circumstances of a cycle: since when the head serves, what served before, and how the other environments are."""
+"""The circumstances of a cycle: the heads that served, the last swap, and the estimates of other environments."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ def head_services(own: Sequence[Activation], default: Sequence[Activation]) -> t
 
 
 def _by_time(activations: Sequence[Activation]) -> Iterator[tuple[datetime, Activation]]:
-    """Each with its time, or that of an earlier one that a clock ahead of the others gave a later time."""
+    """Sort by time; a time that is before an earlier one is raised to it (clocks differ)."""
     latest: datetime | None = None
     for one in activations:
         latest = one.activated_at if latest is None else max(latest, one.activated_at)
@@ -70,7 +70,7 @@ def context_of(
     at: datetime,
     others_since: datetime | None,
 ) -> AdaptationContext:
-    """What a cycle has to know beside its window.
+    """Build the context of a cycle.
 
     Args:
         store: holds the heads and the other environments' cycles.
@@ -100,7 +100,7 @@ def context_of(
 
 
 def _estimates_of(cycles: Sequence[Cycle]) -> Iterator[PrevalenceEstimate]:
-    """What each cycle wanted a head for."""
+    """Prevalence for which each cycle fitted its head."""
     for cycle in cycles:
         report = readable_report_of(cycle)
         used = None if report is None else report.pooled or report.prevalence
@@ -128,7 +128,7 @@ def _others(store: Store, model: Model, environment: str, since: datetime) -> tu
 
 
 def _is_sound(report: AdaptationReport) -> bool:
-    """Whether its estimate may be lent: not where more than the prevalence changed, or where little was seen."""
+    """Whether other environments may use its estimate: only the prevalence changed, and the window was large enough."""
     return (
         report.outcome != "refuse"
         and (report.assumption_test is None or not report.assumption_test.rejected)

@@ -1,4 +1,4 @@
-"""What the sequential test is given: the evidence so far, and the samples that it has not seen yet, each once."""
+"""Inputs of the sequential test: the evidence so far, and the samples since, each once."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -103,7 +103,7 @@ def recollect_new_samples(
 
 
 def _standing(store: Store, before: Cycle | None) -> tuple[Base | None, ShiftEvidence | None]:
-    """The newest evidence: that of the cycle before or, where its report holds none, what that cycle started from."""
+    """Evidence of the previous report, else that cycle's starting state."""
     report = None if before is None else readable_report_of(before)
     if before is None or report is None:
         return None, None

@@ -7,7 +7,7 @@ from lifelong_core.store.registry.records import Model
 
 
 def check_method(name: str) -> None:
-    """Find out at the start what would make every cycle fail.
+    """Make sure that the quantifier exists; otherwise every cycle would fail.
 
     Raises:
         ConfigurationError: there is no quantifier of this name.
@@ -27,9 +27,9 @@ class FittedQuantifiers:
     def get(
         self, store: Store, model: Model, calibration_set_id: int, method: str
     ) -> FittedQuantifier | LabeledLogits:
-        """The quantifier fitted on that calibration set of the model.
+        """Return the quantifier fitted on a calibration set of the model.
 
-        Where the set cannot tell the classes apart, the set itself: `adapt` will refuse it and say why.
+        Returns the calibration set itself where it cannot tell the classes apart: `adapt` refuses it with the reason.
 
         Raises:
             NotFoundError: the calibration set or its artifact is gone.

@@ -1,4 +1,4 @@
-"""What a cycle judges: model, head and what served before, read in an order in which no change goes unnoticed."""
+"""The subject of a cycle: model, head and earlier heads, read in an order that detects every concurrent change."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Subject:
 def subject_of(
     store: Store, model: Model, environment: str, read_registry: Callable[[], Registry | None]
 ) -> Subject | str:
-    """The subject as it stands, or why there is none.
+    """Load the subject, or return the reason why the population cannot be judged.
 
     Args:
         store: holds the heads.

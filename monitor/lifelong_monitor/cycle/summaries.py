@@ -1,4 +1,4 @@
-"""Keeping the window summaries of a population up to date."""
+"""Updates the window summaries of a population."""
 
 import logging
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def update_summaries(
     lease: Lease,
     may_go_on: Callable[[], bool],
 ) -> bool:
-    """Fold what is new, at least one step of it.
+    """Fold new predictions into the summaries, at least one step.
 
     Args:
         store: holds the log and its summaries.

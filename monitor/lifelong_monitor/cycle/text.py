@@ -1,4 +1,4 @@
-"""A cycle in words, for the log."""
+"""Log text of a cycle."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from lifelong_monitor.cycle.cycle import CycleResult
 
 
 def format_cycle(result: CycleResult, class_names: Sequence[str]) -> str:
-    """Outcome, reason, estimate with interval, window, published or proposed head, and cautions in one line.
+    """Format a recorded cycle (`result.outcome` is not "skip") as one line.
 
-    Of a cycle that was recorded (`result.outcome` is not "skip").
+    It names outcome, reason, estimate with interval, window, published or proposed head, and cautions.
     """
     effect = result.outcome if result.last is None else result.last.effect
     parts = [f"{effect}. {result.reason}"]
@@ -38,7 +38,7 @@ def format_cycle(result: CycleResult, class_names: Sequence[str]) -> str:
 
 
 def format_affected(figures: AffectedFigures, cycle: Cycle) -> str:
-    """How many decisions before a swap the new head would make otherwise, and where they are listed."""
+    """Format how many decisions before a swap the new head would change, and the command that lists them."""
     counts = figures.counts
     since = figures.since.isoformat(timespec="seconds")
     return (

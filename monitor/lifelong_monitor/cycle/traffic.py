@@ -1,4 +1,4 @@
-"""Where the predictions of a cycle's window came from, beside what is usual in its environment."""
+"""Sources of the predictions in a cycle's window, compared with the usual ones of its environment."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -25,7 +25,7 @@ def traffic_of(
     taken: CycleWindow,
     fitted: FittedQuantifier | LabeledLogits,
 ) -> Traffic | None:
-    """The traffic of a window; None if it is empty.
+    """Load the traffic of a window; None if it is empty.
 
     Raises:
         UnavailableError: the database does not answer.

@@ -31,7 +31,7 @@ _HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class CycleWindow:
-    """What a cycle judges."""
+    """The predictions that a cycle judges."""
 
     data: Logits | Sequence[WindowSummary]
     """in order of time"""
@@ -63,9 +63,9 @@ def load_window(
     due_at: datetime,
     log_position: int,
 ) -> CycleWindow | None:
-    """The newest window of a population; None: it needs summaries, and they are not complete.
+    """Load the newest window of a population; None: it needs summaries, and they are not complete.
 
-    Where the quantifier could not be fitted there are no summaries, and rows will do: the cycle refuses.
+    Without a fitted quantifier there are no summaries, so rows are read: the cycle refuses anyway.
     """
     since = due_at - settings.window_age
     is_short = settings.window_age < SHORTEST_WINDOW_OF_HOURS
@@ -93,7 +93,7 @@ def reload_window(
     *,
     classes: int | None,
 ) -> CycleWindow:
-    """What `load_window` gave a past cycle; without `classes` no row is left out.
+    """Load again the window of a past cycle; without `classes` no row is left out.
 
     Raises:
         NotFoundError: the log does not hold it any more.
@@ -128,7 +128,7 @@ def reload_window(
 
 
 def judge_window(report: AdaptationReport, taken: CycleWindow) -> AdaptationReport:
-    """The report, as refusal where all of the window had to be left out."""
+    """Return the report; a refusal where no row of the window can be judged."""
     if taken.samples or not taken.quarantined:
         return report
     text = (

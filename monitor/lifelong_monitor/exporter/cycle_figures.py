@@ -1,4 +1,4 @@
-"""What the exporter shows of a recorded cycle."""
+"""Figures of a recorded cycle for the exporter."""
 
 import math
 

@@ -61,7 +61,7 @@ class Exporter:
         self._server: MetricsServer | None = None
 
     def show(self, *statuses: PopulationStatus) -> None:
-        """Replace what is shown of these populations, all at once, and make their counters exist."""
+        """Replace the statuses of these populations at once, and create their counters."""
         for status in statuses:
             if not self._statuses.has(status.model, status.environment):
                 for outcome in CYCLE_OUTCOMES:

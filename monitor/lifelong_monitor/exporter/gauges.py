@@ -1,4 +1,4 @@
-"""The gauges of a population: their names, their meaning, and where their values are in its status."""
+"""The gauges of a population: name, meaning, and how its value follows from the status."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -46,7 +46,7 @@ def _realised(status: PopulationStatus, part: Callable[[RealisedMetric], float |
 
 GAUGES: Final[Mapping[str, Gauge]] = {
     "lifelong_prevalence_estimate": (
-        "Estimated share of each class among the recent predictions, found without labels.",
+        "Share of each class among the recent predictions, estimated without labels.",
         ("class",),
         lambda status: _per_class(status, status.cycle and status.cycle.prevalence),
     ),
@@ -61,12 +61,12 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         lambda status: _per_class(status, status.cycle and status.cycle.high),
     ),
     "lifelong_prevalence_assumed": (
-        "Share of each class that the head assumes which serves now.",
+        "Share of each class that the active head assumes.",
         ("class",),
         lambda status: _per_class(status, status.head and status.head.assumed_prevalence),
     ),
     "lifelong_prevalence_shift_l1": (
-        "L1 distance (0 to 2) between the estimate of the last cycle and what the head it judged assumed.",
+        "L1 distance (0 to 2) between the prevalence that the last cycle estimated and the one that its head assumed.",
         (),
         lambda status: _one(status.cycle and status.cycle.shift_l1),
     ),
@@ -156,7 +156,7 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         ),
     ),
     "lifelong_worst_case_cost_increase": (
-        "Cost per decision that a swap could do at worst on the window of the last cycle.",
+        "Largest increase of the cost per decision that a swap could cause on the window of the last cycle.",
         (),
         lambda status: _one(status.cycle and status.cycle.worst_case_cost_increase),
     ),

@@ -1,4 +1,4 @@
-"""Metrics of the jobs that this monitor ran, and of those that nobody does or that failed."""
+"""Metrics of the jobs that this monitor ran, and of all jobs that wait or failed."""
 
 import time
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ STATE_HOLDS_SECONDS = 60.0
 
 @dataclass
 class JobEnding:
-    """How a job ended; `again` unless somebody says otherwise."""
+    """Outcome of a job; `again` unless it is set."""
 
     outcome: JobOutcome = "again"
 
 
 class JobMetrics:
-    """Counts jobs by kind and outcome; shows how long the last one took, whether one runs, and which wait or failed."""
+    """Counts jobs by kind and outcome; shows the last duration, the running job, and the jobs that wait or failed."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._state = _StateCollector()
@@ -61,7 +61,7 @@ class JobMetrics:
                 self._jobs.labels(kind, outcome)
 
     def show_state(self, state: JobsState | None, *, time_limit_seconds: float) -> None:
-        """Show how it stands with all jobs, of this and other monitors, for STATE_HOLDS_SECONDS.
+        """Show the state of all jobs, of this and other monitors, for STATE_HOLDS_SECONDS.
 
         Args:
             state: None: not known at present.
@@ -71,7 +71,7 @@ class JobMetrics:
 
     @contextmanager
     def running(self, kind: str) -> Iterator[JobEnding]:
-        """Show that a job runs during the block, and count it by how it ended."""
+        """Show that a job runs during the block, and count its outcome."""
         label = _label(kind)
         ending, started = JobEnding(), time.monotonic()
         with self._running.labels(label).track_inprogress():
@@ -85,7 +85,7 @@ class JobMetrics:
 
 @dataclass(frozen=True)
 class _Shown:
-    """What was known of all jobs at a time of the monotonic clock."""
+    """State of all jobs at a time of the monotonic clock."""
 
     state: JobsState | None
     time_limit_seconds: float
@@ -93,7 +93,7 @@ class _Shown:
 
 
 class _StateCollector(Collector):
-    """Turns how it stands with all jobs into gauges at every scrape."""
+    """Turns the state of all jobs into gauges at every scrape."""
 
     shown: _Shown | None = None
 

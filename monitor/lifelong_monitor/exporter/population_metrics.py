@@ -1,4 +1,4 @@
-"""What the exporter shows of the populations; only what may have changed is computed again.
+"""Statuses of the populations for the exporter; only those that may have changed are computed again.
 
 A status depends on the newest cycle, the head that serves and its pin (both change with the registry's revision), the
 mode, the labels, and the recommendation of the task. `PopulationMetrics` gets cycles and the registry at every tick,
@@ -88,7 +88,7 @@ class PopulationMetrics:
             self._proposing.add(population)
 
     def note_affected(self, population: Population) -> None:
-        """Take in that the decisions were counted that the newest swap of a population affects."""
+        """Take in that the affected decisions of the newest swap of a population were counted."""
         self._counted.add(population)
         self._judged.add(population)
 
@@ -123,7 +123,7 @@ class PopulationMetrics:
             self._changed.clear()
 
     def stale_realised(self, registry: Registry) -> Iterator[tuple[Model, str, object]]:
-        """The populations whose realised performance may have changed, and what it rests on by now."""
+        """Yield the populations whose realised performance may have changed, with the present state of its inputs."""
         labels, recommendations = self._store.watching.labels(), self._store.watching.recommendations()
         for population, model in list(self._models.items()):
             task = registry.tasks[model.task_id]
@@ -143,7 +143,7 @@ class PopulationMetrics:
         self._log_left_out(model, environment, realised)
 
     def _renew(self, populations: Sequence[Population], registry: Registry) -> None:
-        """What follows from the newest cycle and from the registry."""
+        """Compute the statuses again from the newest cycles and the registry."""
         changes = self._store.watching.head_changes()
         for population in populations:
             status, model = self._statuses[population], self._models[population]
@@ -163,7 +163,7 @@ class PopulationMetrics:
     def _affected(
         self, population: Population, head: ServingHead | None, *, is_own: bool
     ) -> AffectedFigures | None:
-        """Of the swap that brought the head; no cycle publishes a default head."""
+        """Return the affected decisions of the swap that published the head; None for a default head."""
         status = self._statuses[population]
         if head is None or not is_own:
             return None
@@ -185,7 +185,7 @@ class PopulationMetrics:
         self._changed.add(population)
 
     def _log_left_out(self, model: Model, environment: str, realised: RealisedPerformance | None) -> None:
-        """Say once which recommended metrics are not watched here, and which labelled predictions they do without."""
+        """Log once which recommended metrics are not computed, and which labelled predictions are left out."""
         metrics = () if realised is None else realised.recommended.left_out
         said = [f"{metric.label}: {metric.reason}" for metric in metrics]
         self._say_once(model, environment, "recommended metrics that are not watched", said, said)
@@ -201,7 +201,7 @@ class PopulationMetrics:
     def _say_once(
         self, model: Model, environment: str, topic: str, said: Sequence[str], reasons: Sequence[str]
     ) -> None:
-        """Log what is said when its reasons have changed."""
+        """Log sentences if their reasons have changed."""
         key = (model.id, environment), topic
         if tuple(reasons) != self._said.get(key, ()):
             log.info("%s in %s: %s: %s", model.reference, environment, topic, "; ".join(said) or "none")

@@ -1,4 +1,4 @@
-"""Who may scrape the monitor: everybody, or whoever has a token with the scope `metrics`."""
+"""Access to the monitor's metrics: open, or with a token of the scope `metrics`."""
 
 import threading
 from collections.abc import Callable
@@ -19,8 +19,8 @@ PATIENCE_SECONDS = 2.0
 class ScrapeAccess:
     """Checks the tokens of scrapes; threads may share it.
 
-    The monitor has to be watched while the database is away, too. Then a token is valid that was valid at its last
-    scrape, or that a service on this data directory knows.
+    Scrapes go on while the database does not answer. Then a token is valid if it was valid at its last scrape, or if a
+    service on this data directory knows it.
 
     Args:
         settings: whether a token is needed.

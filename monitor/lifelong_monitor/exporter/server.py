@@ -32,7 +32,7 @@ _NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
 
 
 def allow_everybody(authorization: str | None) -> None:
-    """The check where no token is needed."""
+    """Allow every scrape: no token is needed."""
 
 
 class MetricsServer:
@@ -94,17 +94,17 @@ def _refused(error: LifelongError, start: Callable[[str, list[tuple[str, str]]],
 
 
 class _Server(ThreadingWSGIServer):
-    """A server whose clients may go away."""
+    """A server that expects clients to disconnect."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log what is not a matter of the connection."""
+        """Log errors, except those of the connection."""
         del request, client_address
         if not isinstance(sys.exception(), OSError):
             logger.exception("a scrape failed")
 
 
 class _Handler(WSGIRequestHandler):
-    """Logs nothing, and does not wait for ever."""
+    """Handles requests with a timeout, without log lines."""
 
     timeout = SILENCE_SECONDS
     error_content_type = "text/plain; charset=utf-8"
@@ -116,4 +116,4 @@ class _Handler(WSGIRequestHandler):
         super().end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is that of the base class
-        """Keep what clients ask for out of the log."""
+        """Log no request."""

@@ -1,4 +1,4 @@
-"""What the exporter shows of one population, as plain values."""
+"""Status of one population for the exporter, as plain values."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -41,7 +41,7 @@ class AssumptionFigures:
 
 @dataclass(frozen=True)
 class GainFigures:
-    """What a refitted head would save per decision, with its interval."""
+    """Gain per decision of a refitted head, with its interval."""
 
     value: float
     low: float
@@ -50,7 +50,7 @@ class GainFigures:
 
 @dataclass(frozen=True)
 class CycleFigures:
-    """What the last stored cycle of a population found; the arrays are None when it made no estimate."""
+    """Figures of the newest cycle of a population; the arrays are None when it made no estimate."""
 
     outcome: Outcome
     window_samples: int
@@ -70,7 +70,7 @@ class CycleFigures:
     probability_gain: GainFigures | None = None
     """in expected log loss, in nats"""
     worst_case_cost_increase: float | None = None
-    """what a swap could cost at worst, per decision"""
+    """largest increase of the cost per decision that a swap could cause"""
     quarantined: int = 0
     """predictions that were left out of the window because they cannot be judged"""
 
@@ -114,7 +114,7 @@ class LeftOutPredictions:
 
 @dataclass(frozen=True)
 class RecommendedMetrics:
-    """What the recommendation of a task names, of one population."""
+    """Recommended metrics of a task for one population."""
 
     values: tuple[RealisedMetric, ...] = ()
     left_out: tuple[LeftOutMetric, ...] = ()
@@ -137,7 +137,7 @@ class RealisedPerformance:
 
 @dataclass(frozen=True)
 class PopulationStatus:
-    """One (model, environment) as it stands after a tick."""
+    """A population after a tick."""
 
     model: str
     """reference, `name@version`"""
@@ -148,7 +148,7 @@ class PopulationStatus:
     last_success: datetime | None = None
     head: ServingHead | None = None
     mode: Mode = "auto"
-    """what a cycle that wants another head does"""
+    """whether a cycle swaps, proposes or only reports another head"""
     pinned: bool = False
     """a person holds the head that serves"""
     proposed: bool = False

@@ -1,6 +1,6 @@
 """The probabilities of labelled predictions, as they were answered.
 
-They are not logged, but a head never changes, and the log holds the very logits that it was given.
+The log holds the logits but not the probabilities; the head that answered never changes, so it gives them again.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ _NO_PROBABILITIES = "have no probabilities for the metrics that judge these"
 
 @dataclass(frozen=True, eq=False)
 class AnsweredPredictions:
-    """What clients received, as far as it can be computed again."""
+    """Probabilities that clients received, as far as they can be computed again."""
 
     is_known: Mask
     """shape (N,), of the predictions"""
@@ -66,7 +66,7 @@ def compute_answers(
 
 
 def _head(head_of: HeadOf, version: int, classes: int) -> PostProcessingHead | str:
-    """The head, or what is wrong with it."""
+    """Return the head, or why it cannot be used."""
     try:
         head = head_of(version)
     except (NotFoundError, DamagedHeadError) as error:

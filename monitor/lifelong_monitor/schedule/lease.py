@@ -1,4 +1,4 @@
-"""A lease that is renewed in the background while the work under it goes on."""
+"""A lease that a thread renews while it is held."""
 
 import logging
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _RENEWALS = 3
 
 
 class _Renewals:
-    """A thread that renews a lease until it is given back."""
+    """A thread that renews a lease until it is released."""
 
     def __init__(self, leases: Leases, lease: Lease) -> None:
         self._lease = lease
@@ -24,7 +24,7 @@ class _Renewals:
         self._thread.start()
 
     def give_back(self) -> None:
-        """Stop renewing, and let others have it."""
+        """Stop renewing, and release the lease."""
         # A renewal after the release would keep the others waiting.
         self._thread.close()
         with suppress(UnavailableError):  # then it ends by itself

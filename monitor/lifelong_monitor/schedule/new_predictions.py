@@ -1,4 +1,4 @@
-"""How many predictions of each population no cycle has judged yet, kept up to date by one query for all of them."""
+"""Number of predictions of each population that no cycle has judged, updated by one query for all populations."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -21,7 +21,7 @@ class UnjudgedPredictions:
         self._cycles: dict[Population, UUID] = {}
 
     def read(self) -> frozenset[Population]:
-        """Count what has appeared since the last call; the first one begins here, `note_cycles` with what was before.
+        """Count the predictions since the last call; `note_cycles` counts those before the first call.
 
         Returns:
             The populations with news.
@@ -48,7 +48,7 @@ class UnjudgedPredictions:
             populations: those that are watched; the others are forgotten.
 
         Returns:
-            The populations whose newest cycle was not known.
+            The populations whose newest cycle is new here.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -68,7 +68,7 @@ class UnjudgedPredictions:
         return changed
 
     def note_cycle(self, population: Population, last: Cycle | None) -> bool:
-        """Take in the newest cycle of a population after a visit; says whether it was not known."""
+        """Take in the newest cycle of a population, and return whether it is new here."""
         if last is None or self._cycles.get(population) == last.id:
             return False
         self._cycles[population] = last.id

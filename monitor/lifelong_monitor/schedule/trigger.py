@@ -38,7 +38,7 @@ class CycleRequest:
 
 @dataclass(frozen=True)
 class Occasion:
-    """What a cycle is due for."""
+    """Why and when a cycle is due."""
 
     due_at: datetime
     interval: timedelta
@@ -86,7 +86,7 @@ class Occasion:
 
 
 class AlignedTrigger(BaseTrigger):
-    """Fires at once, and then at every multiple of the interval; multiples that were missed are not made up for."""
+    """Fires at once, then at every multiple of the interval; missed multiples are skipped."""
 
     def __init__(self, interval: timedelta) -> None:
         self._interval = interval
@@ -102,7 +102,7 @@ class AlignedTrigger(BaseTrigger):
         if previous_fire_time is None:
             return now
         if previous_fire_time - now > self._interval:
-            # The clock was ahead and has been set back: waiting for it would mean to stop watching.
+            # The clock was ahead and was set back: waiting for the old time would stop the monitor.
             return due_before(now, self._interval) + self._interval
         return due_before(max(now, previous_fire_time), self._interval) + self._interval
 
