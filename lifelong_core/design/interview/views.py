@@ -15,7 +15,7 @@ from lifelong_core.design.method.schema import Question
 class PossibleAnswer:
     """One of the answers that a question offers."""
 
-    value: Answer
+    value: Answer | int
     label: str
     explanation: str = ""
 

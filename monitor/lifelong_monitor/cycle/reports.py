@@ -113,4 +113,5 @@ def inputs_of(cycle: Cycle) -> Inputs:
 
 def _base_of(document: dict[str, Any]) -> Base:
     """The older name of the log position is `horizon`."""
-    return Base(UUID(document["cycle"]), document.get("log_position", document.get("horizon")))
+    name = "log_position" if "log_position" in document else "horizon"
+    return Base(UUID(document["cycle"]), document[name])
