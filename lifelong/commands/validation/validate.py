@@ -1,4 +1,4 @@
-"""`lifelong validate`: the recommended metrics of models on labelled data, here and without a service."""
+"""`lifelong validate`: the recommended metrics of models on labelled data, without a service."""
 
 import re
 from pathlib import Path
@@ -26,7 +26,7 @@ existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 file = click.Path(dir_okay=False, path_type=Path)
 
 NOT_ACCEPTED = 3
-"""Exit code where thresholds are not reached."""
+"""Exit code if no model reaches all thresholds."""
 
 HISTORY = re.compile(rb'"history"\s*:')
 """A field that only interviews have."""
@@ -35,7 +35,7 @@ HISTORY = re.compile(rb'"history"\s*:')
 @click.command(short_help="Compute the recommended metrics on labelled data.")
 @click.argument("data", type=existing_file, required=False)
 @click.option(
-    "--recommendation", type=existing_file, help="What `lifelong recommend` wrote: --output, or --state."
+    "--recommendation", type=existing_file, help="File of `lifelong recommend`: --output, or --state."
 )
 @click.option("--task", help="Take recommendation, class names and thresholds from this task.")
 @click.option(
@@ -57,28 +57,28 @@ HISTORY = re.compile(rb'"history"\s*:')
     "thresholds",
     multiple=True,
     metavar="LABEL=VALUE",
-    help="What a model has to reach, e.g. BA=0.8; repeatable. LABEL[CLASS]=VALUE for one class.",
+    help="An acceptance threshold, e.g. BA=0.8; repeatable. LABEL[CLASS]=VALUE for one class.",
 )
 @click.option("--replicates", type=int, default=1000, show_default=True, help="Resampled data sets.")
 @click.option("--level", type=float, default=0.95, show_default=True, help="Coverage of the intervals.")
 @click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--html", type=file, help="Write a report to look at and to print.")
+@click.option("--html", type=file, help="Write an HTML report.")
 @click.option("--output", type=file, help="Write the result here, as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def validate(data: Path | None, **options: Any) -> None:
     """Compute the recommended metrics on DATA, with intervals; several --model are compared.
 
     DATA is an npz file with labels (N,) and probabilities or logits (N, C), or decisions (N,) with -1 for no valid
-    output; perhaps groups (N,), class_names (C,) and arrays metadata_KEY (N,) by which subgroups are reported. Classes
-    are named by --classes, the task, the recommendation or class_names. Of several models, groups
-    and metadata are those of the first file.
+    output. Optional arrays are groups (N,), class_names (C,) and metadata_KEY (N,), which defines subgroups. Names of
+    classes come from --classes, the task, the recommendation or class_names. Groups and metadata of several models are
+    those of the first file.
 
     \b
     Examples:
       lifelong validate test.npz --recommendation found.json --threshold BA=0.8 --html report.html
       lifelong validate --task lesions --model old=old.npz --model new=new.npz
 
-    It exits with 3 where thresholds are given and no model reaches all of them, by the worse end of the interval.
+    The command exits with 3 if thresholds are given and no model reaches all of them by the worse end of the interval.
     """
     from lifelong.commands.validation.labelled_files import read_outputs
 
@@ -115,7 +115,7 @@ def _named_file(text: str, option: str) -> tuple[str | None, Path]:
 def _judged_by(
     options: dict[str, Any], files: "dict[str, LabelledOutputs]"
 ) -> "tuple[Recommendation, tuple[str, ...] | None, list[AcceptanceThreshold]]":
-    """The recommendation, class names, and thresholds: of the files and options, else of the task."""
+    """The recommendation, class names and thresholds: of files and options, else of the task."""
     from lifelong.commands.validation.thresholds import parse_threshold
     from lifelong_core.errors import InvalidInputError
 
@@ -147,7 +147,7 @@ def _judged_by(
 def _same_names(
     known: tuple[str, ...] | None, given: tuple[str, ...] | None, field: str
 ) -> tuple[str, ...] | None:
-    """The names, which must be the same wherever they are given: another order would turn costs round."""
+    """The names of the classes; another order in one place would swap costs and target classes."""
     from lifelong_core.errors import InvalidInputError
 
     if known is not None and given is not None and known != given:
@@ -161,7 +161,7 @@ def _same_names(
 
 
 def _read_recommendation(path: Path) -> "tuple[Recommendation, tuple[str, ...] | None]":
-    """A recommendation, or that of an interview, with the names of the classes if they are known."""
+    """The recommendation in a file, or that of the interview in it, with the names of the classes if known."""
     from lifelong_core.design import Interview, Recommendation
     from lifelong_core.errors import InvalidInputError
 
@@ -212,7 +212,7 @@ def _found(
 
 
 def _check_same_samples(read: "dict[str, LabelledOutputs]") -> None:
-    """Models are compared on the same samples, in the same order."""
+    """Check that all models have the same samples in the same order."""
     import numpy as np
 
     from lifelong_core.errors import InvalidInputError
@@ -228,7 +228,7 @@ def _check_same_samples(read: "dict[str, LabelledOutputs]") -> None:
 
 
 def _cut_offs(models: list[str], given: "Sequence[str]") -> dict[str, Path]:
-    """The file on which each model's cut-offs are chosen, by its name."""
+    """The file on which each model's cut-offs are chosen, by model."""
     files: dict[str, Path] = {}
     for text in given:
         named, path = _named_file(text, "--cut-offs")
@@ -256,12 +256,12 @@ def _outputs(read: "dict[str, LabelledOutputs]", cut_offs: dict[str, Path]) -> "
 
 
 def _accepted(found: "ValidationResult | ModelComparison") -> bool:
-    """Whether some model reaches every threshold."""
+    """Whether a model reaches every threshold."""
     return any(result.accepted for result in results_of(found))
 
 
 def results_of(found: "ValidationResult | ModelComparison") -> "list[ValidationResult]":
-    """That of each model."""
+    """The result of each model."""
     from lifelong_core.design import ValidationResult
 
     return [found] if isinstance(found, ValidationResult) else list(found.results.values())

@@ -1,4 +1,4 @@
-"""A validation as a person reads it in the terminal."""
+"""A validation or a comparison as text for the terminal."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     )
 
 MOST_CLASSES = 12
-"""Of a metric per class no more values are printed."""
+"""Most values of a metric per class that are printed."""
 
 VERDICT = {True: ("reached", "green"), False: ("missed", "red"), None: ("undecided", "yellow")}
 
 
 def print_validation(console: "Console", result: "ValidationResult") -> None:
-    """The metrics with their intervals, what they have to reach, and what speaks against trusting them."""
+    """Print the metrics with intervals, thresholds, warnings and subgroups."""
     from rich.table import Table
     from rich.text import Text
 
@@ -64,7 +64,7 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
 
 
 def _subgroups(console: "Console", result: "ValidationResult") -> None:
-    """What sums each metric up, of each subgroup."""
+    """Print the summaries of the metrics by subgroup."""
     from rich.table import Table
     from rich.text import Text
 
@@ -89,13 +89,13 @@ def _subgroups(console: "Console", result: "ValidationResult") -> None:
 
 
 def _judged(outcome: "AcceptanceOutcome", names: Sequence[str]) -> str:
-    """The metric of a threshold, and of which class."""
+    """The metric of a threshold, with its class."""
     wanted = outcome.threshold
     return wanted.metric if wanted.class_index is None else f"{wanted.metric} of {names[wanted.class_index]}"
 
 
 def print_comparison(console: "Console", comparison: "ModelComparison") -> None:
-    """The models in the order of each metric, and of all together."""
+    """Print the ranking of the models by each metric and by all together."""
     for result in comparison.results.values():
         print_validation(console, result.model_copy(update={"warnings": ()}))
         console.print()
@@ -115,7 +115,7 @@ def _shown(result: "ValidationResult", label: str) -> "list[MetricValue]":
 
 
 def _reasons(result: "ValidationResult") -> list[str]:
-    """Why values or their intervals are missing, what is too little in subgroups, and how many are not printed."""
+    """Reasons for missing values and intervals, warnings of subgroups, and the number of values not printed."""
     reasons = [
         f"{value.label} of {of(value, result.class_names)}{reason}"
         for label in result.labels

@@ -9,7 +9,7 @@ from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 def reorder_class_answers(
     fingerprint: ProblemFingerprint, before: Sequence[str], after: Sequence[str]
 ) -> dict[str, Any]:
-    """The changed answers that keep what was said of each class after a change of class names.
+    """The answers to change so that each class keeps its own after a change of class names.
 
     Corrected names leave the classes in their places. If classes are added or removed, only the target class follows
     its name; it is withdrawn if its name is removed.

@@ -42,7 +42,7 @@ def validation_html(result: ValidationResult) -> str:
 
     The verdict of the acceptance thresholds comes first, then the recommended metrics with intervals and why they were
     recommended, the confusion matrix, curves, subgroups, advice, what was asked, and where the numbers come from. Of
-    more than 12 classes, the worst 12 are drawn and the page says so. The result itself lies in the page as JSON,
+    more than 12 classes, the worst 12 are drawn and the page says so. The page embeds the result as JSON,
     unless it is very large. Equal results give equal pages.
 
     Args:

@@ -81,7 +81,7 @@ def _of_the_decisions(
     halves = [recipe.label for recipe in recipes if recipe.cut_offs and recipe.cut_offs.split.is_half]
     if halves:
         yield (
-            f"The cut-offs of {', '.join(halves)} were chosen on a random half of the cases, for want of other data, "
+            f"The cut-offs of {', '.join(halves)} were chosen on a random half of the cases, without other data, "
             "and judged on the other half."
         )
 

@@ -54,7 +54,7 @@ class ConsoleRoute(GuardedRoute):
     """A guarded route for browsers."""
 
     async def authorize(self, request: Request, worker: Worker) -> Token | None:
-        """The token of the session in the cookie; None where anybody may look.
+        """The token of the session in the cookie; None for public pages.
 
         Raises:
             UnauthenticatedError: there is no session, or it has ended.

@@ -25,7 +25,7 @@ class Split:
     """shape (n,), of the data"""
     chosen_on: Samples
     is_half: bool
-    """whether these are the rest of the data, for want of others"""
+    """whether cut-offs were chosen on the other half of the data"""
 
     @property
     def labelled(self) -> tuple[Integers, Floats]:

@@ -112,7 +112,7 @@ def _notes(recipe: Recipe, own: Samples, standard_error: float | None) -> list[s
     found: list[str] = []
     if recipe.cut_offs is not None and recipe.cut_offs.split.is_half:
         found.append(
-            "For want of other data, the cut-offs were chosen on a random half of the cases; "
+            "Without other data, the cut-offs were chosen on a random half of the cases; "
             f"the values are those of the other {own.size} samples."
         )
     if standard_error is not None:

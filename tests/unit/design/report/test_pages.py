@@ -252,7 +252,7 @@ def test_a_large_document_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lifelong_core.design.report.pages.LARGEST_DOCUMENT", 100)
     page = validation_html(two_classes())
     assert "application/json" not in page
-    assert "too large to be put into this page" in page
+    assert "too large for this page" in page
 
 
 def test_a_comparison_holds_the_ranks() -> None:
