@@ -1,4 +1,4 @@
-"""`python -m lifelong_service.graphs.check_graph`: would a worker take this graph?
+"""`python -m lifelong_service.graphs.check_graph`: check whether a worker accepts a graph.
 
 The request comes as one JSON document on standard input, see `lifelong_core.graph_check`; the last line of standard
 output is the answer. Exit status 0: the graph was loaded and run, and `output` holds it as one self-contained file;
@@ -24,12 +24,12 @@ from lifelong_service.process import confinement
 
 REFUSED = 2
 _COPIES = 4
-"""Of the graph that are in memory at once: the file, the parsed document, the weights, and the weights rearranged."""
+"""Copies of the graph in memory at once: the file, the parsed document, the weights, and the rearranged weights."""
 _FILES = 64
 
 
 def main() -> int:
-    """Answer the request."""
+    """Read the request, check the graph, and write the answer."""
     request = json.load(sys.stdin)
     try:
         providers = choose_providers(request["execution_providers"])
@@ -58,7 +58,7 @@ def _refuse(error: LifelongError) -> int:
 
 
 def _confine(request: dict[str, Any], *, on_processor: bool) -> list[str]:
-    """Set the limits; what could not be set, in words.
+    """Set the limits; return the messages of those that failed.
 
     Drivers of accelerators map more addresses than the machine has memory, and start threads: there, neither is
     limited.
@@ -77,7 +77,7 @@ def _confine(request: dict[str, Any], *, on_processor: bool) -> list[str]:
 
 
 def _size(request: dict[str, Any]) -> int:
-    """Bytes of the graph and of the files that it may refer to, as far as they would be taken."""
+    """Return the bytes of the graph and of the acceptable files that it may refer to."""
     files = [Path(request["graph"])]
     if request["external_data"] is not None:
         files += [file for file in Path(request["external_data"]).iterdir() if file != files[0]]
@@ -85,7 +85,7 @@ def _size(request: dict[str, Any]) -> int:
 
 
 def _load(request: dict[str, Any]) -> str:
-    """Write the self-contained graph to `output` and run exactly that file, in a folder where nothing else lies."""
+    """Write the self-contained graph to `output` and run that file, in a folder of its own."""
     folder = request["external_data"]
     output = Path(request["output"])
     output.write_bytes(

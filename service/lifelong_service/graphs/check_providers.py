@@ -1,4 +1,4 @@
-"""`python -m lifelong_service.graphs.check_providers`: could a service start with these execution providers?
+"""`python -m lifelong_service.graphs.check_providers`: check whether a service can start with execution providers.
 
 The request on standard input is {"execution_providers": [...]}; the last line of standard output is the answer, with
 the exit status as in `check_graph`.
@@ -13,7 +13,7 @@ from lifelong_service.graphs.providers import choose_providers
 
 
 def main() -> int:
-    """Answer the request."""
+    """Read the request, check the providers, and write the answer."""
     try:
         chosen = choose_providers(json.load(sys.stdin)["execution_providers"])
     except LifelongError as error:

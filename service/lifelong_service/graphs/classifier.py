@@ -1,4 +1,4 @@
-"""A classifier that ONNX Runtime executes: its graph is checked once, when it is loaded."""
+"""A classifier in ONNX Runtime: its graph is checked once, when it is loaded."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -25,7 +25,7 @@ _UNKNOWN_EDGE = 64
 """Edge of the trial image in pixels when neither the preprocessing nor the graph fixes it."""
 
 MIXING_TOLERANCE = 1e-3
-"""How far, relatively and absolutely, an image's logits may depend on the others in its batch (rounding does)."""
+"""Relative and absolute tolerance of an image's logits between batches (rounding differs)."""
 COARSE_MIXING_TOLERANCE = 1e-2
 """The same where products are rounded to 10 bits: half precision, and TF32 of accelerators."""
 
@@ -49,10 +49,10 @@ class Classifier:
     provider: str
     """The ONNX Runtime execution provider that runs most nodes of the graph."""
     limit: RunLimit | None = None
-    """How long the graph may take for the inputs of one call; None: as long as it likes."""
+    """Time limit of one call; None: none."""
 
     def logits(self, inputs: Sequence[NDArray[np.float32]]) -> Logits:
-        """Raw outputs of shape (N, C) for N inputs of equal shape; they may hold NaN when the graph makes them.
+        """Return raw outputs, shape (N, C), for N inputs of equal shape; they hold NaN where the graph does.
 
         Raises:
             InvalidInputError: the graph fails on these inputs.
@@ -221,7 +221,7 @@ def _check_outputs(classifier: Classifier, inputs: Sequence[NDArray[np.float32]]
 
 
 def _trial_inputs(shape: Sequence[object], preprocessing: Preprocessing) -> list[NDArray[np.float32]]:
-    """Grey and a gradient, of the size that the preprocessing makes, else the graph's, else a small one."""
+    """Return a grey image and a gradient, of the size of the preprocessing, else of the graph, else a small one."""
     first = 2 if preprocessing.layout == "NCHW" else 1
     height, width = (edge if isinstance(edge, int) else _UNKNOWN_EDGE for edge in shape[first : first + 2])
     if preprocessing.centre_crop is not None:

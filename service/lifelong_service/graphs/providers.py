@@ -1,4 +1,4 @@
-"""Which ONNX Runtime execution provider runs the graphs: the configured ones, or none; never another one in silence."""
+"""ONNX Runtime execution providers: graphs run on the configured ones only, without a silent fallback."""
 
 import difflib
 from collections import Counter
@@ -11,12 +11,12 @@ from lifelong_core.errors import ConfigurationError
 FIELD = "LIFELONG_EXECUTION_PROVIDERS"
 CPU = "CPUExecutionProvider"
 RECORD = ("session.record_ep_graph_assignment_info", "1")
-"""Entry of the session options with which ONNX Runtime tells where each node runs."""
+"""Session option with which ONNX Runtime records the provider of each node."""
 _AUTOMATIC = ("CUDAExecutionProvider", CPU)
 
 
 def choose_providers(configured: Sequence[str]) -> list[str]:
-    """The providers to create a session with, in order of preference.
+    """Return the providers of a session, in order of preference.
 
     Args:
         configured: of the settings; empty: CUDA when this installation has it, then the CPU.
@@ -33,7 +33,7 @@ def choose_providers(configured: Sequence[str]) -> list[str]:
 
 
 def check_providers(configured: Sequence[str], in_use: Sequence[str]) -> None:
-    """Make sure that a session uses every configured provider; ONNX Runtime leaves out those that it cannot start.
+    """Check that a session uses every configured provider: ONNX Runtime omits those that it cannot start.
 
     Args:
         configured: of the settings; empty: any will do.
@@ -52,7 +52,7 @@ def check_providers(configured: Sequence[str], in_use: Sequence[str]) -> None:
 
 
 def provider_of(session: onnxruntime.InferenceSession, configured: Sequence[str]) -> str:
-    """The execution provider that runs most nodes of a graph.
+    """Return the execution provider that runs most nodes of a graph.
 
     Args:
         session: of options with the entry RECORD; the providers it was created with say only who might run nodes.

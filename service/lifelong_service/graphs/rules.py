@@ -1,4 +1,4 @@
-"""Which ONNX graphs are taken: those whose time and memory do not depend on what is in an image.
+"""Rules for ONNX graphs: their time and memory must not depend on the content of an image.
 
 Only the process that checks graphs imports this module: `onnx` never comes into a serving process.
 """
@@ -11,14 +11,14 @@ import onnx
 from lifelong_core.errors import InvalidInputError
 
 MAXIMUM_NODES: Final = 100_000
-"""Of a graph with its subgraphs, each function counted at each call; large vision transformers have some 5,000."""
+"""Largest number of nodes, with subgraphs and each call of a function; large vision transformers have some 5,000."""
 DOMAINS: Final = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc"})
-"""Of operators that ONNX Runtime has without a further library."""
+"""Domains of operators that ONNX Runtime has without another library."""
 LOOPS: Final = frozenset(
     {"Loop", "Scan", "SequenceMap", "BeamSearch", "WhisperBeamSearch", "GreedySearch", "Sampling"}
 )
 PROGRAMS: Final = frozenset({"EPContext", "PythonOp", "PythonOpGrad", "TritonOp", "ATen"})
-"""Operators that run or open something which is not in the graph."""
+"""Operators that run or open something outside the graph."""
 _SIZES: Final[Mapping[str, Sequence[int]]] = {
     "AffineGrid": (1,),
     "BlackmanWindow": (0,),
@@ -38,11 +38,11 @@ _SIZES: Final[Mapping[str, Sequence[int]]] = {
     "Tile": (1,),
     "Upsample": (1,),
 }
-"""Operators whose output may be larger than their inputs, and the inputs that say how large."""
+"""Operators whose output may be larger than their inputs, and the inputs with its size."""
 _SELECTIONS: Final = frozenset(
     {"Compress", "NonMaxSuppression", "NonZero", "Slice", "Split", "TopK", "Unique"}
 )
-"""Operators whose output is smaller or larger by the values of an input."""
+"""Operators whose output size depends on the values of an input."""
 _NAME_LENGTH: Final = 40
 
 Function: TypeAlias = "tuple[str, str]"
@@ -50,7 +50,7 @@ Container: TypeAlias = "onnx.GraphProto | onnx.FunctionProto"
 
 
 def check_rules(model: onnx.ModelProto, *, permitted: Collection[str] = ()) -> None:
-    """Make sure that a graph ends, opens nothing and has sizes that do not depend on values of the image.
+    """Check that a graph ends, opens nothing, and has sizes that do not depend on values of the image.
 
     Args:
         model: the graph and its functions.
@@ -82,7 +82,7 @@ def _check_operator(
 
 
 def _check_size(model: onnx.ModelProto, functions: Mapping[Function, onnx.FunctionProto]) -> None:
-    """Count all nodes that ONNX Runtime gets when it has put the functions in the place of their calls."""
+    """Count the nodes of the graph after all calls of functions are inlined."""
     counted: dict[Function, int | None] = {}
 
     def count(container: Container) -> int:
@@ -112,7 +112,7 @@ def _check_size(model: onnx.ModelProto, functions: Mapping[Function, onnx.Functi
 
 
 def _all_nodes(container: Container) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph or a function, those of subgraphs included."""
+    """Return the nodes of a graph or a function, with those of subgraphs."""
     for node in container.node:
         yield node
         for graph in _subgraphs(node):
@@ -127,7 +127,7 @@ def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 class _Sizes:
-    """Follows the values of the image through a graph, to every operator that they could tell a size.
+    """Follows values of the image through a graph, to operators that could use them as a size.
 
     Shapes of the image are no values of it, until an operator has made a shape of values.
     """

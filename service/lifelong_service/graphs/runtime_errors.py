@@ -1,4 +1,4 @@
-"""What an exception of ONNX Runtime says, without the shapes and values of the graph that its text holds."""
+"""Messages of ONNX Runtime's exceptions, without shapes and values of the graph."""
 
 import re
 from typing import Final
@@ -18,7 +18,7 @@ _MEMORY: Final = ("bad_alloc", "bad allocation", "allocate memory", "exceeds max
 
 
 def describe_failure(error: Exception) -> str:
-    """The kind of the failure and the type of the operator that failed, where ONNX Runtime names them.
+    """Return the kind of a failure and the type of the failed operator, if ONNX Runtime names them.
 
     Its own text is not repeated: it shows shapes, and with them the content of weights.
     """

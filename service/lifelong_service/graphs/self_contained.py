@@ -1,4 +1,4 @@
-"""One self-contained ONNX file from a graph and the external data that lies beside it.
+"""One self-contained ONNX file from a graph and its external data.
 
 Only the process that checks graphs imports this module: `onnx` never comes into a serving process.
 """
@@ -18,7 +18,7 @@ HINT = (
 )
 _PROBABILITIES = {"Softmax": "a softmax", "Sigmoid": "a sigmoid"}
 _SHAPES = frozenset({"Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Flatten"})
-"""Operators that keep every value as it is."""
+"""Operators that do not change values."""
 
 
 def self_contained(
@@ -29,7 +29,7 @@ def self_contained(
     permitted: Collection[str] = (),
     private: Sequence[Path] = (),
 ) -> bytes:
-    """The graph with all its weights inside; the file as it is, where it refers to no other.
+    """Return the graph with all its weights inside; without external data, the file unchanged.
 
     Args:
         graph: the ONNX file.
@@ -73,7 +73,7 @@ def self_contained(
 
 
 def tensors_of(message: Message) -> Iterator[onnx.TensorProto]:
-    """All tensors of a model: initializers and constants, sparse ones too, also of subgraphs and functions."""
+    """Return all tensors of a model: initializers and constants, also sparse, of subgraphs and of functions."""
     waiting = [message]
     while waiting:
         one = waiting.pop()
@@ -86,7 +86,7 @@ def tensors_of(message: Message) -> Iterator[onnx.TensorProto]:
 
 
 def check_logits(model: onnx.ModelProto) -> None:
-    """Make sure that the graph does not end in a softmax or a sigmoid.
+    """Check that the graph does not end in a softmax or a sigmoid.
 
     Raises:
         InvalidInputError: it does, so its outputs are probabilities.
@@ -106,7 +106,7 @@ def check_logits(model: onnx.ModelProto) -> None:
 
 
 def _place(tensor: onnx.TensorProto, folder: Path, private: Sequence[Path]) -> tuple[Path, int, int]:
-    """File, offset and length of a tensor's data; the file is a regular one in the folder."""
+    """Return file, offset and length of a tensor's data; the file is a regular one in the folder."""
     location = _location(tensor)
     entries = {entry.key: entry.value for entry in tensor.external_data}
     path = Path(location)

@@ -1,4 +1,4 @@
-"""Who may do what: bearer tokens with scopes, as the registry that this worker serves knows them."""
+"""Authentication: bearer tokens with scopes, from the registry that this worker serves."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from lifelong_service.prediction.lookups import Lookups
 
 
 def check_binding(token: Token, environment: str, *, field: str = "environment") -> None:
-    """Make sure that a token may predict and label in an environment.
+    """Check that a token may predict and label in an environment.
 
     Raises:
         ForbiddenError: the token is bound to other environments; the message names them.
@@ -25,14 +25,14 @@ def check_binding(token: Token, environment: str, *, field: str = "environment")
 
 
 class Authenticator:
-    """Verifies tokens without a database: it holds the hashes of all that are valid.
+    """Verifies tokens without a database, by the hashes of all valid tokens.
 
-    A token that it does not know may have been made a moment ago, so the database is asked for it, in a thread of its
-    own and one at a time: neither a slow database nor a flood of wrong tokens holds up anybody else.
+    An unknown token may be new, so the database is asked for it, in a thread of its own and one at a time: a slow
+    database or a flood of wrong tokens delays no other request.
 
     Args:
-        tokens: what the worker knows now, by the hash of the secret; a revocation takes a token away from there.
-        ask: looks a secret up in the database, also that of a token that has ended; None when it is unknown.
+        tokens: returns the valid tokens by the hash of the secret.
+        ask: looks up a secret in the database, also of an ended token; None when it is unknown.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Authenticator:
         self._uses: dict[int, datetime] = {}
 
     async def authenticate(self, header: str | None) -> Token:
-        """The token that an Authorization header holds.
+        """Return the token in an Authorization header.
 
         Raises:
             UnauthenticatedError: no token, or one that is unknown, expired or revoked.
@@ -59,16 +59,16 @@ class Authenticator:
         return token
 
     def note_use(self, token: Token) -> None:
-        """Note that a token was used, by a session of the console."""
+        """Record the use of a token by a session of the console."""
         self._uses[token.id] = datetime.now(UTC)
 
     def take_uses(self) -> dict[int, datetime]:
-        """When tokens were used last, by token id, since this was asked before."""
+        """Return the times of the latest uses by token id, since the previous call."""
         uses, self._uses = self._uses, {}
         return uses
 
     async def authorize(self, header: str | None, scope: Scope) -> Token:
-        """The token in the header, if it has the scope.
+        """Return the token in the header if it has the scope.
 
         Raises:
             UnauthenticatedError: as `authenticate`.
@@ -80,7 +80,7 @@ class Authenticator:
         return token
 
     def start(self) -> None:
-        """Begin to ask for tokens that are not known."""
+        """Start the thread that looks up unknown tokens."""
         self._lookups.start()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Reading request bodies within limits: what is declared is checked first, what arrives is counted."""
+"""Request bodies within limits: the declared length is checked first, received bytes are counted."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -20,13 +20,13 @@ Document = TypeVar("Document", bound=BaseModel)
 Parsed = TypeVar("Parsed")
 
 SMALL_BODY = 16_384
-"""Bytes up to which a body is parsed in the event loop; larger ones would hold up the other requests."""
+"""Largest body in bytes that is parsed in the event loop; larger ones would delay other requests."""
 
 _PARSER = ThreadPoolExecutor(1, "parser")
 """One large body at a time, because parsers hold the interpreter's lock, and always in the same thread: each thread
 keeps the memory that it once needed."""
 MEMORY_RELEASE = MemoryRelease(_PARSER)
-"""Told of the end of every body."""
+"""Notified of the end of every body."""
 
 NUL = "a text holds the character U+0000, which no database keeps"
 SEE_OPENAPI = "See /openapi.json for what is expected."
@@ -50,7 +50,7 @@ class LimitedReceive:
         self._received = 0
         self.error: LifelongError | None = None
         self.share: BodyShare | None = None
-        """What it holds of a budget that other bodies share; None: it is not counted."""
+        """Its share of the budget of all bodies; None: it is not counted."""
 
     @property
     def received(self) -> int:
@@ -58,7 +58,7 @@ class LimitedReceive:
         return self._received
 
     def check_declared(self) -> int:
-        """Look at Content-Length before a byte is read.
+        """Check Content-Length before a byte is read.
 
         Returns:
             Its value; 0 where there is none.
@@ -79,7 +79,7 @@ class LimitedReceive:
         return int(declared)
 
     async def discard(self, maximum_bytes: int) -> None:
-        """Read a refused body of at most so many bytes to its end, so that its client reads the answer.
+        """Read a refused body to its end, up to a limit, so that its client reads the answer.
 
         A connection that is closed while the client sends would be reset, and the answer lost.
         """
@@ -90,7 +90,7 @@ class LimitedReceive:
             more = (await self._receive()).get("more_body", False)
 
     async def __call__(self) -> Message:
-        """The next message.
+        """Return the next message.
 
         Raises:
             PayloadTooLargeError: the body has grown above the limit.
@@ -124,7 +124,7 @@ def media_type(headers: Headers) -> str:
 
 
 async def parse_in_turn(parse: Callable[[], Parsed], size: int) -> Parsed:
-    """What `parse` makes of a body: of a small one at once, of others in a thread, one at a time.
+    """Return the result of `parse`: of a small body at once, of others in a thread, one at a time.
 
     Args:
         parse: reads the body.
@@ -136,7 +136,7 @@ async def parse_in_turn(parse: Callable[[], Parsed], size: int) -> Parsed:
 
 
 def read_values(body: bytes) -> Any:
-    """The values in a JSON body by the rules of the standard.
+    """Return the values in a JSON body, by the rules of the standard.
 
     Python's own reader takes NaN and lone surrogates, which no answer could hold when it is asked for later.
 
@@ -149,7 +149,7 @@ def read_values(body: bytes) -> Any:
 
 
 def parse_document(body: bytes, document: type[Document]) -> Document:
-    """The JSON body as a checked document.
+    """Return the JSON body as a validated document.
 
     Raises:
         PayloadTooLargeError: it has too many parts.
@@ -171,13 +171,13 @@ def _check_size(body: bytes) -> None:
 
 
 def body_error(error: InvalidInputError) -> InvalidInputError:
-    """An error about a document, as one about the body of a request."""
+    """Return an error of a document as an error of the request body."""
     field = "body" if error.field in (None, "document") else error.field
     return InvalidInputError(error.message, field=field, hint=error.hint or SEE_OPENAPI)
 
 
 def field_with_nul(body: bytes) -> str | None:
-    """Where in a JSON document a text, or a name of a field, holds U+0000, which PostgreSQL refuses and SQLite cuts."""
+    """Return the place of a text or field name with U+0000, which PostgreSQL refuses and at which SQLite cuts."""
     if _ESCAPED_NUL not in body:
         return None
     place = _place_of_nul(from_json(body))

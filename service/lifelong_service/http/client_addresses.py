@@ -1,4 +1,4 @@
-"""Where a request comes from."""
+"""Addresses of clients, also behind proxies."""
 
 import ipaddress
 
@@ -7,9 +7,9 @@ from starlette.requests import Request
 from lifelong_core.store.access.audit_log import LOCAL
 
 UNKNOWN = "unknown"
-"""What a proxy sent in the place of an address, whatever it was."""
+"""Stands for invalid text that a proxy sent instead of an address."""
 _IPV6_PREFIX = 64
-"""One customer of an internet provider has at least so many addresses."""
+"""An internet provider gives each customer at least this many addresses."""
 
 
 def client_address(request: Request) -> str:
@@ -23,7 +23,7 @@ def client_address(request: Request) -> str:
 
 
 def network_of(address: str) -> str:
-    """Who has an address: of IPv6 the network of a customer; what is no address stays as it is.
+    """Return the owner of an address: for IPv6 the network of a customer. Other text is returned unchanged.
 
     Examples:
         >>> network_of("192.0.2.7"), network_of("2001:db8:0:7::12"), network_of("unknown")

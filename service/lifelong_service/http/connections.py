@@ -1,4 +1,4 @@
-"""Which connections a worker keeps when there are too many: those that carry a request, then the newest.
+"""Connection limits: with too many, a worker keeps those with a request, then the newest.
 
 A connection waits (for the first bytes, the rest of a request head, or the next request) or carries a request. When
 there is no room, the one that has waited longest is closed, so that half-open connections cannot keep others out.
@@ -22,7 +22,7 @@ class Connection(Protocol):
     address: str
 
     def evict(self) -> None:
-        """Close it; it carries no request."""
+        """Close this connection, which carries no request."""
         ...
 
 
@@ -47,7 +47,7 @@ class Connections:
         return len(self._open)
 
     def admit(self, connection: Connection) -> bool:
-        """Count a new connection as waiting, and make room for it if need be.
+        """Add a new connection as idle; close others if there are too many.
 
         Returns:
             False: there is no room, because every other connection carries a request. It is not counted.
@@ -64,17 +64,17 @@ class Connections:
         return True
 
     def wait(self, connection: Connection) -> None:
-        """Its request has been answered: it waits for the next one."""
+        """Mark a connection as idle: its request has been answered."""
         if connection in self._open:
             self._waiting.pop(connection, None)
             self._waiting[connection] = None
 
     def carry(self, connection: Connection) -> None:
-        """It carries a request: it keeps its place until that is answered."""
+        """Mark a connection as busy: it is kept until its request is answered."""
         self._waiting.pop(connection, None)
 
     def remove(self, connection: Connection) -> None:
-        """It is closed. Nothing happens if it is not counted."""
+        """Remove a closed connection; an unknown one is ignored."""
         self._waiting.pop(connection, None)
         if connection not in self._open:
             return
@@ -84,7 +84,7 @@ class Connections:
             del self._counts[connection.address]
 
     def _evict(self, address: str | None = None) -> bool:
-        """Close what has waited longest, of one address or of all; whether there was anything."""
+        """Close the connection that is idle longest, of one address or of all; return whether there was one."""
         for connection in self._waiting:
             if address is None or connection.address == address:
                 self.remove(connection)

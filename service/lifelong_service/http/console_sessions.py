@@ -1,6 +1,6 @@
-"""Who is logged in to the console: sessions are in the database, so all workers and replicas know them.
+"""Sessions of the console: they are in the database, so all workers and replicas share them.
 
-While the database is away nobody can log in and no page can be shown; a session goes on when it is back.
+During an outage of the database there is no login and no page; sessions continue afterwards.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from lifelong_service.prediction.lookups import Lookups
 
 _FIELD = "Cookie"
 _LONGEST_IDENTIFIER = 100
-"""Characters of a cookie that can be an identifier of ours."""
+"""Longest identifier of a session, in characters."""
 
 
 class ConsoleSessions:
@@ -22,8 +22,8 @@ class ConsoleSessions:
 
     Args:
         store: the open store; raises UnavailableError while there is none.
-        outage: why the database cannot be asked; None while it answers.
-        settings: with the times after which sessions end.
+        outage: returns why the database cannot be asked; None while it answers.
+        settings: time limits of sessions.
     """
 
     def __init__(
@@ -37,23 +37,23 @@ class ConsoleSessions:
         self._used: set[str] = set()
 
     async def token(self, identifier: str | None) -> Token:
-        """The token of the session in a cookie.
+        """Return the token of the session in a cookie.
 
         Raises:
-            UnauthenticatedError: there is no such session, or it is over.
+            UnauthenticatedError: there is no such session, or it has ended.
             UnavailableError: the database cannot be asked.
         """
         if not identifier or len(identifier) > _LONGEST_IDENTIFIER:
-            raise UnauthenticatedError("nobody is logged in here.", field=_FIELD)
+            raise UnauthenticatedError("the console needs a login.", field=_FIELD)
         self._check_database()
         token = await self._lookups.ask(lambda: self._store().console_sessions.find(identifier))
         if token is None:
-            raise UnauthenticatedError("this session is over.", field=_FIELD)
+            raise UnauthenticatedError("the session has ended.", field=_FIELD)
         self._used.add(identifier)
         return token
 
     def begin(self, secret: str, *, address: str) -> str:
-        """Log in; the identifier of the new session. Waits for the database.
+        """Log in; return the identifier of the new session. Waits for the database.
 
         Raises:
             UnauthenticatedError: the token is unknown, expired or revoked.
@@ -75,7 +75,7 @@ class ConsoleSessions:
         self._store().console_sessions.end(identifier)
 
     def note_uses(self) -> None:
-        """Prolong the sessions that were used since this was called before.
+        """Extend the sessions that were used since the previous call.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -85,7 +85,7 @@ class ConsoleSessions:
             self._store().console_sessions.note_use(used, idle=self._idle)
 
     def start(self) -> None:
-        """Begin to look sessions up."""
+        """Start the thread that looks up sessions."""
         self._lookups.start()
 
     def close(self) -> None:
@@ -96,6 +96,6 @@ class ConsoleSessions:
         outage = self._outage()
         if outage is not None:
             raise UnavailableError(
-                f"the database does not answer, and sessions of the console are there: {outage}",
-                hint="Try again later: who is logged in need not do so again.",
+                f"sessions of the console are in the database, which does not answer: {outage}",
+                hint="Try again later. Present sessions continue.",
             )

@@ -1,4 +1,4 @@
-"""How errors become answers: every body is `{"error": {code, field, message, hint}}`, some with `details`."""
+"""Errors as answers: every body is `{"error": {code, field, message, hint}}`, some with `details`."""
 
 import logging
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ from lifelong_service.http.bodies import body_error
 logger = logging.getLogger(__name__)
 
 MENDING_SECONDS = 10
-"""When to try again what only an operator can fix."""
+"""Retry-After of faults that an operator must fix."""
 
 _STATUS: tuple[tuple[type[LifelongError], int], ...] = (
     # The first class that fits decides, so the special ones come before InvalidInputError.
@@ -52,7 +52,7 @@ _STATUS: tuple[tuple[type[LifelongError], int], ...] = (
 
 
 def error_response(error: LifelongError) -> Response:
-    """The answer that says what was wrong and how to fix it; 500 without details for what is not the client's."""
+    """Return the answer to an error: message and hint; 500 without details for a fault of the service."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     if status == 500:
         logger.error("a request failed", exc_info=error)
@@ -74,12 +74,12 @@ def error_response(error: LifelongError) -> Response:
 
 
 def sentence(text: str) -> str:
-    """What another library says, with exactly one full stop at its end."""
+    """Return the message of another library with one full stop at its end."""
     return text.rstrip(". ") + "."
 
 
 def internal_error_response() -> Response:
-    """500 for a fault of ours; what it was is in the log only."""
+    """Return 500 for a fault of the service; only the log names the cause."""
     return _response(
         500,
         "internal",
@@ -90,7 +90,7 @@ def internal_error_response() -> Response:
 
 
 def framing_response() -> Response:
-    """400 for a request of which two servers could see different ends; the connection is closed."""
+    """Return 400 for a request whose end is ambiguous between two servers; the connection is closed."""
     return _response(
         400,
         "bad_request",
@@ -102,12 +102,12 @@ def framing_response() -> Response:
 
 
 async def on_lifelong_error(_: Request, error: Exception) -> Response:
-    """Answers the errors that the product raises on purpose."""
+    """Answer an error of the product."""
     return error_response(_as(error, LifelongError))
 
 
 async def on_validation_error(request: Request, error: Exception) -> Response:
-    """Answers FastAPI's findings about parameters and JSON bodies."""
+    """Answer a validation error of FastAPI about parameters or a JSON body."""
     invalid = _as(error, RequestValidationError)
     problems = [problem | {"loc": _inside(problem)} for problem in invalid.errors()]
     route = request.scope.get("route")
@@ -122,7 +122,7 @@ def _inside(problem: dict[str, Any]) -> tuple[int | str, ...]:
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
-    """Answers what the framework turns away: unknown paths, wrong methods, broken multipart bodies."""
+    """Answer a rejection by the framework: unknown path, wrong method, broken multipart body."""
     http = _as(error, HTTPException)
     code = HTTPStatus(http.status_code).phrase.lower().replace(" ", "_")
     headers = dict(http.headers or {})

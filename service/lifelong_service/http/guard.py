@@ -1,4 +1,4 @@
-"""Every route says who may call it and how large its body may be; both are checked before a byte is read."""
+"""Access rules of routes: token scope, content types and body size, checked before a byte of the body is read."""
 
 import json
 from collections.abc import Callable, Coroutine, Generator
@@ -44,18 +44,18 @@ from lifelong_service.worker.worker import Worker
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _REPLACEMENT = "\ufffd"
-"""What stands for bytes that are not UTF-8, whichever they were."""
+"""Replacement character for bytes that are not UTF-8."""
 BodyLimit: TypeAlias = Literal["maximum_body_bytes", "maximum_labelled_bytes", "maximum_model_bytes"]
 Limits: TypeAlias = Literal["token", "queue"] | None
 OpeningSetting: TypeAlias = Literal["open_access", "open_metrics"]
 _PARSED = ("application/json", "application/x-www-form-urlencoded")
-"""Content types that become Python objects, many times as large as the body."""
+"""Content types that are parsed to Python objects, many times as large as the body."""
 _ARRAYS = ("application/x-npy", "application/x-npz")
 
 
 @dataclass(frozen=True)
 class Access:
-    """What a route asks of its callers.
+    """Access rule of a route.
 
     Attributes:
         scope: what the token must allow; None: anybody may call.
@@ -74,18 +74,18 @@ class Access:
     limits: Limits = None
 
     def accepts(self, media_type: str) -> bool:
-        """Whether a body may have this content type; the empty text stands for none."""
+        """Whether a body may have this content type; empty: none is given."""
         return not media_type or any(
             media_type == accepted or (accepted.endswith("/") and media_type.startswith(accepted))
             for accepted in self.media_types
         )
 
     def parses(self, headers: Headers) -> bool:
-        """Whether a body with these headers becomes Python objects."""
+        """Whether a body with these headers is parsed to Python objects."""
         return (media_type(headers) or self.media_types[0]) in _PARSED
 
     def limit_body(self, receive: Receive, headers: Headers, settings: Settings) -> LimitedReceive:
-        """The body of a request with these headers, behind its limit."""
+        """Return the body of a request with these headers, within its limit."""
         setting, hint = self.body_limit, "Send less"
         maximum: int = getattr(settings, setting)
         if self.parses(headers) and settings.maximum_json_bytes < maximum:
@@ -102,7 +102,7 @@ def access(
     body_limit: BodyLimit = "maximum_body_bytes",
     limits: Limits = None,
 ) -> Callable[[Endpoint], Endpoint]:
-    """Decorates an endpoint with its `Access`; a guarded route without it cannot be made."""
+    """Decorate an endpoint with its `Access`, which every guarded route needs."""
 
     def mark(endpoint: Endpoint) -> Endpoint:
         endpoint.__access__ = Access(scope, opens, media_types, body_limit, limits)  # pyright: ignore[reportFunctionMemberAccess]
@@ -112,7 +112,7 @@ def access(
 
 
 class StrictRequest(Request):
-    """A request whose JSON body is read by the rules of the standard, within limits, and holds no U+0000.
+    """A request whose JSON body follows the standard, stays within limits, and holds no U+0000.
 
     The framework turns errors of its body into others; so one about the size of a document is kept in `error`.
     """
@@ -120,7 +120,7 @@ class StrictRequest(Request):
     error: PayloadTooLargeError | None = None
 
     async def body(self) -> bytes:
-        """The whole body, put together as it arrives: a list of its parts would take as much memory again."""
+        """Return the whole body, joined as it arrives: a list of its parts would double the memory."""
         if not hasattr(self, "_body"):
             content = BytesIO()
             async with aclosing(self.stream()) as stream:
@@ -130,7 +130,7 @@ class StrictRequest(Request):
         return self._body
 
     async def json(self) -> Any:
-        """The document in the body.
+        """Return the document in the body.
 
         Raises:
             json.JSONDecodeError: it is not JSON; this is what the framework turns into 422.
@@ -153,7 +153,7 @@ class StrictRequest(Request):
 
 
 class GuardedRoute(APIRoute):
-    """A route that checks token and body size by itself, whatever its endpoint does.
+    """A route that checks token, content type and body size before its endpoint.
 
     The return annotation of its endpoint is the schema of its answer in OpenAPI; nothing is checked when it is sent.
     """
@@ -175,7 +175,7 @@ class GuardedRoute(APIRoute):
 
     @property
     def access(self) -> Access:
-        """What this route asks of its callers.
+        """The access rule of this route.
 
         Raises:
             TypeError: the endpoint does not say.
@@ -186,7 +186,7 @@ class GuardedRoute(APIRoute):
         return found
 
     async def authorize(self, request: Request, worker: Worker) -> Token | None:
-        """The token with which a request comes; None where anybody may call.
+        """Return the token of a request; None where none is needed.
 
         Raises:
             UnauthenticatedError: it comes with none, or with one that is not valid.
@@ -200,7 +200,7 @@ class GuardedRoute(APIRoute):
 
     @contextmanager
     def audit(self, request: Request) -> Generator[None, None, None]:
-        """Let the audit log name the address of the request with what it changes, and count it if it is refused."""
+        """Name the client's address in audit entries of the block, and count a refused request."""
         with audit_source(client_address(request)):
             try:
                 yield
@@ -211,7 +211,7 @@ class GuardedRoute(APIRoute):
                 raise
 
     def attempt(self, request: Request, error: LifelongError) -> str | None:
-        """What was attempted, for the audit log, by a request that this error refuses; None: it has no entry."""
+        """Return the action of a refused request for the audit log; None: it gets no entry."""
         if isinstance(error, UnauthenticatedError | ForbiddenError):
             return REFUSED_ACCESS
         is_upload = request.method == "POST" and self.access.body_limit != "maximum_body_bytes"
@@ -220,7 +220,7 @@ class GuardedRoute(APIRoute):
         return REFUSED_UPLOAD if is_upload and is_known and is_refused else None
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler of the framework, behind our checks."""
+        """Return the handler of the framework, behind our checks."""
         inner = super().get_route_handler()
         wanted = self.access
 
@@ -265,12 +265,12 @@ def _as_get(scope: Scope) -> Scope:
 
 
 def worker_of(request: Request) -> Worker:
-    """The worker of this process."""
+    """Return the worker of this process."""
     return request.app.state.worker
 
 
 def actor_of(request: Request) -> str:
-    """Name of the token that calls, for the audit log and for limits."""
+    """Return the name of the caller's token, for the audit log and for limits."""
     token: Token | None = request.state.token
     return token.name if token is not None else ANONYMOUS
 
@@ -302,7 +302,7 @@ def _check_texts(request: Request) -> None:
         _check_text(value, name)
     seen: set[str] = set()
     for name, value in request.query_params.multi_items():
-        if name in seen:  # which of the two was meant is anybody's guess
+        if name in seen:  # it is unclear which of the two is meant
             raise InvalidInputError(
                 "the parameter is given twice.", field=name[:80], hint="Give it once in the query."
             )
@@ -312,7 +312,7 @@ def _check_texts(request: Request) -> None:
 
 def _check_text(value: str, name: str) -> None:
     if "\0" in value:
-        raise InvalidInputError(f"{NUL}.", field=name[:80], hint="Send it without.")
+        raise InvalidInputError(f"{NUL}.", field=name[:80], hint="Remove this character.")
     if _REPLACEMENT in value:  # two patients would become one
         raise InvalidInputError(
             "the bytes behind the percent signs are not UTF-8.", field=name[:80], hint="Encode it as UTF-8."

@@ -1,4 +1,4 @@
-"""Limits of a JSON text that are checked on its bytes, before a parser makes an object of each of its values.
+"""Structural limits of a JSON text, checked on its bytes before it is parsed.
 
 How deep lists and objects may be nested is a limit of the parser itself: 200 levels.
 """
@@ -24,7 +24,7 @@ _QUOTE = ord('"')
 
 
 def check_structure(text: bytes) -> None:
-    """Whether a JSON text has few enough parts to be parsed; characters inside texts do not count.
+    """Check that a JSON text has few enough parts to be parsed; characters inside strings do not count.
 
     Args:
         text: any bytes; what is not JSON is left to the parser.
@@ -45,7 +45,7 @@ def check_structure(text: bytes) -> None:
 
 
 def without_texts(text: bytes) -> bytes:
-    """A JSON text without what is between quotation marks.
+    """Return a JSON text without the content of its strings.
 
     Examples:
         >>> without_texts(b'{"a, b": ["c", 1]}')

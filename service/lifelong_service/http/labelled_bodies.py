@@ -17,7 +17,7 @@ NPZ_TYPES = ("application/x-npz", "application/octet-stream", "application/zip")
 LABELLED_TYPES = (*NPZ_TYPES, "application/json", "multipart/form-data")
 
 Group: TypeAlias = Annotated[str, StringConstraints(max_length=MAXIMUM_GROUP_LENGTH)]
-"""As an array, all keys take as much memory as the longest."""
+"""Longest key in characters: in an array, all keys take as much memory as the longest."""
 
 Set = TypeVar("Set")
 
@@ -35,7 +35,7 @@ class LabelledRows(RequestDocument):
 
 
 def labelled_request_body(document: type[BaseModel], part: str) -> dict[str, Any]:
-    """How the description of the API shows such a body.
+    """Return the description of such a body for OpenAPI.
 
     Args:
         document: what a JSON body holds; it has to be among the bodies of `lifelong_service.http.openapi`.
@@ -57,7 +57,7 @@ def labelled_request_body(document: type[BaseModel], part: str) -> dict[str, Any
 
 
 def check_columns(columns: Mapping[str, Sequence[object] | None], maximum_bytes: int) -> None:
-    """Whether the arrays of some columns of JSON values fit into memory: all texts take as much as the longest.
+    """Check that the arrays of JSON columns fit into memory: all strings take as much as the longest.
 
     Args:
         columns: by the name of the field.
@@ -85,7 +85,7 @@ async def read_labelled(
     from_json: Callable[[bytes, int], Set],
     from_npz: Callable[[bytes, int], Set],
 ) -> Set:
-    """The labelled set in the body.
+    """Return the labelled set in the body.
 
     Args:
         request: with the body.

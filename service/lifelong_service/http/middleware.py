@@ -1,4 +1,4 @@
-"""What surrounds every request: time limit, metrics, the worker's name, and the last line of defence."""
+"""Middleware of every request: time limit, metrics, name of the worker, and 500 for unexpected errors."""
 
 import logging
 import time
@@ -39,7 +39,7 @@ class RequestMiddleware:
         self._worker = worker.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -95,13 +95,13 @@ class RequestMiddleware:
 
 
 def _has_ambiguous_length(scope: Scope) -> bool:
-    """Whether a proxy in front may see another end of the body, and so another next request (RFC 9112, 6.1)."""
+    """Whether a proxy may see another end of the body, and so another next request (RFC 9112, 6.1)."""
     names = {name for name, _ in scope["headers"]}
     return b"transfer-encoding" in names and (b"content-length" in names or scope["http_version"] == "1.0")
 
 
 class OnlyOurRoutes:
-    """Puts our application in the place of BentoML's router, which keeps only start and stop.
+    """Replaces BentoML's router by our application; BentoML keeps start and stop.
 
     So none of BentoML's own paths (schema, metrics, health, static files) is reachable, and its 404 is not either.
 
@@ -115,6 +115,6 @@ class OnlyOurRoutes:
         self._ours = ours
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Requests go to our application, the rest to BentoML."""
+        """Send requests to our application, other events to BentoML."""
         chosen = self._app if scope["type"] == "lifespan" else self._ours
         await chosen(scope, receive, send)

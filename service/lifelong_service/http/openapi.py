@@ -1,4 +1,4 @@
-"""The description of the API: what the framework knows of it, bodies that endpoints read themselves, and errors."""
+"""The OpenAPI document: routes, bodies that endpoints read themselves, and errors."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from lifelong_service.routes.feedback import Label, Labels
 from lifelong_service.schemas.references import resolve_references
 
 _BODIES = (Label, Labels, LogitsBody, NewCalibrationSet, NewLabelledSet, NewModel)
-"""Documents that endpoints parse themselves; they name them as `#/components/schemas/{class}`."""
+"""Documents that endpoints parse themselves, named `#/components/schemas/{class}`."""
 
 _TEXT_OR_NULL = {"type": ["string", "null"]}
 _ERROR: dict[str, Any] = {
@@ -47,7 +47,7 @@ _FAILED: dict[str, Any] = {
 
 
 def openapi(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, with the scope that each call needs; made once per application."""
+    """Return the OpenAPI document with the scope of each call; it is built once per application."""
     if app.openapi_schema is None:
         app.openapi_schema = _document(app)
     return app.openapi_schema

@@ -1,4 +1,4 @@
-"""The parameters of predictions, in the query or in headers, and their limits."""
+"""Parameters of predictions, in the query or in headers, and their limits."""
 
 from collections.abc import Iterable, Sequence
 
@@ -18,11 +18,11 @@ HEADERS = {
     "request_id": "X-Lifelong-Request-Id",
     "model": "X-Lifelong-Model",
 }
-"""Query parameters and the headers that may stand for them; the query is stronger."""
+"""Query parameters and their headers; the query takes precedence."""
 
 
 def parameters_of(request: Request) -> dict[str, str]:
-    """The parameters that the request gives.
+    """Return the parameters of a request.
 
     Raises:
         InvalidInputError: a parameter has another name: a misspelt `environment` must not end in `default`; or a
@@ -34,7 +34,7 @@ def parameters_of(request: Request) -> dict[str, str]:
 
 
 def check_parameters(given: Iterable[str], known: Sequence[str]) -> None:
-    """Whether all names in the query are known, where one that is ignored would do harm.
+    """Check that all names in the query are known, where an ignored one would do harm.
 
     Raises:
         InvalidInputError: a name is not.
@@ -65,7 +65,7 @@ def _header(request: Request, header: str) -> str | None:
 def check_fields(
     form: FormData, known: Sequence[str], *, repeatable: Sequence[str] = (), hint: str = ""
 ) -> None:
-    """Whether a multipart form holds only the fields that are read, and each of them once unless it is repeatable.
+    """Check that a multipart form holds only known fields, each once unless it is repeatable.
 
     Raises:
         InvalidInputError: a field would be ignored, like an `environment` that belongs in the query.
@@ -82,7 +82,7 @@ def check_fields(
 
 
 def request_context(given: dict[str, str]) -> RequestContext:
-    """The checked parameters.
+    """Return the context of a prediction, with validated parameters.
 
     Raises:
         InvalidInputError: a value has other characters or is too long; the message names the parameter.
@@ -96,7 +96,7 @@ def request_context(given: dict[str, str]) -> RequestContext:
 
 
 def check_text(value: str | None, *, field: str, maximum: int) -> str | None:
-    """A printable text of 1 to `maximum` characters, or None.
+    """Return a printable text of 1 to `maximum` characters, or None.
 
     Raises:
         InvalidInputError: it is empty, too long or holds control characters.

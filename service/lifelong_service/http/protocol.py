@@ -32,13 +32,13 @@ else:
 logger = logging.getLogger(__name__)
 
 UNREAD_SECONDS = 30
-"""An answer of which the client acknowledges nothing for so long is given up."""
+"""Time without any acknowledgement by the client after which an answer is dropped."""
 OTHER_FILES = 256
-"""Files that a worker may open beside its connections: database, spool, models, libraries."""
+"""Files of a worker besides its connections: database, spool, models, libraries."""
 
 
 def _refusal(status: HTTPStatus, message: str, hint: str, headers: str = "") -> bytes:
-    """A whole answer, for a connection that is then closed."""
+    """Return a complete answer for a connection that is then closed."""
     code = status.phrase.lower().replace(" ", "_")
     body = json.dumps({"error": {"code": code, "field": None, "message": message, "hint": hint}})
     return (
@@ -66,7 +66,7 @@ _NO_ROOM = _refusal(
 
 
 def limit_connections(settings: Settings) -> None:
-    """Let the server of this process, which is created later, keep to the limits of the settings.
+    """Apply the limits of the settings to the server of this process, which is created later.
 
     Only trusted proxies may say for whom they ask; by itself the server believes every process of this machine.
     """
@@ -82,7 +82,7 @@ def limit_connections(settings: Settings) -> None:
 
 
 def _reserve_files(connections: int) -> int:
-    """Raise this process' limit of open files for that many connections; how many there may be.
+    """Raise the limit of open files of this process; return how many connections it allows.
 
     The server accepts as many connections as its backlog holds before it looks at the first of them.
     """
@@ -107,7 +107,7 @@ def _reserve_files(connections: int) -> int:
 
 
 class LimitedProtocol(AutoHTTPProtocol):
-    """One connection: whichever HTTP protocol the server would use, with limits.
+    """One connection, with the HTTP protocol of the server and our limits.
 
     - The head of the first request has to arrive in time after the connection was opened, that of each further one in
       time after its first byte. Bytes that follow an early answer count as the next head.
@@ -134,7 +134,7 @@ class LimitedProtocol(AutoHTTPProtocol):
             parser._receive_buffer = StrictReceiveBuffer()
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """A client has connected."""
+        """Count the new connection."""
         super().connection_made(transport)
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if isinstance(peer, tuple) else ""
@@ -145,7 +145,7 @@ class LimitedProtocol(AutoHTTPProtocol):
             self._close("refused", _NO_ROOM)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have arrived."""
+        """Handle received bytes."""
         if self.transport.is_closing():
             return
         self._is_silent = False
@@ -157,13 +157,13 @@ class LimitedProtocol(AutoHTTPProtocol):
             self._start_timer()
 
     def send_400_response(self, msg: str) -> None:
-        """The bytes are no request."""
+        """Answer 400: the bytes are no HTTP request."""
         del msg
         self.transport.write(_MALFORMED)
         self.transport.close()
 
     def on_response_complete(self) -> None:
-        """A request has been answered; the next one may already be there."""
+        """Mark the connection idle after an answer, unless the next request has arrived."""
         super().on_response_complete()
         if not self._carries_request:
             self._is_silent = True
@@ -176,7 +176,7 @@ class LimitedProtocol(AutoHTTPProtocol):
         self._all.remove(self)
 
     def evict(self) -> None:
-        """Make room for another connection."""
+        """Close this connection in favour of another one."""
         self._close("evicted")
 
     @property
@@ -219,7 +219,7 @@ class StrictReceiveBuffer(ReceiveBuffer):
     """
 
     def maybe_extract_lines(self) -> list[bytearray] | None:
-        """The lines of a whole head; None: it is not whole.
+        """Return the lines of a complete head; None: it is incomplete.
 
         Raises:
             h11.RemoteProtocolError: a line ends with LF alone.

@@ -1,4 +1,4 @@
-"""Refused requests, for the audit log: counted in memory, and written as one entry for each address, reason and minute.
+"""Refused requests for the audit log: counted in memory, one entry for each address, reason and minute.
 
 A flood cannot fill the database. At most 20 entries of a minute, and 100 of an hour, name an address and a token; what
 is beyond that is summed up in one entry for each reason. What goes on for more than five minutes has one entry for the
@@ -26,17 +26,17 @@ from lifelong_service.prediction.requests import ANONYMOUS
 logger = logging.getLogger(__name__)
 
 OTHERS = "other addresses"
-"""Source of the entry that sums up what is beyond the limits."""
+"""Source of the entry with the sum of refusals beyond the limits."""
 NAMED_PER_MINUTE = 20
 NAMED_PER_HOUR = 100
 MINUTES_PER_HOUR = 5
-"""Refusals of one kind have so many entries of a minute; then one for the rest of the hour."""
+"""Entries per minute for one kind of refusal; after them, one for the rest of the hour."""
 MOST_WAITING = 1000
-"""Entries that wait for a database that is away; from then on, what is beyond the limits is summed up by the hour."""
+"""Largest number of unwritten entries during an outage; beyond it, refusals are summed up by the hour."""
 _AT_ONCE = 20
-"""Entries that are written in one transaction."""
+"""Entries per transaction."""
 _MOST_REQUESTS = 3
-"""Different requests that an entry names."""
+"""Distinct requests that an entry names."""
 _LONGEST_REQUEST = 80
 _LONGEST_MESSAGE = 200
 _MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -44,7 +44,7 @@ _MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 @dataclass(frozen=True)
 class _Kind:
-    """What the refusals of an entry have in common."""
+    """Key of an entry: the common properties of its refusals."""
 
     action: str
     actor: str
@@ -53,7 +53,7 @@ class _Kind:
 
 
 _Key: TypeAlias = tuple[_Kind, datetime]
-"""Of an entry: its kind, and when it is written."""
+"""Key of an entry: its kind, and when it is written."""
 
 
 @dataclass
@@ -94,7 +94,7 @@ class RefusalCounter:
         self._lock = threading.Lock()
 
     def note(self, request: Request, error: LifelongError, *, action: str = REFUSED_ACCESS) -> None:
-        """Count a request that is refused, unless the audit log knows of it already.
+        """Count a refused request unless the audit log has it already.
 
         Args:
             request: whose token, if it was accepted, is in `state.token`.
@@ -169,7 +169,7 @@ class RefusalCounter:
                 self._counts[key] = count.plus(self._counts.get(key))
 
     def _begin(self, moment: datetime) -> None:
-        """Count anew where a minute or an hour begins."""
+        """Reset the counts at the start of a minute or an hour."""
         minute = moment.replace(second=0, microsecond=0)
         if minute != self._minute:
             self._minute, self._named_in_minute = minute, 0
@@ -177,12 +177,12 @@ class RefusalCounter:
             self._hour, self._entries_of_hour = hour, Counter()
 
     def _key_of(self, kind: _Kind) -> _Key:
-        """The entry of this kind now: that of the minute, or of the hour where there have been several."""
+        """Return the key of the present entry: of the minute, or of the hour after several."""
         is_frequent = self._entries_of_hour[kind] >= MINUTES_PER_HOUR or len(self._counts) >= MOST_WAITING
         return kind, self._hour + _HOUR if is_frequent else self._minute + _MINUTE
 
     def _may_name(self) -> bool:
-        """Whether there may be another entry of this minute that names an address."""
+        """Whether the limits allow another entry of this minute with an address."""
         if len(self._counts) >= MOST_WAITING or self._named_in_minute >= NAMED_PER_MINUTE:
             return False
         if self._hourly.take(1, now=self._monotonic()) > 0:

@@ -1,4 +1,4 @@
-"""How much of the service one client, and all of them together, may use.
+"""Limits of use, per client and in total.
 
 - `sharing`: the rule by which a bounded resource is shared.
 - `token_bucket`: a rate with a burst.

@@ -1,4 +1,4 @@
-"""How many bytes of request bodies a worker holds at once, from their first byte to their answer."""
+"""The budget of request bodies that a worker holds at once, in bytes, from the first byte to the answer."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from lifelong_service.limits.sharing import has_room
 
 
 class BodyBudget:
-    """Bytes that have arrived; what was only announced takes no room from others. Used in the event loop only.
+    """Counts received bytes; declared ones take no room. Used in the event loop only.
 
     Args:
         maximum_bytes: of all bodies together; one body alone may be larger.
@@ -23,7 +23,7 @@ class BodyBudget:
 
     @contextmanager
     def body(self, token: str, declared: int) -> "Iterator[BodyShare]":
-        """The body of one request, until the block ends.
+        """Count the body of one request until the block ends.
 
         Args:
             token: name of the token that sends it.
@@ -42,7 +42,7 @@ class BodyBudget:
             self._total -= share.bytes
 
     def take(self, token: str, count: int) -> None:
-        """More bytes of a body have arrived.
+        """Count more received bytes of a body.
 
         Raises:
             UnavailableError: there is no room for them.
@@ -55,7 +55,7 @@ class BodyBudget:
 
     @property
     def held_bytes(self) -> int:
-        """Of all bodies together."""
+        """Received bytes of all bodies."""
         return self._total
 
     def _full(self, token: str) -> UnavailableError:
@@ -68,7 +68,7 @@ class BodyBudget:
 
 
 class BodyShare:
-    """What one body holds of the budget."""
+    """The share of one body in the budget."""
 
     def __init__(self, budget: BodyBudget, token: str) -> None:
         self._budget = budget
@@ -76,7 +76,7 @@ class BodyShare:
         self.bytes = 0
 
     def add(self, count: int) -> None:
-        """More bytes have arrived.
+        """Count more received bytes.
 
         Raises:
             UnavailableError: there is no room for them.

@@ -1,4 +1,4 @@
-"""How often a login to the console may fail: from one address, and in all."""
+"""Limits of failed logins to the console, per address and in total."""
 
 import math
 import time
@@ -15,17 +15,17 @@ from lifelong_service.prediction.requests import ANONYMOUS
 Value = TypeVar("Value")
 
 SHARE = 10
-"""All addresses together may fail so many times as often as one."""
+"""Factor from the limit of one address to the limit of all."""
 MOST_ADDRESSES = 10_000
-"""Addresses that are remembered; the limit of all holds beyond."""
+"""Largest number of counted addresses; beyond it, only the total limit holds."""
 MOST_KNOWN = 1_000
-"""Addresses from which a login succeeded that are remembered."""
+"""Largest number of remembered addresses with a successful login."""
 
 
 class LoginLimiter:
     """Counts failed logins of one worker. Used in the event loop only.
 
-    An address from which a login succeeded is held to its own limit only: strangers cannot lock out everybody.
+    An address with a successful login has only its own limit: other addresses cannot lock it out.
 
     Args:
         failures_per_minute: from one address; a minute's worth may come at once.
@@ -40,7 +40,7 @@ class LoginLimiter:
         self._known: OrderedDict[str, None] = OrderedDict()
 
     def begin(self, address: str) -> None:
-        """Count an attempt as failed, before it is looked at: many at once count, too.
+        """Count an attempt as failed before it is verified, so that simultaneous ones count, too.
 
         Raises:
             TooManyRequestsError: too many have failed.
@@ -52,14 +52,14 @@ class LoginLimiter:
             raise self._exceeded(wait, "from all addresses together")
 
     def forgive(self, address: str) -> None:
-        """The attempt that was counted last says nothing, because it could not be looked at."""
+        """Undo the latest count: the attempt could not be verified."""
         client, now = network_of(address), self._clock()
         self._of(client).put(1, now=now)
         if client not in self._known:
             self._all.put(1, now=now)
 
     def succeed(self, address: str) -> None:
-        """The attempt that was counted last did not fail."""
+        """Undo the latest count: the attempt succeeded."""
         self.forgive(address)
         _remember(self._known, network_of(address), None, MOST_KNOWN)
 

@@ -1,4 +1,4 @@
-"""How fast the micro-batcher works, measured."""
+"""The measured rate of the micro-batcher."""
 
 from collections import deque
 
@@ -25,7 +25,7 @@ class ServiceRate:
         """0 before there are two batches."""
 
     def note(self, seconds: float, samples: int) -> None:
-        """A batch of so many samples took so long."""
+        """Record the duration of a batch."""
         self._recent.append((seconds, samples))
         slowest = max(self._recent, key=lambda batch: batch[0] / batch[1])
         counted = sum(batch[1] for batch in self._recent) - slowest[1]

@@ -1,4 +1,4 @@
-"""Sharing a bounded resource without knowing how many want it."""
+"""Fair shares of a bounded resource among an unknown number of users."""
 
 
 def has_room(*, own: float, total: float, limit: float) -> bool:

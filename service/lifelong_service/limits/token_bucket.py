@@ -2,7 +2,7 @@
 
 
 class TokenBucket:
-    """Holds up to `burst` units and gains `rate` of them per second; what takes more has to wait.
+    """Holds up to `burst` units and gains `rate` units per second.
 
     Args:
         rate: units per second.
@@ -22,7 +22,7 @@ class TokenBucket:
         self._filled_at = now
 
     def take(self, units: float, *, now: float) -> float:
-        """Take the units if they are there.
+        """Take the units if they are available.
 
         Returns:
             0: they are taken. Else nothing is taken, and the seconds after which they are there; infinite where the
@@ -35,7 +35,7 @@ class TokenBucket:
         return (units - self._level) / self._rate if units <= self._burst else float("inf")
 
     def put(self, units: float, *, now: float) -> None:
-        """Give back units that were taken."""
+        """Return units to the bucket."""
         self._fill(now)
         self._level = min(self._burst, self._level + units)
 

@@ -1,4 +1,4 @@
-"""What each token may ask of one worker: a rate of requests, a rate of rows, and simultaneous requests."""
+"""Limits of each token at one worker: rate of requests, rate of rows, and simultaneous requests."""
 
 import math
 import time
@@ -12,12 +12,12 @@ from lifelong_service import metrics
 from lifelong_service.limits.token_bucket import TokenBucket
 
 LATER_SECONDS = 1
-"""When to try again where simultaneous requests are limited: nobody knows how long they take."""
+"""Retry-After for too many simultaneous requests, whose duration is unknown."""
 
 
 @dataclass
 class _Usage:
-    """What one token has left."""
+    """The remaining allowance of one token."""
 
     limits: TokenLimits
     requests: TokenBucket | None
@@ -26,7 +26,7 @@ class _Usage:
 
 
 class TokenLimiter:
-    """Counts by the names of tokens, so it grows no further than their number. Used in the event loop only.
+    """Counts by the names of tokens, which bounds its memory. Used in the event loop only.
 
     Args:
         limits: those of the token with a name.
@@ -42,7 +42,7 @@ class TokenLimiter:
 
     @contextmanager
     def request(self, token: str) -> Iterator[None]:
-        """One request of this token, from its head to its answer.
+        """Count one request of this token until the block ends.
 
         Raises:
             TooManyRequestsError: its rate or its number of simultaneous requests is above the limit.

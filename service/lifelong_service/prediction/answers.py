@@ -1,4 +1,4 @@
-"""The JSON answers to predictions, made from what is in the log, so that a repetition gets the same bytes."""
+"""JSON answers to predictions, built from logged values, so that a repetition gets the same bytes."""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from lifelong_core.store.registry.records import Model, Task
 
 @dataclass(frozen=True)
 class DecidedRequest:
-    """The predictions of one request and what their head makes of their logits (row i belongs to prediction i)."""
+    """The predictions of one request and the output of their head (row i belongs to prediction i)."""
 
     task: Task
     model: Model
@@ -25,13 +25,13 @@ class DecidedRequest:
 
 
 def decision_names(head: PostProcessingHead) -> list[str]:
-    """Names of the decisions, by index: the classes, and `abstain` where the costs have one column more."""
+    """Return the names of the decisions by index: the classes, and `abstain` for an extra column of costs."""
     extra = head.costs.shape[1] - head.classes
     return [*head.class_names, *[ABSTAIN] * extra]
 
 
 def image_answer(decided: DecidedRequest) -> bytes:
-    """The answer of /v1/predict: one decision, with names as keys."""
+    """Return the answer of /v1/predict: one decision, with names as keys."""
     names = decision_names(decided.head.head)
     prediction = decided.predictions[0]
     body = {
@@ -49,7 +49,7 @@ def image_answer(decided: DecidedRequest) -> bytes:
 
 
 def logits_answer(decided: DecidedRequest) -> bytes:
-    """The answer of /v1/logits: one decision per row, with the names of the columns once."""
+    """Return the answer of /v1/logits: one decision per row, with the names of the columns once."""
     names = decision_names(decided.head.head)
     probabilities = decided.output.probabilities.tolist()
     costs = decided.output.expected_costs.tolist()

@@ -1,6 +1,6 @@
-"""The key with which a worker hashes groups: only one that the database knows.
+"""The key with which a worker hashes groups; the database must know it.
 
-A worker never makes a key. It takes over a changed key file, and what the registry says of keys, without a restart.
+A worker never creates a key. It follows changes of the key file and of the registry without a restart.
 """
 
 import logging
@@ -25,12 +25,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Judged:
-    """What followed from the known digests and the state of the file.
+    """The result of a check of the key file against the known digests.
 
     Attributes:
-        seen: both of them.
-        file: the last one that could be read.
-        key: for new hashes; None: there is none, and `problem` says why.
+        seen: known digests and state of the file at the check.
+        file: the latest one that could be read.
+        key: for new hashes; None: there is none, for the reason in `problem`.
         problem: what is wrong with the file, even if there is a key.
     """
 
@@ -41,12 +41,11 @@ class _Judged:
 
 
 class GroupKeyring:
-    """Gives the key for new hashes; threads may share it.
+    """Provides the key for new hashes; threads may share it.
 
     Args:
         path: of the key file.
-        known: the digests that the database knows, by the registry that is served (perhaps from the disk); None while
-            there is none.
+        known: returns the digests of the database, from the served registry; None while there is none.
     """
 
     def __init__(self, path: Path, known: Callable[[], tuple[str, ...] | None]) -> None:
@@ -55,7 +54,7 @@ class GroupKeyring:
         self._judged = _Judged()
 
     def current(self) -> bytes:
-        """The key for new hashes.
+        """Return the key for new hashes.
 
         Raises:
             UnavailableError: this host has no key that the database knows.
@@ -71,12 +70,12 @@ class GroupKeyring:
         return judged.key
 
     def problem(self) -> str | None:
-        """What is wrong with the key file of this host; None if nothing is, or nothing is known yet."""
+        """Return the problem of this host's key file; None: there is none, or no registry yet."""
         problem = None if self._known() is None else self._judge().problem
         return None if problem is None else str(problem)
 
     def confirm(self, store: Store, known: tuple[str, ...]) -> bool:
-        """Let the database record this host's file if that is the installation's; whether it knows more now."""
+        """Record new keys of this host's file in the database; return whether there were any."""
         try:
             file = KeyFile.load(self.path)
             if not file.unknown_newer(known):
@@ -104,7 +103,7 @@ class GroupKeyring:
             problem = error
             if last is None:
                 return _Judged(seen, None, None, problem)
-            file = last  # a file that is being replaced, or was deleted: what was read of it holds
+            file = last  # the file is being replaced, or was deleted: the latest content holds
         try:
             key = hashing_key(file, known)
             check_complete(file, known)
@@ -114,7 +113,7 @@ class GroupKeyring:
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """What changes with the file; None if it cannot be reached."""
+    """A stamp that changes with the file; None if it cannot be read."""
     try:
         state = path.stat()
     except OSError:

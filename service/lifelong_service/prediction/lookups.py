@@ -1,4 +1,4 @@
-"""Questions to the database that a request waits for: a slow database or a flood of them holds up nobody else."""
+"""Look-ups of requests in the database: a slow database or a flood of them delays no other request."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,18 +12,18 @@ from lifelong_core.errors import UnavailableError
 Result = TypeVar("Result")
 
 PATIENCE_SECONDS = 1.0
-"""How long the database may take for an answer."""
+"""Time limit of one look-up."""
 MOST_WAITING = 32
-"""Questions that wait for their turn; more are a flood."""
+"""Largest number of waiting look-ups; one more gets 503."""
 
 
 class Lookups:
-    """Asks in a thread of its own, one question at a time. Used in the event loop only.
+    """Makes look-ups in a thread of its own, one at a time. Used in the event loop only.
 
     Args:
         name: of the thread.
-        what: the things that are looked up, in words: "unknown tokens".
-        field: of the request that is at fault where there are too many.
+        what: for error messages, e.g. "unknown tokens".
+        field: of the request, for error messages.
     """
 
     def __init__(self, name: str, what: str, *, field: str) -> None:
@@ -34,7 +34,7 @@ class Lookups:
         self._waiting = 0
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
@@ -42,7 +42,7 @@ class Lookups:
         self._thread.close()
 
     async def ask(self, question: Callable[[], Result]) -> Result:
-        """What the question returns or raises.
+        """Return the result of the question.
 
         Raises:
             UnavailableError: the database does not answer in time, or too many questions wait.

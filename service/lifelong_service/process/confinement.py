@@ -1,4 +1,4 @@
-"""Limits that a process puts on itself before it reads what a client sent. Linux only; none of them can be undone."""
+"""Limits that a process sets on itself before it reads data of a client. Linux only; they cannot be undone."""
 
 import ctypes
 import errno
@@ -37,13 +37,13 @@ class _Program(ctypes.Structure):
 
 
 def end_with_parent() -> None:
-    """Let the kernel kill this process when its parent ends, and let other processes go first."""
+    """Let the kernel kill this process when its parent ends, and lower its priority."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.nice(5)
 
 
 def refuse_calls() -> str | None:
-    """Let the kernel refuse sockets, programs and access to other processes from now on, in all threads.
+    """Let the kernel refuse sockets, new programs and access to other processes, in all threads.
 
     Returns:
         Why the kernel does not; None: it does.
@@ -75,11 +75,11 @@ def limit(kind: int, most: int) -> None:
 
 
 def limit_memory(growth: int) -> None:
-    """Let the address space of this process grow by so many bytes from now on."""
+    """Limit the growth of this process' address space to this many bytes."""
     limit(resource.RLIMIT_AS, address_space() + growth)
 
 
 def address_space() -> int:
-    """Bytes of addresses that this process uses."""
+    """Return the size of this process' address space in bytes."""
     with open("/proc/self/status", encoding="ascii") as file:  # noqa: PTH123 - a pseudo file
         return int(next(line.split()[1] for line in file if line.startswith("VmSize"))) * 1024

@@ -1,4 +1,4 @@
-"""How the service is started: one command line and environment, whoever starts it, and one check before the workers.
+"""Start of the service: its command line, its environment, and one check before the workers.
 
 The check takes as long as loading BentoML does, so a child process makes it meanwhile; BentoML's parent process waits
 for its verdict before it starts a worker.
@@ -21,11 +21,11 @@ from lifelong_service.process import signals
 logger = logging.getLogger(__name__)
 
 LISTENING_SECONDS = 0.8
-"""After SIGTERM a worker says that it is not ready and still takes new requests for this long."""
+"""Time after SIGTERM in which a worker reports not ready and still accepts requests."""
 ANSWERING_SECONDS = 2.5
-"""Then it takes no new ones, and what is in flight has this long to be answered; else it gets 503."""
+"""Time after that for requests in flight; later ones get 503."""
 CLOSING_SECONDS = 0.6
-"""Then it lets go of everything. The three together stay well below 5 s."""
+"""Time after that for the end of all threads. The three together stay well below 5 s."""
 GRACE_SECONDS = 3
 """The server, which looks at the clock a little later, cuts with 500 what is in flight so long after it stopped
 listening: a little longer than we leave anything in flight."""
@@ -33,9 +33,9 @@ LOCKED_SECONDS = 4.0
 """A SQLite file that another process keeps locked for longer keeps the service from starting; an upgrade is over by
 then."""
 SERVICE = "lifelong_service.service:Lifelong"
-"""Where BentoML finds what it serves."""
+"""Import path of the BentoML service."""
 REFUSED = 2
-"""Exit status of a service that cannot be started as it is configured."""
+"""Exit status of a service whose configuration is not usable."""
 CHECKER = "_LIFELONG_CHECKER"
 """Environment variable with the process id of the child that checks the database."""
 PARENT = "_LIFELONG_PARENT"
@@ -83,7 +83,7 @@ def open_standard_streams() -> None:
 
 
 def arguments(settings: Settings, service: str = SERVICE) -> list[str]:
-    """The command line of BentoML's server."""
+    """Return the command line of BentoML's server."""
     return [
         "bentoml",
         "serve",
@@ -98,7 +98,7 @@ def arguments(settings: Settings, service: str = SERVICE) -> list[str]:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """What the server needs in its environment beside the caller's own.
+    """Return the environment variables of the server, in addition to the caller's.
 
     Raises:
         ConfigurationError: the data directory cannot be written.
@@ -128,7 +128,7 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 def parent_process() -> int:
-    """The process whose end is the end of this worker.
+    """Return the id of the process whose end is the end of this worker.
 
     It may have died before anybody looks, so who starts BentoML says its id; the one that is asked for here and now
     is the parent only where BentoML was started directly.
@@ -137,7 +137,7 @@ def parent_process() -> int:
 
 
 def check_port(host: str, port: int) -> None:
-    """Whether a server could listen there.
+    """Check that a server can listen there.
 
     Raises:
         ConfigurationError: the host is not an IP address of this machine, or the port is taken.
@@ -157,7 +157,7 @@ def check_port(host: str, port: int) -> None:
 
 
 def check_database(settings: Settings) -> None:
-    """Find out now what would make every worker fail again and again.
+    """Check the installation before the workers start, which would fail again and again.
 
     A database that does not answer is no such thing where the registry was kept on the disk: the workers serve from
     that, and what they answer waits in the spool.
@@ -201,7 +201,7 @@ def _has_registry(settings: Settings) -> bool:
 
 
 def start_checker(settings: Settings) -> int:
-    """Check the database in a child process; its id, for `await_checker`."""
+    """Check the database in a child process; return its id for `await_checker`."""
     sys.stderr.flush()
     child = os.fork()
     if child:
@@ -222,7 +222,7 @@ def start_checker(settings: Settings) -> int:
 
 
 def await_checker() -> int:
-    """The verdict of the checker that the environment names: 0, or the exit status with which to give up.
+    """Return the exit status of the checker that the environment names: 0, or the status of the service.
 
     Where there is none (BentoML was started directly), the check is made here and now.
     """
@@ -257,5 +257,5 @@ def _check_absolute(settings: Settings) -> None:
 
 
 def report(error: LifelongError) -> None:
-    """One line that says why the service does not start."""
+    """Print one line with the reason why the service does not start."""
     logger.error("%s", error)

@@ -11,12 +11,12 @@ from types import FrameType
 
 ENDING = (signal.SIGTERM, signal.SIGINT)
 REPEAT_SECONDS = 0.5
-"""Time until a signal is sent again."""
+"""Time between two repetitions of a signal."""
 
 
 @contextmanager
 def hold_signals() -> Generator[None, None, None]:
-    """Signals that come meanwhile wait for the end of the block."""
+    """Block signals until the end of the block."""
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         yield
@@ -25,7 +25,7 @@ def hold_signals() -> Generator[None, None, None]:
 
 
 def end_with_child(child: Callable[[], int | None]) -> None:
-    """Until BentoML's server handles the signals itself, end as they ask, and the child with this process.
+    """On a signal, end this process and its child, until BentoML's server handles signals itself.
 
     Args:
         child: its process id; None: there is none any more, and nothing is done. The server will soon listen, or has
@@ -47,7 +47,7 @@ def end_with_child(child: Callable[[], int | None]) -> None:
 
 
 def end_at_once() -> None:
-    """End as the signals ask, as any process: in the child."""
+    """Restore the default handlers of the signals, in the child."""
     for number in ENDING:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)

@@ -1,4 +1,4 @@
-"""Whether the spool could be written: it is needed when it is too late to find out."""
+"""A write test of the spool folder, before an outage needs the spool."""
 
 import os
 from pathlib import Path
@@ -8,11 +8,11 @@ from lifelong_core.store.spool.errors import translate_error
 
 _PROBE = "probe"
 _PROBE_BYTES = 64 * 1024
-"""Of a micro-batch of usual size."""
+"""Size of a usual micro-batch."""
 
 
 def check_spool_folder(folder: Path) -> None:
-    """Make the folder if need be, and write as much as an append would.
+    """Create the folder if it is missing, and write as much as a micro-batch.
 
     Raises:
         UnavailableError: it cannot be written, or its disk is full.

@@ -1,4 +1,4 @@
-"""The supervisor of the workers takes no orders from outside its process.
+"""The supervisor of the workers accepts no commands from outside its process.
 
 BentoML watches its workers with circus, which listens for commands on two TCP ports of 127.0.0.1, without
 authentication: every local user could start programs as the user of the service. Nothing in production sends commands.
@@ -13,7 +13,7 @@ from lifelong_core.errors import ConfigurationError
 
 
 def close_control_sockets() -> None:
-    """Give every supervisor that this process creates from now on control sockets inside this process.
+    """Keep the control sockets of all later supervisors inside this process.
 
     `inproc` is ZeroMQ's transport between threads: there is no port and no socket file to connect to.
     """

@@ -1,4 +1,4 @@
-"""What a worker serves at one moment: a consistent registry and the graphs that are loaded for it."""
+"""A snapshot: a consistent registry and the loaded graphs that a worker serves at one moment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,12 +10,12 @@ from lifelong_core.store.registry.records import Model, ModelLoad, Registry, Tas
 from lifelong_service.graphs.classifier import Classifier
 
 RETRY_SECONDS = 10
-"""After this time what could not be loaded is tried again: a graph, whose storage may have been away, or a head."""
+"""Time after which a failed load of a graph or a head is repeated."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Immutable, so that whoever holds a reference sees one state, whatever is published meanwhile.
+    """Registry and graphs at one moment; immutable, so that a batch sees one state.
 
     Attributes:
         registry: tasks, models and heads as of one revision. Where a promoted model is not loaded yet, its task
@@ -36,7 +36,7 @@ class Snapshot:
         classifiers: Mapping[int, Classifier],
         failures: Mapping[int, str],
     ) -> Self:
-        """The next snapshot: a newly promoted model waits until it is loaded, everything else changes at once."""
+        """Return the next snapshot: a newly promoted model waits until it is loaded, all else changes at once."""
         tasks = {
             task.id: _keeping_served(task, previous, registry, classifiers)
             for task in registry.tasks.values()
@@ -45,7 +45,7 @@ class Snapshot:
         return cls(shown, MappingProxyType(dict(classifiers)), MappingProxyType(dict(failures)))
 
     def loads(self) -> dict[int, ModelLoad]:
-        """The graphs that are loaded or could not be, by model id; those that are being loaded are left out."""
+        """Loaded and failed graphs by model id, without those that are being loaded."""
         loaded = {key: ModelLoad(one.provider, None) for key, one in self.classifiers.items()}
         return loaded | {key: ModelLoad(None, reason) for key, reason in self.failures.items()}
 
@@ -84,9 +84,9 @@ class Snapshot:
         )
 
     def unserved(self) -> list[str]:
-        """Why requests that name no model are not answered: the one promoted model cannot be loaded or has no head.
+        """Reasons why requests without a model get no answer: the only promoted model is not loaded or has no head.
 
-        Where several tasks have a promoted model, requests name one, and the others are answered.
+        With promoted models of several tasks, requests must name a model.
         """
         promoted = [task.promoted_model_id for task in self.registry.tasks.values() if task.promoted_model_id]
         if len(promoted) != 1 or promoted[0] not in self.registry.models:
@@ -110,7 +110,7 @@ class Snapshot:
 
 
 def needs_graph(registry: Registry, model: Model) -> bool:
-    """Whether a worker should have the model loaded: it runs here and has a head, so that it can be asked."""
+    """Whether a worker loads the model: it is of kind onnx and has a head."""
     place = (model.id, None)
     return model.kind == "onnx" and (place in registry.heads or place in registry.damaged)
 
