@@ -1,9 +1,9 @@
 """The five steps of adaptation as one pure function (thesis section 6.1.3).
 
 - `adapt`: from a window of logits to keep, swap or refuse
-- `policy`, `context`: the settings of a cycle, and what else it knows
+- `policy`, `context`: settings and circumstances of a cycle
 - `report`, `reasons`: the result of a cycle and its explanation
-- `windows`, `traffic`: forms of a window; where its predictions came from
+- `windows`, `traffic`: forms of a window; senders and rates of its predictions
 - `target_prevalence`, `pooling`: the prevalence that the candidate assumes
 - `gain`, `affected_decisions`: what a new head saves, and which decisions it changes
 - `planning`: how many samples an estimate needs

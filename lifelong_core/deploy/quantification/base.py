@@ -328,7 +328,9 @@ class FittedQuantifier(ABC):
     ) -> Clusters | None:
         if isinstance(window, WindowSummary):
             if groups is not None:
-                raise InvalidInputError("a summary knows the groups of its samples.", field="groups")
+                raise InvalidInputError(
+                    "expected no groups: a summary contains the groups of its samples.", field="groups"
+                )
             return window.clusters()
         keys = as_groups(groups, samples=samples)
         return None if keys is None else Clusters.of(keys)

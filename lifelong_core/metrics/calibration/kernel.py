@@ -173,7 +173,7 @@ def ece_kde(
     other case i by the density of Dirichlet(p_i / bandwidth + 1) at the probabilities of this one, where
     0**0 is 1. No root is taken.
 
-    With many cases the mean is taken over a random subsample of them, each of which still sees all others,
+    With many cases the mean is taken over a random subsample of them, each compared with all others,
     so that the estimate is unbiased for that of all cases. Memory grows with N C, not with N**2.
 
     Args:

@@ -112,7 +112,7 @@ class WindowSummary(ArrayValue):
         """Merge two summaries; `merge` is faster for many.
 
         Raises:
-            InvalidInputError: another quantifier made the other one, or only one of two knows its groups.
+            InvalidInputError: the summaries are of different quantifiers, or only one of them has groups.
         """
         return self.merge([self, other])
 
@@ -127,7 +127,7 @@ class WindowSummary(ArrayValue):
         """Merge one or more summaries into one.
 
         Raises:
-            InvalidInputError: different quantifiers made them, only some know their groups, or one is damaged.
+            InvalidInputError: they are of different quantifiers, only some have groups, or one is damaged.
         """
         if len({summary.quantifier_digest for summary in summaries}) != 1:
             raise InvalidInputError(

@@ -221,7 +221,7 @@ def update_evidence(
                 f"expected scores of {reference.classes} classes, got {bucket.classes}.", field="buckets"
             )
     bettor = _Bettor.of(reference, tolerance)
-    if evidence is None or evidence.key != key or not bettor.knows(evidence):
+    if evidence is None or evidence.key != key or not bettor.has_bets_of(evidence):
         evidence = ShiftEvidence.start(key, classes=reference.classes, bets=bettor.bets)
     for bucket in buckets:
         if bucket.samples:
@@ -264,7 +264,7 @@ class _Bettor:
     def bets(self) -> int:
         return self.fixed.shape[0] + MEMORIES.size
 
-    def knows(self, evidence: ShiftEvidence) -> bool:
+    def has_bets_of(self, evidence: ShiftEvidence) -> bool:
         return evidence.log_capitals.size == self.bets and evidence.memory_sums.shape == (
             MEMORIES.size,
             self.reference.classes,
