@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
 from lifelong_core.store.schema import tables
+from lifelong_monitor.cycle.cycle import run_cycle
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.runner import JobRunner
 from tests import databases
@@ -103,67 +106,89 @@ def test_the_job_of_a_monitor_that_was_killed_is_taken_over(tmp_path: Path) -> N
         assert taken.holder.endswith(f"/{os.getpid()}")
 
 
-@pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
-def test_cycles_are_run_and_replayed_from_the_command_line(
-    settings: Settings, store: Store, model: Model, tmp_path: Path
-) -> None:
-    port = free_port()
-    variables = {"LIFELONG_WINDOW_SAMPLES": "600", "LIFELONG_CYCLE_NEW_SAMPLES": "0"}
-    if settings.database_url:
-        variables["LIFELONG_DATABASE_URL"] = settings.database_url
+class CommandLine:
+    """Runs `lifelong cycles`, and a monitor, on the database of the settings."""
 
-    def cycles(*arguments: str) -> tuple[int, str, str]:
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.port = free_port()
+        self._folder = folder
+        self._variables = {"LIFELONG_WINDOW_SAMPLES": "600", "LIFELONG_CYCLE_NEW_SAMPLES": "0"}
+        if settings.database_url:
+            self._variables["LIFELONG_DATABASE_URL"] = settings.database_url
+
+    def monitor(self) -> AbstractContextManager[subprocess.Popen[str]]:
+        return monitor(self._folder, self.port, **self._variables)
+
+    def cycles(self, *arguments: object) -> tuple[int, str, str]:
         done = subprocess.run(
-            [sys.executable, "-m", "lifelong", "cycles", *arguments],
-            env=environment(tmp_path, port, **variables),
-            cwd=tmp_path,
+            [sys.executable, "-m", "lifelong", "cycles", *map(str, arguments)],
+            env=environment(self._folder, self.port, **self._variables),
+            cwd=self._folder,
             capture_output=True,
             text=True,
             check=False,
         )
         return done.returncode, done.stdout, done.stderr
 
-    def run(*options: str) -> tuple[int, str, str]:
-        return cycles("run", "--model", model.reference, "--environment", "clinic", *options)
+    def run(self, *options: str) -> tuple[int, str, str]:
+        return self.cycles("run", "--model", "lesions@1", "--environment", "clinic", *options)
 
+
+@pytest.fixture
+def command_line(tmp_path: Path, settings: Settings) -> CommandLine:
+    return CommandLine(tmp_path, settings)
+
+
+@pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
+def test_a_cycle_is_run_and_replayed_from_the_command_line(
+    command_line: CommandLine, store: Store, model: Model
+) -> None:
     predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
-    status, _, said = run()
-    assert (status, "no monitor runs" in said) == (1, True)
-    assert store.jobs.list() == []
-    with monitor(tmp_path, port, **variables) as process:
-        wait_for(port, r'^lifelong_cycles_total\{.*outcome="keep"\} 1')
+    with command_line.monitor():
+        wait_for(command_line.port, r'^lifelong_cycles_total\{.*outcome="keep"\} 1')
         predict(store, model, "clinic", draw(SHIFTED, 600, seed=4))
-        status, said, _ = run()
+        status, said, _ = command_line.run()
         cycle = store.cycles.last(model.id, "clinic")
         assert cycle is not None
         assert (status, said.splitlines()[0]) == (0, str(cycle.id))
+        assert f"lesions@1 in clinic, due {cycle.due_at.isoformat(timespec='seconds')}" in said
         assert "swap (600 samples)" in said
         assert "Published head 2." in said
-        assert f"lesions@1 in clinic, due {cycle.due_at.isoformat(timespec='seconds')}" in said
-        # Shown without a round.
-        wait_for(port, r'^lifelong_cycles_total\{.*outcome="swap"\} 1')
         assert store.audit.list(1, action="cycles.run")[0].actor.startswith("cli:")
-        assert cycles("replay", str(cycle.id)) == (0, f"{cycle.id}\nthe same to the last bit\n", "")
-        report = json.dumps({**cycle.report, "samples": 601})
-        with store.database.write() as connection:
-            change = sa.update(tables.cycles).where(tables.cycles.c.id == cycle.id)
-            connection.execute(change.values(report=json.loads(report)))
-        status, said, _ = cycles("replay", str(cycle.id), "--json")
-        assert (status, json.loads(said)["differences"]) == (
-            1,
-            [{"field": "samples", "recorded": 601, "replayed": 600}],
-        )
-        status, said, _ = cycles("replay", str(cycle.id))
+        # Shown without a round.
+        wait_for(command_line.port, r'^lifelong_cycles_total\{.*outcome="swap"\} 1')
+        same = 0, f"{cycle.id}\nthe same to the last bit\n", ""
+        assert command_line.cycles("replay", cycle.id) == same
+
+
+def test_the_exit_status_of_a_replay_tells_what_came_out(
+    command_line: CommandLine, store: Store, settings: Settings, model: Model
+) -> None:
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
+    cycle = run_cycle(store, settings, model, "clinic", datetime.now(UTC)).last
+    assert cycle is not None
+    status, said, complaint = command_line.cycles("replay", cycle.id)
+    assert (status, said, "no monitor runs" in complaint) == (2, "", True)
+    assert store.jobs.list() == []
+    with store.database.write() as connection:
+        change = sa.update(tables.cycles).where(tables.cycles.c.id == cycle.id)
+        connection.execute(change.values(report=cycle.report | {"samples": 601}))
+    with command_line.monitor() as process:
+        until(lambda: store.monitors.list())
+        status, said, _ = command_line.cycles("replay", cycle.id)
         assert (status, said.splitlines()[1]) == (1, "differs in 1 field")
+        status, said, _ = command_line.cycles("replay", cycle.id, "--json")
+        difference = {"field": "samples", "recorded": 601, "replayed": 600}
+        assert (status, json.loads(said)["differences"]) == (1, [difference])
         with store.database.write() as connection:
             connection.execute(sa.delete(tables.predictions))
-        status, said, complaint = cycles("replay", str(cycle.id))
+        status, said, complaint = command_line.cycles("replay", cycle.id)
         assert (status, said) == (2, "")
         assert "the cycle was not replayed. cycle: the log holds" in complaint
-        status, said, _ = run("--json")
+        status, said, _ = command_line.run("--json")
         assert (status, json.loads(said)["outcome"]) == (1, "skip")
         process.send_signal(signal.SIGSTOP)
-        status, _, complaint = cycles("replay", str(cycle.id), "--timeout", "1s")
+        status, _, complaint = command_line.cycles("replay", cycle.id, "--timeout", "1s")
         process.send_signal(signal.SIGCONT)
         assert status == 2
         assert "is still queued after 1 s." in complaint

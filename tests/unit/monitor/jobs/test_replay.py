@@ -130,5 +130,6 @@ def test_documents_are_compared_field_by_field() -> None:
     assert list(compare_documents({"a": [1]}, {"a": [1, 2]})) == [FieldDifference("a", [1], [1, 2])]
     near, digests = {"a": 1 + 1e-12}, {"window_digest": "1", "calibration_digest": "1"}
     assert fields(near, {"a": 1.0}) == ["a"]
+    assert fields({"window_digest": "1"}, {"window_digest": "2"}) == ["window_digest"]
     assert fields(near, {"a": 1.0}, 1e-9) == []
     assert fields(digests, {"window_digest": "2", "calibration_digest": "2"}, 1e-9) == ["calibration_digest"]
