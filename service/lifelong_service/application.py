@@ -40,7 +40,7 @@ from lifelong_service.worker.draining import Draining
 from lifelong_service.worker.worker import Worker
 
 API_VERSION = "1.0"
-"""Of the HTTP interface, not of the product: what is under /v1 stays compatible."""
+"""Version of the HTTP interface: paths under /v1 stay compatible."""
 
 logger = logging.getLogger(__name__)
 
@@ -67,17 +67,17 @@ _ROUTERS = (
 
 
 def _prediction_routes() -> list[str]:
-    """Paths of predictions and feedback: the alert rules count their failures."""
+    """Return the paths of predictions and feedback, whose failures alert rules count."""
     routers = (predictions.router, feedback.router)
     return [route.path for router in routers for route in router.routes if isinstance(route, APIRoute)]
 
 
 def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI:
-    """The application; nothing is opened before its lifespan begins.
+    """Return the application; nothing is opened before its lifespan begins.
 
     Args:
         settings: of this process.
-        worker_name: what the header X-Lifelong-Worker says.
+        worker_name: value of the header X-Lifelong-Worker.
     """
 
     @asynccontextmanager
@@ -91,7 +91,7 @@ def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI
         with anyio.move_on_after(CLOSING_SECONDS) as patience:
             await anyio.to_thread.run_sync(worker.close, abandon_on_cancel=True)
         if patience.cancelled_caught:
-            # Some thread waits for a database that hangs. Answers that left are in the log or the spool.
+            # A thread waits for a hung database. All given answers are in the log or the spool.
             logger.warning("the worker did not stop in time and is left as it is")
 
     draining = Draining(

@@ -1,4 +1,4 @@
-"""What the service tells Prometheus: few labels, none that a client can multiply, summed over all workers."""
+"""Prometheus metrics of the service, summed over all workers. No label has values that clients can choose freely."""
 
 import os
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
 REGISTRY = CollectorRegistry()
-"""Holds the metrics where there is one process only, as in tests; else they live in files shared by all workers."""
+"""Holds the metrics of a single process, as in tests; otherwise they are in files that all workers share."""
 
 REQUESTS = Counter(
     "lifelong_requests_total",
@@ -193,7 +193,7 @@ def exposition() -> bytes:
 
 
 def _forget_dead_workers(folder: Path) -> None:
-    """Drop the gauges of workers that were killed: nobody else does, and they would count for ever."""
+    """Remove the gauges of killed workers, which would count for ever."""
     for file in folder.glob("gauge_live*_*.db"):
         process = int(file.stem.rpartition("_")[2])
         try:

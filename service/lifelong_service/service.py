@@ -1,4 +1,4 @@
-"""The BentoML service. BentoML starts and watches the workers and hands them their socket; every route is ours.
+"""The BentoML service: BentoML starts and restarts the workers and passes their socket; all routes are ours.
 
 The parent process imports this module, too, and serves nothing: only workers load the application. All real work
 begins in the lifespan of the application.
@@ -42,7 +42,7 @@ class Lifelong:
     @bentoml.on_deployment
     @staticmethod
     def check() -> None:
-        """Called once, in the parent, before there is any worker: BentoML would restart failing ones for ever."""
+        """Check the installation in the parent, before the workers: BentoML would restart failing ones for ever."""
         signals.insist()
         if status := await_checker():
             sys.exit(status)
@@ -59,11 +59,11 @@ class Lifelong:
 
 
 def mount(service: Any, worker_index: int) -> None:
-    """Put our application in the place of BentoML's routes.
+    """Replace BentoML's routes by our application.
 
     Args:
-        service: what the decorator made of the class, a bentoml.Service.
-        worker_index: from 1; a worker that takes the place of a dead one has its number.
+        service: the bentoml.Service of the class.
+        worker_index: from 1; a restarted worker keeps its number.
     """
     # Nothing that is loaded now will be garbage; looking for it again and again takes a fifth of the start.
     # The worker enables the collector when it has loaded its models.

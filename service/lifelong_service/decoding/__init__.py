@@ -1,4 +1,4 @@
-"""Decoding of images that clients send, so that no image can stall a worker.
+"""Decoding of images from clients; no image can block a worker.
 
 - `header`: format, size and cost of an image, read from its first bytes without decoding
 - `limits`: which images are refused, and which are cheap enough for the serving process

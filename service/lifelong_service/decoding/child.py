@@ -33,7 +33,7 @@ ERRORS: Final[dict[str, type[LifelongError]]] = {
 
 
 def main() -> int:
-    """Answer one image after the other; returns when the input ends."""
+    """Decode images one after the other until the input ends."""
     configure_logging(early_format())
     limits = json.loads(sys.argv[1])
     Image.init()  # loads the readers of all formats, which the first image would pay for
@@ -52,14 +52,14 @@ def main() -> int:
 
 
 def _private_output() -> BinaryIO:
-    """Standard output for frames only: what a library prints goes to standard error."""
+    """Return standard output for frames only; output of libraries goes to standard error."""
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return output
 
 
 def _confine(maximum_pixels: int) -> None:
-    """Give up what decoding does not need."""
+    """Drop all rights that decoding does not need."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal; the parent ends this process
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process when an image has used up its time
     confinement.end_with_parent()  # ordinary images, which the parent decodes by itself, go first

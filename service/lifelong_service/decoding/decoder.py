@@ -91,7 +91,7 @@ class ImageDecoder:
         )
 
     def decode_now(self, image: bytes, preprocessing: Preprocessing) -> NDArray[np.float32]:
-        """The model's input for one image, in the calling thread or in the decoding process.
+        """Return the model's input for one image, decoded in the calling thread or in the decoding process.
 
         Raises:
             LifelongError: as `prepare`.

@@ -19,7 +19,7 @@ def write_frame(stream: BinaryIO, *parts: bytes | memoryview) -> None:
 
 
 def read_frame(stream: BinaryIO) -> bytes:
-    """The next frame.
+    """Return the next frame.
 
     Raises:
         EOFError: the other side is gone, before the frame or in the middle of it.
@@ -33,7 +33,7 @@ def write_document(stream: BinaryIO, document: dict[str, Any]) -> None:
 
 
 def read_document(stream: BinaryIO) -> dict[str, Any]:
-    """The next frame, which holds a JSON document.
+    """Return the JSON document in the next frame.
 
     Raises:
         EOFError: the other side is gone.
@@ -48,7 +48,7 @@ def write_array(stream: BinaryIO, array: NDArray[np.float32]) -> None:
 
 
 def read_array(shape: list[int], stream: BinaryIO) -> NDArray[np.float32]:
-    """The content of an array of that shape.
+    """Return an array of this shape.
 
     Raises:
         EOFError: the other side is gone.

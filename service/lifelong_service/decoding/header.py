@@ -1,4 +1,4 @@
-"""Format, size and cost of an image, read from its bytes without decoding anything.
+"""Format, size and cost of an image, read from its header.
 
 The readers follow the container's structure only as far as the size and the amount of metadata. They read a bounded
 number of blocks, so that a file of a million tiny blocks costs no more than any other. What they cannot read is
@@ -18,7 +18,7 @@ JPEG_SCAN: Final = b"\xff\xda"
 
 @dataclass(frozen=True)
 class ImageHeader:
-    """What the first bytes of an image declare.
+    """The properties that the header of an image declares.
 
     Attributes:
         format: PNG, JPEG, BMP, WEBP, TIFF or empty when it is none of them.
@@ -53,7 +53,7 @@ UNKNOWN: Final = ImageHeader("")
 
 
 def read_header(data: bytes) -> ImageHeader:
-    """Read what an image declares; never fails, whatever the bytes are.
+    """Read the header of an image; any bytes are accepted.
 
     Examples:
         >>> from io import BytesIO

@@ -1,4 +1,4 @@
-"""Which images are refused by what they declare, and which are cheap enough to be decoded in the serving process."""
+"""Limits of images by their headers: which are refused, and which are cheap enough for the serving process."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ at most 255."""
 CHEAP_PIXELS: Final = 2_000_000
 """Pixels times scans that are decoded in the serving process: some 10 ms as JPEG, 30 ms as PNG."""
 CHEAP_BYTES: Final = 4_000_000
-"""Size of a file up to which it may be decoded there."""
+"""Largest file in bytes that is decoded there."""
 CHEAP_METADATA_BYTES: Final = 262_144
 """EXIF directories are read in Python, entry by entry."""
 CHEAP_FORMATS: Final = frozenset({"PNG", "JPEG", "BMP", "WEBP"})
@@ -26,7 +26,7 @@ CHEAP_FORMATS: Final = frozenset({"PNG", "JPEG", "BMP", "WEBP"})
 
 
 def check_header(header: ImageHeader, *, maximum_pixels: int) -> None:
-    """Refuse an image whose header shows that it must not be decoded. What the header does not tell is let pass.
+    """Refuse an image whose header exceeds a limit; unknown values pass.
 
     Raises:
         PayloadTooLargeError: it declares more than `maximum_pixels`, or more than `MAXIMUM_SCANS` passes.

@@ -1,4 +1,4 @@
-"""One process that decodes images for a serving process, and may be killed at any moment."""
+"""The decoding process of a serving process; it may be killed at any moment."""
 
 import contextlib
 import json
@@ -21,17 +21,17 @@ from lifelong_service.decoding.turns import Turns
 PROCESSOR_SECONDS: Final = 1.5
 """Processor time that one image may take; 16 million pixels as PNG take some 0.5 s."""
 PATIENCE_SECONDS: Final = 4.0
-"""Time after which an image is given up whatever kept the process: the machine may be busy."""
+"""Time limit of one image, also on a busy machine."""
 
 TURN_SECONDS: Final = 4.0
-"""Time that an image waits at most for the large images of other workers."""
+"""Longest wait of an image for large images of other workers."""
 
 STARTING_SECONDS: Final = 4.0
 """Added for the first image of a process; on a free core it starts in half a second."""
 
 
 class DecodingProcess:
-    """Started by the first image that needs it. One call at a time; other threads wait.
+    """Decodes images in a process that the first call starts. One call at a time; other threads wait.
 
     Args:
         maximum_pixels: of one image.
@@ -47,7 +47,7 @@ class DecodingProcess:
     def decode(
         self, image: bytes, preprocessing: Preprocessing, *, is_large: bool = True
     ) -> NDArray[np.float32]:
-        """The model's input for one image, as `lifelong_service.prediction.images.preprocess` makes it.
+        """Return the model's input for one image, as `lifelong_service.prediction.images.preprocess`.
 
         Args:
             image: as it was sent.
@@ -74,7 +74,7 @@ class DecodingProcess:
                 timer.cancel()
 
     def close(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process."""
         if self._process is not None:
             self._process.kill()
             _end(self._process)
@@ -113,7 +113,7 @@ def _ask(process: subprocess.Popen[bytes], image: bytes, preprocessing: Preproce
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:
-    """Wait for the end of the process and let go of its pipes; its exit status."""
+    """Wait for the end of the process and close its pipes; return its exit status."""
     status = process.wait()
     for stream in (process.stdin, process.stdout):
         with contextlib.suppress(BrokenPipeError):  # of what was not written any more
@@ -122,7 +122,7 @@ def _end(process: subprocess.Popen[bytes]) -> int:
 
 
 def _death(status: int) -> LifelongError:
-    """What the end of the process in the middle of an image means to whoever sent it."""
+    """Return the error for a client whose image was being decoded when the process ended."""
     if status == -signal.SIGPROF:
         return PayloadTooLargeError(
             f"decoding the image takes more than {PROCESSOR_SECONDS:g} s.",

@@ -1,4 +1,4 @@
-"""Turns of the workers of a machine: so many large images are decoded at once, however many workers there are."""
+"""Turns of the workers of a machine: a bounded number of large images is decoded at once."""
 
 import os
 import time
@@ -11,18 +11,18 @@ from lifelong_core.errors import UnavailableError
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
 
 LOOK_SECONDS: Final = 0.002
-"""How often is looked whether another worker has finished."""
+"""Time between two attempts to get a turn."""
 PAUSE_SECONDS: Final = 2 * LOOK_SECONDS
-"""After its own turn a process lets the others look first; it would be the next one each time otherwise."""
+"""Pause after its own turn, so that other processes get the next one."""
 
 
 def usual_number() -> int:
-    """Half of the cores, so that the other half is left to ordinary images; at least one."""
+    """Return half of the number of cores, at least one; the other half serves ordinary images."""
     return max(1, len(os.sched_getaffinity(0)) // 2)
 
 
 class Turns:
-    """Takes turns with all who use the same folder.
+    """Shares turns with all processes that use the same folder.
 
     The kernel ends the turn of a process that dies. Where the folder cannot be used, nobody waits.
 
@@ -62,7 +62,7 @@ class Turns:
                 self._not_before = time.monotonic() + PAUSE_SECONDS
 
     def _take(self, stack: ExitStack) -> bool:
-        """Whether there is a turn now; the stack ends it."""
+        """Take a turn if there is one; return whether. The stack ends it."""
         for lock in self._locks:
             try:
                 stack.enter_context(lock.hold(until=0))

@@ -71,7 +71,7 @@ def head_document(record: HeadRecord) -> HeadAnswer:
 
 
 def head_in_force_document(store: Store, record: HeadRecord) -> HeadInForce:
-    """A head that was put in force, with what cycles fit the next one on."""
+    """A head that became active, with the calibration set of the next fit."""
     calibration = store.calibration_sets.of_head(record)
     return {
         **head_document(record),
@@ -92,7 +92,7 @@ def pin_document(pin: HeadPin) -> PinAnswer:
 
 
 def active_heads_document(model: Model, registry: Registry) -> dict[str, int]:
-    """Which head version serves each environment that has its own; `*` is the model's default head."""
+    """Active head version of each environment with its own head; `*` is the model's default head."""
     return {
         environment or "*": record.version
         for (model_id, environment), record in registry.heads.items()
@@ -101,7 +101,7 @@ def active_heads_document(model: Model, registry: Registry) -> dict[str, int]:
 
 
 def worker_document(worker: ServingWorker, models: dict[int, Model]) -> WorkerAnswer:
-    """A serving process and what it runs; environment `*` is a model's default head."""
+    """A serving process with its heads and models; environment `*` is a model's default head."""
     heads: dict[str, dict[str, int]] = {}
     for (model_id, environment), version in worker.heads.items():
         if model_id in models:

@@ -74,7 +74,7 @@ async def readyz(request: Request) -> Response:
 )
 @access(Scope.METRICS, opens="open_metrics")
 async def prometheus_metrics(request: Request) -> Response:
-    """Prometheus metrics of all workers; open to everybody unless `LIFELONG_OPEN_METRICS` is false."""
+    """Prometheus metrics of all workers; open without a token unless `LIFELONG_OPEN_METRICS` is false."""
     await anyio.to_thread.run_sync(_spool, worker_of(request).log, limiter=_THREADS)
     text = await anyio.to_thread.run_sync(metrics.exposition, limiter=_THREADS)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
@@ -90,12 +90,12 @@ def openapi_document(request: Request) -> Response:
 @router.get("/", include_in_schema=False)
 @access(None)
 async def root() -> Response:
-    """To the console, which is what people look for here."""
+    """Redirect to the console."""
     return RedirectResponse("/console")
 
 
 def _spool(log: PredictionLog) -> dict[str, Any] | None:
-    """What waits in the spool of this machine; also into the metrics."""
+    """Return the state of this machine's spool, and set its metrics."""
     state = log.state()
     if state is None:
         return None

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 
 class ChangeAnswer(TypedDict):
-    """Decisions that the new head makes otherwise, all in the same way; by their numbers."""
+    """Number of decisions with one change from an old to a new decision."""
 
     decision: int
     new_decision: int
@@ -16,7 +16,7 @@ class ChangeAnswer(TypedDict):
 
 
 class AffectedFiguresAnswer(TypedDict):
-    """How many decisions of a period the new head would make otherwise."""
+    """Number of decisions of a period that differ under the new head."""
 
     since: str
     until: str
@@ -47,7 +47,7 @@ class AffectedFiguresAnswer(TypedDict):
 
 
 class AffectedPredictionAnswer(TypedDict):
-    """A prediction that the new head would decide otherwise."""
+    """A prediction whose decision differs under the new head."""
 
     prediction_id: str
     logged_at: str

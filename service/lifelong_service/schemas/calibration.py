@@ -22,7 +22,7 @@ class Figure(TypedDict):
 
 
 class HeadFigures(TypedDict):
-    """What a head makes of labelled cases, or the difference of two heads on the same cases."""
+    """Metrics of a head on labelled cases, or the difference of two heads on the same cases."""
 
     accuracy: Figure
     expected_cost: Figure
@@ -31,7 +31,7 @@ class HeadFigures(TypedDict):
 
 
 class CalibrationFinding(TypedDict):
-    """Something that speaks against a calibration set."""
+    """A defect of a calibration set."""
 
     code: str
     severity: Literal["refusal", "warning"]

@@ -58,7 +58,7 @@ class InterviewList(TypedDict):
 
 
 class PossibleAnswer(TypedDict):
-    """One answer to pick."""
+    """One possible answer."""
 
     value: Value
     label: str
@@ -66,7 +66,7 @@ class PossibleAnswer(TypedDict):
 
 
 class QuestionAnswer(TypedDict):
-    """A question with all that a person needs to answer it.
+    """A question with its explanation and possible answers.
 
     `answers` is empty where a number, a text or several values are asked for.
     """
@@ -84,7 +84,7 @@ class QuestionAnswer(TypedDict):
 
 
 class SaidAnswer(TypedDict):
-    """One thing that was answered or decided, as a value and as people say it."""
+    """One answer or choice, as a value and in words."""
 
     item: str
     name: str
@@ -93,7 +93,7 @@ class SaidAnswer(TypedDict):
 
 
 class InterviewAnswer(InterviewSummary):
-    """An interview: where it stands, the next question, and all that was said."""
+    """An interview: its state, the next question, and all answers."""
 
     progress: ProgressDocument
     question: QuestionAnswer | None
@@ -146,7 +146,7 @@ class RejectedAnswer(TypedDict):
 
 
 class ActionAnswer(TypedDict):
-    """What else a part of the method asks to do."""
+    """A further action that the method recommends."""
 
     subprocess: str
     action: str | None
@@ -170,7 +170,7 @@ class RecommendationAnswer(TypedDict):
 
 
 class AttachedSummary(TypedDict):
-    """Which recommendation of a task it is, who attached it, and its metrics; `damaged` says why it is unreadable."""
+    """A summary of a recommendation: number, actor and metrics; `damaged` holds the reason if it is unreadable."""
 
     task: str
     version: int
@@ -188,21 +188,21 @@ class AttachedList(TypedDict):
 
 
 class AttachedAnswer(AttachedSummary):
-    """A recommendation that is attached to a task, with what a model has to reach."""
+    """A recommendation of a task, with the thresholds of its metrics."""
 
     thresholds: list[ThresholdDocument]
     recommendation: RecommendationAnswer
 
 
 class PublishedHead(TypedDict):
-    """A head that came in force; an environment of null: the default head."""
+    """A head that became active; an environment of null: the default head."""
 
     environment: str | None
     version: int
 
 
 class KeptHead(TypedDict):
-    """A head that stays in force, and why; an environment of null: the default head."""
+    """A head that stays active, and why; an environment of null: the default head."""
 
     environment: str | None
     version: int | None
@@ -211,7 +211,7 @@ class KeptHead(TypedDict):
 
 
 class RefitAnswer(TypedDict):
-    """Which heads came in force with a recommendation, and which stayed; `model` null: no head was asked for."""
+    """Heads that became active with a recommendation, and heads that stayed; `model` null: no head was requested."""
 
     model: str | None
     head_version: int | None
@@ -220,13 +220,13 @@ class RefitAnswer(TypedDict):
 
 
 class NewlyAttached(AttachedAnswer, RefitAnswer):
-    """A recommendation, the costs of its task, and the heads that came in force with it."""
+    """A recommendation, the costs of its task, and the heads that became active with it."""
 
     costs: list[list[float]]
 
 
 class JobAnswer(TypedDict):
-    """A job: what was asked for, where it stands, and what came of it."""
+    """A job: its request, state and result."""
 
     id: str
     kind: str

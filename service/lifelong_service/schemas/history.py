@@ -12,7 +12,7 @@ from lifelong_service.schemas.registry import HeadParameters
 
 
 class EnvironmentAnswer(TypedDict):
-    """Where predictions come from; `created_by` is null where it is not known."""
+    """An environment; `created_by` is null where it is not known."""
 
     name: str
     created_at: str
@@ -30,7 +30,7 @@ class EnvironmentList(TypedDict):
 
 
 class ReasonDocument(TypedDict):
-    """Why a cycle ended so: a code for programs, a sentence for people."""
+    """Reason for the outcome of a cycle: a code and a sentence."""
 
     code: str
     text: str
@@ -38,7 +38,7 @@ class ReasonDocument(TypedDict):
 
 @with_config(ConfigDict(extra="allow"))
 class ReportDocument(TypedDict):
-    """What a cycle found, `AdaptationReport.to_document()`; it also holds estimates, tests, policy and digests."""
+    """The report of a cycle, `AdaptationReport.to_document()`, with estimates, tests, policy and digests."""
 
     schema_version: int
     outcome: Outcome
@@ -48,7 +48,7 @@ class ReportDocument(TypedDict):
 
 
 class RejectionAnswer(TypedDict):
-    """Who declined a proposal, when and why."""
+    """Actor, time and reason of a rejected proposal."""
 
     reason: str
     rejected_at: str
@@ -56,7 +56,7 @@ class RejectionAnswer(TypedDict):
 
 
 class CycleAnswer(TypedDict):
-    """A cycle: what it found, the head that it published, and the one that it proposed."""
+    """A cycle: its report, the head that it published, and the one that it proposed."""
 
     id: str
     model: str
@@ -90,7 +90,7 @@ class CycleList(TypedDict):
 
 
 class AuditAnswer(TypedDict):
-    """Who changed what, when and from where, or whose requests were refused."""
+    """An entry of the audit log: a change, or refused requests, with actor, time and address."""
 
     id: int
     at: str

@@ -54,13 +54,13 @@ class LogitsAnswer(TypedDict):
 
 
 class LabelAnswer(TypedDict):
-    """What happened to one label; `prediction_id` is null where no prediction was found by its request id."""
+    """The result for one label; `prediction_id` is null where no prediction has its request id."""
 
     prediction_id: str | None
     outcome: LabelOutcome
 
 
 class LabelAnswers(TypedDict):
-    """What happened to each label, in their order."""
+    """The result for each label, in their order."""
 
     labels: list[LabelAnswer]

@@ -18,11 +18,11 @@ class SpoolAnswer(TypedDict):
 
 
 class Readiness(TypedDict):
-    """Whether this worker answers predictions, and what does not work."""
+    """Whether this worker answers predictions, and its faults."""
 
     ready: bool
     reasons: Annotated[list[str], Field(description="Why it is not ready.")]
-    degraded: Annotated[list[str], Field(description="What does not work although predictions are answered.")]
+    degraded: Annotated[list[str], Field(description="Faults that do not stop predictions.")]
     spool: SpoolAnswer | None
     revision: Annotated[int | None, Field(description="Of the registry that this worker has taken over.")]
     damaged_heads: list[str]

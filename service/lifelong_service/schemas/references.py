@@ -11,7 +11,7 @@ _TEMPLATE = "#/components/schemas/{model}"
 
 
 def schema_of(path: str) -> WithJsonSchema:
-    """Annotates a value with the schema of a model that is not imported now.
+    """Return an annotation with the schema of a model, without its import.
 
     Args:
         path: `package.module:Class`.

@@ -50,19 +50,19 @@ class ModelAnswer(TypedDict):
 
 
 class PromotedAnswer(ModelAnswer):
-    """The model that is promoted now; `serving` says in words how many workers run it."""
+    """The promoted model; `serving` is a sentence about the workers that run it."""
 
     serving: str
 
 
 class RemovedAnswer(TypedDict):
-    """The model that is gone."""
+    """The removed model."""
 
     removed: Annotated[str, Field(description="name@version; neither its id nor its version is used again.")]
 
 
 class ModelDetails(ModelAnswer):
-    """A model, with the version of the head that is in force in each place; `*` is the default head."""
+    """A model with the active head version of each environment; `*` is the default head."""
 
     heads: dict[str, int]
 
@@ -91,7 +91,7 @@ class CalibrationSetAnswer(TypedDict):
 
 
 class ActivatedCalibrationSet(CalibrationSetAnswer):
-    """The calibration set that is the active one of `model` from now on; heads stay as they are."""
+    """The new active calibration set of `model`; its heads stay."""
 
     model: str
     default_head: Annotated[
@@ -131,7 +131,7 @@ class HeadAnswer(TypedDict):
 
 
 class HeadInForce(HeadAnswer):
-    """A head that was put in force, and the calibration sets of its model."""
+    """A head that became active, and the calibration sets of its model."""
 
     fitted_on: Annotated[
         int | None,
@@ -146,7 +146,7 @@ class HeadInForce(HeadAnswer):
 
 
 class PinAnswer(TypedDict):
-    """A pin holds the head that is in force: cycles do not replace it."""
+    """A pin of the active head: cycles do not replace it."""
 
     environment: Environment
     reason: str
@@ -161,7 +161,7 @@ class PinList(TypedDict):
 
 
 class ActivationAnswer(TypedDict):
-    """A head came in force; `uses_default_head`: the environment went back to the model's default head."""
+    """An activation of a head; `uses_default_head`: the environment has returned to the model's default head."""
 
     sequence: int
     environment: Environment
@@ -173,7 +173,7 @@ class ActivationAnswer(TypedDict):
 
 
 class HeadList(PinList):
-    """The heads of a model, what is wrong with damaged ones by version, its pins and what was in force when."""
+    """The heads of a model, the faults of damaged ones by version, its pins and the history of active heads."""
 
     heads: list[HeadAnswer]
     damaged: dict[int, str]

@@ -1,4 +1,4 @@
-"""The base of the documents that requests hold."""
+"""Base class of documents in request bodies."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from lifelong_core.fail_fast import FailFastModel
 
 
 class RequestDocument(FailFastModel):
-    """A document in the body of a request; it has no unknown fields, of which only the first is reported."""
+    """A document in the body of a request without unknown fields; an error names the first one only."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -1,4 +1,4 @@
-"""`/v1/admin/cycles/{id}/affected`: the decisions before a swap that the new head would make otherwise."""
+"""`/v1/admin/cycles/{id}/affected`: decisions before a swap that differ under the new head."""
 
 import threading
 from typing import Annotated, cast
@@ -34,7 +34,7 @@ def list_affected(
     after: Annotated[str | None, Query(max_length=100)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> AffectedAnswer:
-    """The decisions that the head of a cycle would make otherwise, most costly first.
+    """The decisions that differ under the head of a cycle, most costly first.
 
     They are those from the last change of the prevalence that the cycle's report names (else from the beginning of its
     window) to the swap; those that older heads made within an hour after it count, too. Of a head that waits for

@@ -88,7 +88,7 @@ def show_calibration_set(
 def activate_calibration_set(
     request: Request, reference: str, identifier: Annotated[int, Path(ge=1, le=2**31 - 1)]
 ) -> ActivatedCalibrationSet:
-    """Make a set that the model has its active one: cycles fit heads on it from now on. Heads stay as they are."""
+    """Activate a calibration set of the model: cycles fit heads on it from now on. Present heads stay."""
     store = worker_of(request).store
     chosen = store.calibration_sets.activate(reference, identifier, actor=actor_of(request))
     model = store.models.get(reference)
@@ -197,7 +197,7 @@ def _publish(
 
 
 def _check_loadable(worker: Worker, model: Model) -> None:
-    """Turn away a model that this worker cannot load: its head would be in force, and nothing would be answered.
+    """Refuse a model that this worker cannot load: its head would be active without any answer.
 
     Raises:
         ConflictError: its graph cannot be loaded.
@@ -211,7 +211,7 @@ def _check_loadable(worker: Worker, model: Model) -> None:
 
 
 def _check_quantifiable(labelled: LabeledLogits, method: str) -> None:
-    """Turn away a set from which no cycle could estimate a prevalence, before its head serves.
+    """Refuse a set from which no cycle can estimate a prevalence, before its head serves.
 
     PACC compares the classes' mean probabilities, which takes milliseconds. What it cannot tell apart, the method of
     the monitor perhaps can: only then it is worth its time.

@@ -1,4 +1,4 @@
-"""`/v1/admin/environments`: where predictions come from."""
+"""`/v1/admin/environments`: the origins of predictions."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -34,7 +34,7 @@ def list_environments(request: Request) -> EnvironmentList:
 @router.post("/v1/admin/environments", status_code=201)
 @access(Scope.OPERATE)
 def add_environment(request: Request, new: NewEnvironment) -> EnvironmentAnswer:
-    """Add an environment; one that is there stays as it is. Every worker knows it within a second."""
+    """Add an environment; an existing one stays as it is. Every worker knows it within a second."""
     store = worker_of(request).store
     return environment_document(store.environments.add(new.name, actor=actor_of(request)))
 
@@ -42,7 +42,7 @@ def add_environment(request: Request, new: NewEnvironment) -> EnvironmentAnswer:
 @router.post("/v1/admin/environments/{name}/disable")
 @access(Scope.OPERATE)
 def disable_environment(request: Request, name: str) -> EnvironmentAnswer:
-    """Refuse predictions there with 403; what was logged stays and may still be labelled."""
+    """Refuse predictions there with 403; logged predictions stay and may be labelled."""
     store = worker_of(request).store
     return environment_document(store.environments.disable(name, actor=actor_of(request)))
 

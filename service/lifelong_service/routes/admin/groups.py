@@ -1,4 +1,4 @@
-"""`/v1/admin/groups/erase`: all that was logged of a patient or study goes."""
+"""`/v1/admin/groups/erase`: erasure of all logged data of a patient or study."""
 
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
@@ -15,7 +15,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["groups"])
 
 
 class Group(RequestDocument):
-    """A group as predictions were sent with it; it is in no log."""
+    """A group key in clear text, as in predictions; it is not logged."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
@@ -25,7 +25,7 @@ class Group(RequestDocument):
 @router.post("/v1/admin/groups/erase")
 @access(Scope.ADMIN)
 def erase_group(request: Request, named: Group) -> ErasedAnswer:
-    """Erase the predictions of a group with their labels and request ids, and say how many they were.
+    """Erase the predictions of a group with their labels and request ids; the answer counts them.
 
     It reads the whole log. Where that takes longer than the time limit, the answer is 503, and the work goes on; asked
     again, it finds what is left. A host without every key of the installation answers 503: it would miss predictions.

@@ -1,4 +1,4 @@
-"""`/v1/admin/cycles` and `/audit`: what happened, and what waits for approval."""
+"""`/v1/admin/cycles` and `/audit`: past cycles, proposals, and the audit log."""
 
 from collections.abc import Sequence
 from typing import Annotated, cast
@@ -26,7 +26,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["history"])
 
 
 class Rejected(RequestDocument):
-    """Why a proposed head must not come in force, 1 to 200 printable characters."""
+    """Why a proposed head must not become active, 1 to 200 printable characters."""
 
     reason: str
 
@@ -64,7 +64,7 @@ def show_cycle(request: Request, cycle: UUID) -> CycleAnswer:
 @router.post("/v1/admin/cycles/{cycle}/approve")
 @access(Scope.OPERATE)
 def approve_cycle(request: Request, cycle: UUID) -> CycleAnswer:
-    """Publish exactly the head that a cycle proposed; 409 says what overtook it."""
+    """Publish exactly the head that a cycle proposed; 409 names the newer change that prevents it."""
     store = worker_of(request).store
     approved = store.cycles.approve(cycle, actor=actor_of(request))
     return _cycles(store, [approved])[0]
@@ -73,7 +73,7 @@ def approve_cycle(request: Request, cycle: UUID) -> CycleAnswer:
 @router.post("/v1/admin/cycles/{cycle}/reject")
 @access(Scope.OPERATE)
 def reject_cycle(request: Request, cycle: UUID, rejected: Rejected) -> CycleAnswer:
-    """Close what a cycle proposed; while the present head stays, no cycle proposes practically the same again."""
+    """Reject the proposal of a cycle; while the present head stays, no cycle proposes nearly the same head again."""
     store = worker_of(request).store
     closed = store.cycles.reject(cycle, reason=rejected.reason, actor=actor_of(request))
     return _cycles(store, [closed])[0]

@@ -1,4 +1,4 @@
-"""`/v1/admin/interviews`: the questions that lead from a clinical problem to the metrics that fit it."""
+"""`/v1/admin/interviews`: questions about a clinical problem that lead to suitable metrics."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,7 +27,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["interviews"])
 
 
 class NewInterview(RequestDocument):
-    """What is known before the first question; a task gives its class names, and these the number of classes."""
+    """Facts known before the first question; a task gives its class names, and these the number of classes."""
 
     task: Name | None = None
     class_names: list[str] | None = None
@@ -35,13 +35,13 @@ class NewInterview(RequestDocument):
 
 
 class SeenInterview(RequestDocument):
-    """With `revision` nothing is done if the interview changed since the caller saw that one."""
+    """With `revision`, the request fails if the interview has changed since that revision."""
 
     revision: int | None = Field(None, ge=1, le=2**31 - 1)
 
 
 class NewAnswers(SeenInterview):
-    """Answers by field, or by item of the source: values, or texts as people write them (`yes`, `10 %`).
+    """Answers by field, or by item of the source: values, or texts such as `yes` or `10 %`.
 
     null withdraws an answer.
     """
@@ -92,7 +92,7 @@ def start_interview(request: Request, new: NewInterview) -> InterviewAnswer:
 @router.get("/v1/admin/interviews/{interview}")
 @access(Scope.READ)
 def show_interview(request: Request, interview: UUID) -> InterviewAnswer:
-    """Where an interview stands: the next question, contradictions, open choices, and all that was said."""
+    """The state of an interview: next question, contradictions, open choices, and all answers."""
     return interview_document(worker_of(request).store.interviews.get(interview))
 
 
@@ -121,14 +121,14 @@ def choose(request: Request, interview: UUID, new: NewChoices) -> InterviewAnswe
 @router.post("/v1/admin/interviews/{interview}/back")
 @access(Scope.OPERATE)
 def go_back(request: Request, interview: UUID, seen: SeenInterview | None = None) -> InterviewAnswer:
-    """Withdraw what was answered or decided last; all else stays."""
+    """Withdraw the latest answer or choice; all else stays."""
     return _changed(request, interview, seen, lambda present: present.back())
 
 
 @router.post("/v1/admin/interviews/{interview}/finish")
 @access(Scope.OPERATE)
 def finish(request: Request, interview: UUID, seen: SeenInterview | None = None) -> RecommendationAnswer:
-    """The recommendation; 409 names what is missing, or explains what contradicts each other.
+    """The recommendation; 409 names missing answers or explains contradictions.
 
     Nothing changes: attach it with `POST /v1/admin/tasks/{task}/recommendations`.
     """
@@ -146,7 +146,7 @@ def discard(request: Request, interview: UUID) -> Response:
 
 
 def finished_recommendation(record: "InterviewRecord") -> "Recommendation":
-    """The recommendation of an interview that has nothing left to ask.
+    """Return the recommendation of a complete interview.
 
     Raises:
         ConflictError: questions or choices are open, or answers contradict each other; the message says which.
@@ -202,7 +202,7 @@ def _expect(record: "InterviewRecord", seen: SeenInterview | None) -> None:
 
 
 def _values(answers: Mapping[str, Any], interview: "Interview") -> dict[str, Any]:
-    """The answers as values: a text is read as people write it, unless a text or a decision is asked for."""
+    """Return the answers as values: texts are parsed, unless the question asks for a text or a decision."""
     from lifelong_core.design.interview.answer_texts import parse_answer
     from lifelong_core.design.method.loader import load_method
     from lifelong_core.design.problem_fingerprint import ITEMS

@@ -1,4 +1,4 @@
-"""`/v1/admin/models`: register, promote, and look at logits without logging anything."""
+"""`/v1/admin/models`: register, promote and remove models; logits without a log entry."""
 
 import re
 import shutil
@@ -41,7 +41,7 @@ MAXIMUM_DATA_FILES = 1000
 """Parts `external_data` of one graph; large exporters write one file per weight."""
 _GRAPH = "graph.onnx"
 _SHARE_FOR_CHECK = 0.75
-"""Of a request's time; the rest is for what comes before and after, so that the client gets the reason."""
+"""Share of a request's time for the check; the rest is left for the answer with the reason."""
 _ONE_CHECK = threading.Lock()
 
 router = APIRouter(route_class=GuardedRoute, tags=["models"])
@@ -141,7 +141,7 @@ def promote(
         ),
     ] = None,
 ) -> PromotedAnswer:
-    """Let this version answer requests that name no model, or its name alone.
+    """Promote this version: it answers requests that name no model, or its name alone.
 
     409 when it does surely worse on its calibration set than the promoted model on its own and no `force_reason` is
     given, when a worker cannot load it, or when one has not loaded it within half of the request's time limit.
@@ -219,7 +219,7 @@ async def _part(part: UploadFile | str | None, maximum_bytes: int) -> bytes:
 
 
 def _unpack(form: FormData, folder: Path) -> Path | None:
-    """Put the files of a form into a folder: the graph, beside it its external data; where the graph is."""
+    """Write graph and external data of a form to a folder; return the path of the graph."""
     for part in form.getlist("external_data"):
         name = part.filename if isinstance(part, UploadFile) else None
         if name is None or not re.fullmatch(r"[^/\\\0]{1,200}", name) or name in (".", "..", _GRAPH):

@@ -1,4 +1,4 @@
-"""`/v1/admin/monitors`: which monitors watch, and when each population was visited last."""
+"""`/v1/admin/monitors`: monitors, and the newest visit of each population."""
 
 from fastapi import APIRouter
 from starlette.requests import Request

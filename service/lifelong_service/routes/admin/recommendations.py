@@ -1,4 +1,4 @@
-"""`/v1/admin/tasks/{task}/recommendations`: what the models of a task are judged by, and what its errors cost."""
+"""`/v1/admin/tasks/{task}/recommendations`: metrics of a task, their thresholds, and its costs."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from uuid import UUID
@@ -34,7 +34,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["recommendations"])
 
 
 class Threshold(RequestDocument):
-    """What a model has to reach in one recommended metric, named by its label.
+    """The required value of one recommended metric, named by its label.
 
     For a metric per class `class_index` names the class; null: the one that it is reported for, or the mean.
     """
@@ -48,7 +48,7 @@ class Threshold(RequestDocument):
 
 
 class NewRecommendation(RequestDocument):
-    """What to attach: the outcome of an interview, a recommendation, or what follows from a fingerprint.
+    """The recommendation to attach: of an interview, as a document, or from a fingerprint.
 
     With `expected_version` nothing is done if another recommendation was attached since (0: none ever was).
     With `refit_head` the heads of the task's promoted model are fitted anew for the costs: the default head for the
@@ -88,7 +88,7 @@ def list_recommendations(request: Request, task: str) -> AttachedList:
 @router.post("/v1/admin/tasks/{task}/recommendations", status_code=201)
 @access(Scope.ADMIN)
 def attach_recommendation(request: Request, task: str, new: NewRecommendation) -> NewlyAttached:
-    """Let a task be judged by a recommendation from now on; costs that it rests on become those of the task.
+    """Attach a recommendation to a task; its costs become those of the task.
 
     Heads that were published keep the costs that they were fitted for, unless `refit_head` asks for new ones. Then
     `published` names those, and `kept` each one that stays in force and why: it decides so already (`fits`), somebody
@@ -134,7 +134,7 @@ def show_current_recommendation(request: Request, task: str) -> AttachedAnswer:
 def show_recommendation(
     request: Request, task: str, version: Annotated[int, Path(ge=1, le=2**31 - 1)]
 ) -> AttachedAnswer:
-    """One recommendation: the metrics and why these, what was rejected and why, and what a model has to reach."""
+    """One recommendation: its metrics, rejected metrics, the reasons for both, and the thresholds."""
     store = worker_of(request).store
     attached = store.recommendations.get(task, version)
     return attached_document(attached, store.tasks.get(task).class_names)

@@ -1,4 +1,4 @@
-"""`/v1/admin/tokens`: who may call. A secret is shown once, when it is made."""
+"""`/v1/admin/tokens`: tokens and their scopes. A secret is shown once, when it is created."""
 
 from datetime import timedelta
 
@@ -52,7 +52,7 @@ def list_tokens(request: Request) -> TokenList:
 @router.post("/v1/admin/tokens", status_code=201)
 @access(Scope.ADMIN)
 def add_token(request: Request, new: NewToken) -> TokenWithSecret:
-    """Make a token; `secret` cannot be shown again."""
+    """Create a token; `secret` cannot be shown again."""
     token, secret = worker_of(request).store.tokens.create(
         new.name,
         new.scopes,
@@ -79,5 +79,5 @@ def rotate_token(request: Request, name: str, rotation: Rotation) -> TokenWithSe
 @router.delete("/v1/admin/tokens/{name}")
 @access(Scope.ADMIN)
 def revoke_token(request: Request, name: str) -> TokenAnswer:
-    """Make a token invalid for good; every worker refuses it within a second."""
+    """Revoke a token for good; every worker refuses it within a second."""
     return token_document(worker_of(request).store.tokens.revoke(name, actor=actor_of(request)))

@@ -1,4 +1,4 @@
-"""`/v1/admin/models/{reference}/validations` and `/v1/admin/jobs`: is a model good enough, by its task's metrics?"""
+"""`/v1/admin/models/{reference}/validations` and `/v1/admin/jobs`: validation of models."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -76,7 +76,7 @@ async def validate_model(
 
     An npz file holds `logits`, `labels`, perhaps `groups`, and metadata as `metadata_KEY`. The head of `environment`
     decides, or the default head; `replicates` and `level` are those of the bootstrap intervals. A monitor does the
-    work: ask at the address in `Location` how it stands.
+    work: the address in `Location` returns its state.
     """
     worker = worker_of(request)
     data = await read_labelled(request, PART, from_json=_from_json, from_npz=_from_npz)
@@ -107,14 +107,14 @@ def list_jobs(
 @router.get("/v1/admin/jobs/{job}")
 @access(Scope.READ)
 def show_job(request: Request, job: UUID) -> JobAnswer:
-    """What was asked for, where it stands, and what came of it."""
+    """The request, state and result of a job."""
     return job_document(worker_of(request).store.jobs.get(job))
 
 
 @router.get("/v1/admin/jobs/{job}/result", responses={200: {"model": ValidationDocument}})
 @access(Scope.READ)
 def show_result(request: Request, job: UUID) -> Response:
-    """All that a validation found, as one document; 409 while it is not there."""
+    """The result of a validation as one document; 409 until it is complete."""
     content = _artifact(worker_of(request).store, job, "result")
     return Response(content, media_type="application/json")
 
@@ -126,7 +126,7 @@ def show_result(request: Request, job: UUID) -> Response:
 )
 @access(Scope.READ)
 def show_report(request: Request, job: UUID) -> Response:
-    """What a validation found, as a page for people; it needs nothing from elsewhere. 409 while it is not there."""
+    """The result of a validation as a self-contained HTML page; 409 until it is complete."""
     content = _artifact(worker_of(request).store, job, "report")
     return Response(content, media_type="text/html", headers=REPORT_HEADERS)
 
@@ -148,7 +148,7 @@ def _submit(
 
 
 def _served(store: Store, reference: str, environment: str | None) -> tuple[Model, Task]:
-    """The model and its task; a head has to be in force, because its decisions are what is validated."""
+    """Return the model and its task; the model needs an active head, whose decisions are validated."""
     model = store.models.get(reference)
     registry = store.registry()
     if registry is None:
@@ -194,7 +194,7 @@ def _from_json(content: bytes, maximum_bytes: int) -> LabelledSet:
 
 
 def _pseudonymous(data: LabelledSet) -> LabelledSet:
-    """With numbers in the place of group keys: only which samples belong together is of use, and that stays.
+    """Return the set with numbers instead of group keys; the grouping stays.
 
     Raises:
         InvalidInputError: the logits are probabilities.
@@ -204,10 +204,10 @@ def _pseudonymous(data: LabelledSet) -> LabelledSet:
 
 
 def _artifact(store: Store, identifier: UUID, name: str) -> bytes:
-    """What a job made.
+    """Return an artifact of a job.
 
     Raises:
-        NotFoundError: there is no such job, or it makes nothing of that name.
+        NotFoundError: there is no such job, or it has no such artifact.
         ConflictError: it has not ended yet, or failed.
     """
     job = store.jobs.get(identifier)

@@ -1,4 +1,4 @@
-"""`/v1/admin/workers`: which process runs which head."""
+"""`/v1/admin/workers`: serving processes and their heads."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -14,7 +14,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["operations"])
 @router.get("/v1/admin/workers")
 @access(Scope.READ)
 def list_workers(request: Request) -> WorkerList:
-    """The serving processes of all machines, those heard of last first, and the heads that each one runs.
+    """The serving processes of all machines, latest heartbeat first, and the heads of each one.
 
     `revision` is that of the registry now: a worker that names the same has taken every change over.
     """
