@@ -251,7 +251,7 @@ def test_what_was_sent_is_what_the_monitor_validates(judged: Service) -> None:
     )
     job = submitted(judged, query="?replicates=100")
     running = claimed(judged)
-    judged.store.jobs.succeed(running, validate.work(judged.store, running.payload))
+    judged.store.jobs.succeed(running, validate.work(judged.store, running))
     path = f"{JOBS}/{job['id']}"
     done = judged.client.get(path).json()
     assert (done["result"]["accepted"], done["result"]["samples"]) == (False, 180)
