@@ -1,4 +1,4 @@
-"""Calls that may hang, made by a thread that others need not wait for."""
+"""A thread for calls that may hang; its callers wait only up to a deadline."""
 
 import threading
 import time
@@ -11,11 +11,11 @@ from lifelong_core.errors import UnavailableError
 Result = TypeVar("Result")
 
 SLICE_SECONDS = 0.5
-"""Who waits looks this often whether to go on; nobody waits much longer than this once the thread is told to hurry."""
+"""Interval at which a waiting caller checks its deadline; after `hurry`, a caller waits hardly longer than this."""
 
 
 class _Call:
-    """One call and what became of it; the lock `done` is free when it has ended."""
+    """One call and its result; the lock `done` is released when the call has ended."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self.work = work
@@ -35,7 +35,7 @@ class _Call:
 
 
 class DeadlineThread:
-    """Makes one call at a time. Who has waited long enough goes away; the call may still take effect then, or not.
+    """Makes one call at a time. A caller stops waiting at its deadline; the call may still take effect later.
 
     Calls are made from one thread only. A driver cannot be interrupted: while a call is stuck, later ones fail at once.
 
@@ -56,14 +56,14 @@ class DeadlineThread:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether a call that nobody waits for any longer has not ended yet."""
+        """Whether a call outlasts its deadline."""
         return (last := self._last) is not None and not last.has_ended
 
     def call(self, work: Callable[[], Result], seconds: float) -> Result:
-        """What the work returns or raises.
+        """Return the result of the work, or raise its error.
 
         Args:
-            work: what may hang.
+            work: a function that may hang.
             seconds: how long to wait for it.
 
         Raises:
@@ -71,7 +71,7 @@ class DeadlineThread:
                 ended yet, and this one was not begun.
         """
         if self.is_stuck:
-            raise UnavailableError("the database has not yet answered what it was asked before.")
+            raise UnavailableError("the database has not yet answered an earlier query.")
         call = self._last = _Call(work)
         self._calls.put(call)
         self._wait(call, seconds)
@@ -85,11 +85,11 @@ class DeadlineThread:
             call.error = None
 
     def hurry(self) -> None:
-        """From now on nobody waits longer than a slice, whatever they ask for: the process is about to end."""
+        """Shorten all deadlines to SLICE_SECONDS, because the process is about to end."""
         self._hurried = True
 
     def close(self) -> None:
-        """End the thread when the call that it makes has ended; does not wait for that."""
+        """End the thread after its present call; does not wait for it."""
         self._calls.put(None)
 
     def _wait(self, call: _Call, seconds: float) -> None:

@@ -5,12 +5,12 @@ from typing import Any
 
 
 class LifelongError(Exception):
-    """Something that this product knows how to explain went wrong.
+    """Root of all errors of this product.
 
     Attributes:
-        message: what was wrong and what was expected.
+        message: the problem and the expected value.
         field: the argument, request field or setting at fault, if there is one.
-        hint: what the caller can do about it.
+        hint: how the caller can fix it.
         details: the figures behind the message, JSON values, if there are any.
         actor: name of the token that was refused, where it is known; for the audit log, never for the client.
         is_audited: the audit log has an entry about it.
@@ -66,7 +66,7 @@ class NotFoundError(LifelongError):
 
 
 class ConflictError(LifelongError):
-    """Somebody else changed this in the meantime, or the name is already taken."""
+    """The state was changed in the meantime, or the name is already taken."""
 
     code = "conflict"
 

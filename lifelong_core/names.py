@@ -34,7 +34,7 @@ def check_name(value: str, *, field: str) -> str:
 def _legal_name(value: str) -> str:
     try:
         return check_name(value, field="name")
-    except InvalidInputError as error:  # whoever reads the document says which field it is
+    except InvalidInputError as error:  # the reader of the document adds the field
         raise ValueError(f"{error.message} {error.hint}") from error
 
 

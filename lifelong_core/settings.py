@@ -51,13 +51,13 @@ Positive = Annotated[int, Field(gt=0)]
 Network = Annotated[str, AfterValidator(_check_network)]
 
 OTHER_VARIABLES = frozenset({"LIFELONG_CONFIG", "LIFELONG_TOKEN", "LIFELONG_SHARED_DATA"})
-"""Variables with our prefix that are no settings: the file, a client's token, the data of the tests."""
+"""Variables with our prefix that are not settings: the file, a client's token, the data of the tests."""
 
 RENAMED_SETTINGS = {
     "log_patience_seconds": "log_timeout_seconds",
     "policy__looks_between_false_alarms": "policy__average_run_length",
 }
-"""Old names, which are refused with the new one."""
+"""Old names of settings; each is refused with a message that states the new name."""
 
 _MODES = {
     "auto": "cycles swap heads",
@@ -79,8 +79,7 @@ class PolicySettings(BaseModel):
         default=defaults.LEVEL,
         gt=0,
         lt=1,
-        description="Significance level, over all classes, of 'the prevalence has shifted', where a window is judged"
-        " by itself.",
+        description="Significance level, over all classes, of 'the prevalence has shifted', for a single window.",
     )
     average_run_length: float = Field(
         default=defaults.AVERAGE_RUN_LENGTH,
@@ -92,14 +91,14 @@ class PolicySettings(BaseModel):
         default=defaults.TOLERANCE,
         ge=0,
         le=1,
-        description="Share of the population that may change its class without being a shift for the sequential test.",
+        description="Share of the population that may change its class before the sequential test sees a shift.",
     )
     change_level: float = Field(
         default=defaults.CHANGE_LEVEL,
         ge=0,
         le=1,
-        description="Largest probability that a change of the prevalence is found in a window without one; every"
-        " estimate uses the predictions after the last change. 0: none is looked for.",
+        description="Largest probability of a false change point in a window. Every estimate uses the predictions after"
+        " the last change point. 0: no search for change points.",
     )
     assumption_level: float = Field(
         default=defaults.ASSUMPTION_LEVEL,
@@ -109,7 +108,7 @@ class PolicySettings(BaseModel):
     )
     assumption_violated: OnViolation = Field(
         default=defaults.ASSUMPTION_VIOLATED,
-        description="What a cycle does then: refuse to swap, or report it and go on.",
+        description="If more has changed than the prevalence: refuse to swap, or report it and continue.",
     )
     confidence: float = Field(
         default=defaults.CONFIDENCE, gt=0, lt=1, description="Confidence of every reported interval."
@@ -117,14 +116,14 @@ class PolicySettings(BaseModel):
     minimum_gain: float = Field(
         default=defaults.MINIMUM_GAIN,
         ge=0,
-        description="Smallest drop of the expected cost worth a swap, as a fraction of the largest difference that"
-        " a decision makes.",
+        description="Smallest drop of the expected cost that justifies a swap, as a fraction of the largest difference"
+        " that a decision makes.",
     )
     minimum_probability_gain: float = Field(
         default=defaults.MINIMUM_PROBABILITY_GAIN,
         ge=0,
-        description="Smallest drop of the expected log loss (nats per prediction) worth a swap that does not raise the"
-        " expected cost; 10 or more: no swap by probabilities alone.",
+        description="Smallest drop of the expected log loss (nats per prediction) that justifies a swap which does not"
+        " raise the expected cost; 10 or more: no swap by probabilities alone.",
     )
     maximum_step: float = Field(
         default=defaults.MAXIMUM_STEP,
@@ -135,12 +134,12 @@ class PolicySettings(BaseModel):
     cool_down_seconds: float = Field(
         default=defaults.COOL_DOWN_SECONDS,
         ge=0,
-        description="No swap within this time after the last change of the head, by whomever.",
+        description="No swap within this time after the last change of the head, by a cycle or a person.",
     )
     hysteresis: float = Field(
         default=defaults.HYSTERESIS,
         ge=0,
-        description="A swap back towards what the head before assumed must gain (1 + hysteresis) times as much.",
+        description="A swap back towards the prevalence of the previous head must gain (1 + hysteresis) times as much.",
     )
     mode: Mode = Field(
         default=defaults.MODE, description="auto: swap; propose: ask a person; shadow: only report."
@@ -151,29 +150,32 @@ class PolicySettings(BaseModel):
     )
     unusual_traffic: OnUnusualTraffic = Field(
         default=defaults.UNUSUAL_TRAFFIC,
-        description="Where a cycle swaps and much of its window came in a burst, or with a token that sent little"
-        " before: only report it, or ask a person as in mode propose.",
+        description="If a cycle swaps and much of its window came in a burst, or with a token that sent little before:"
+        " report it only, or ask a person as in mode propose.",
     )
 
 
 class TokenLimits(BaseModel):
-    """What one token may ask of one worker with predictions, logits and feedback; None: no limit."""
+    """Limits of one token in one worker for predictions, logits and feedback; None: no limit."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     requests_per_second: float | None = Field(
-        default=None, gt=0, description="Requests per second and worker; one second's worth may come at once."
+        default=None,
+        gt=0,
+        description="Requests per second and worker; a burst may hold those of one second.",
     )
     concurrent_requests: Positive | None = Field(
-        default=None, description="Requests of the token that one worker works on at once."
+        default=None, description="Requests of the token that one worker handles at once."
     )
     rows_per_minute: Positive | None = Field(
-        default=None, description="Images and rows of logits per minute and worker; a minute's worth at once."
+        default=None,
+        description="Images and rows of logits per minute and worker; a burst may hold those of one minute.",
     )
 
 
 class Settings(BaseSettings):
-    """Everything that can be configured, with defaults that are safe and good on one machine."""
+    """All settings; the defaults suit one machine."""
 
     model_config = SettingsConfigDict(
         env_prefix="LIFELONG_", env_nested_delimiter="__", extra="forbid", frozen=True
@@ -198,60 +200,59 @@ class Settings(BaseSettings):
 
     log_durability: Literal["process", "power"] = Field(
         default="process",
-        description="What an answered prediction survives: the death of any process; or a power failure too, at the"
-        " price of waiting for the disk at every commit.",
+        description="Failures that an answered prediction survives: the death of any process, or a power failure too;"
+        " the latter waits for the disk at every commit.",
     )
     log_timeout_seconds: float = Field(
         default=0.5,
         gt=0,
         le=10,
-        description="How long a micro-batch waits for the database before it goes to the spool on the local disk.",
+        description="Time that a micro-batch waits for the database before it goes to the spool on the local disk.",
     )
     spool_directory: Path | None = Field(
         default=None,
-        description="Folder on a local disk for predictions that the database cannot take now;"
+        description="Folder on a local disk for predictions while the database is unavailable;"
         " None: data_directory/spool.",
     )
     maximum_spool_bytes: Annotated[int, Field(ge=1_000_000)] = Field(
         default=1_000_000_000,
-        description="Size of the spool from which on predictions get 503 instead; 1 GB holds some 5 million.",
+        description="Largest size of the spool; beyond it predictions get 503. 1 GB holds about 5 million.",
     )
     recent_requests_hours: float = Field(
         default=24,
         gt=0,
         le=24 * 365,
-        description="How long request ids with their answers are kept in the spool's folder, so that a repeated request"
-        " is recognised while the database is away.",
+        description="Time that request ids and their answers stay in the spool's folder, so that a repeated request is"
+        " recognised while the database is unavailable.",
     )
     maximum_recent_requests_bytes: Annotated[int, Field(ge=1_000_000)] = Field(
         default=200_000_000,
-        description="Size of that file from which on the oldest are forgotten; 200 MB hold about a million requests.",
+        description="Largest size of that file; beyond it the oldest go. 200 MB hold about a million requests.",
     )
     retention_days: Positive | None = Field(
         default=None,
-        description="Predictions with their labels and request ids are deleted this many days after they were made,"
-        " jobs after they ended; None: they are kept.",
+        description="Days until predictions with their labels and request ids, and ended jobs, are deleted; None: they"
+        " are kept.",
     )
     environment_retention_days: dict[Name, Positive] = Field(
         default_factory=dict[str, int],
-        description="Environments with a retention of their own.",
+        description="Retention days of single environments.",
     )
 
     log_format: LogFormat | None = Field(
         default=None,
-        description="Form of the log lines on standard error: json or console; None: console where that is a terminal,"
-        " else json.",
+        description="Format of the log on standard error: json or console; None: console on a terminal, else json.",
     )
 
     # Service
     host: str = Field(default="127.0.0.1", description="Address that the service and the exporter listen on.")
     port: int = Field(default=3000, ge=1, le=65535, description="Port of the service.")
     workers: Positive = Field(
-        default=2, description="Serving processes. With one, its death is an outage of 10 s."
+        default=2, description="Serving processes. With only one, its death is an outage of 10 s."
     )
     open_access: bool = Field(
         default=False,
-        description="True: predict, logits and feedback need no token (behind a gateway that checks).",
+        description="True: predict, logits and feedback need no token (behind a gateway that checks access).",
     )
     open_metrics: bool = Field(
         default=True,
@@ -267,44 +268,45 @@ class Settings(BaseSettings):
         default=43_200,
         ge=60,
         le=86_400 * 30,
-        description="A session of the console ends after this time in any case; 12 hours.",
+        description="A session of the console ends after this time even if it is used; 12 hours.",
     )
     failed_logins_per_minute: Positive = Field(
         default=10,
-        description="Logins to the console that may fail from one address in each worker, then 429; from all addresses"
-        " together ten times as many.",
+        description="Failed logins to the console per address and worker, then 429; ten times as many for all addresses"
+        " together.",
     )
     registry_poll_seconds: float = Field(
         default=0.2,
         gt=0,
         le=1,
-        description="How often a worker asks for new heads and models; a swap is seen within it.",
+        description="Interval at which a worker asks for new heads and models; a swap takes effect within it.",
     )
     maximum_batch_size: Positive = Field(
         default=64, description="Largest number of samples in one micro-batch."
     )
     queue_capacity: Positive = Field(
         default=512,
-        description="Requests waiting in one worker; beyond it the answer is 503 with Retry-After.",
+        description="Requests that may wait in one worker; beyond it the answer is 503 with Retry-After.",
     )
     maximum_wait_seconds: float = Field(
         default=1,
         gt=0,
         le=60,
-        description="A prediction that would wait longer than this in a worker, by the rate that is measured, gets 503"
-        " with Retry-After at once. One token may fill half of this time.",
+        description="A prediction whose wait in a worker would exceed this, by the measured rate, gets 503 with"
+        " Retry-After at once. One token may use half of this time.",
     )
     maximum_held_body_bytes: Positive = Field(
         default=200_000_000,
-        description="Bytes of the bodies of predictions and feedback that one worker holds at once; beyond it the"
-        " answer is 503. One token may fill half of it.",
+        description="Bytes of prediction and feedback bodies that one worker holds at once; beyond it the answer is"
+        " 503. One token may use half of them.",
     )
     token_limits: TokenLimits = Field(
-        default_factory=TokenLimits, description="What every token may ask of one worker; more gets 429."
+        default_factory=TokenLimits,
+        description="Limits of every token in one worker; beyond them the answer is 429.",
     )
     named_token_limits: dict[str, TokenLimits] = Field(
         default_factory=dict[str, TokenLimits],
-        description="Tokens, by name, with limits of their own, each with the values in which they differ from"
+        description="Limits of single tokens, by name; each lists only the values that differ from"
         ' `token_limits`: [named_token_limits."gateway"] in the file, or as JSON.',
     )
     maximum_body_bytes: Positive = Field(default=20_000_000, description="Larger request bodies get 413.")
@@ -320,23 +322,23 @@ class Settings(BaseSettings):
     maximum_model_bytes: Positive = Field(default=1_000_000_000, description="Larger ONNX uploads get 413.")
     maximum_graph_memory_bytes: Annotated[int, Field(ge=100_000_000)] = Field(
         default=2_000_000_000,
-        description="Memory that loading and running a new ONNX graph may take beside four times its size.",
+        description="Memory that loading and running a new ONNX graph may take, in addition to four times its size.",
     )
     permitted_operators: tuple[str, ...] = Field(
         default=(),
-        description="ONNX operators that new graphs may hold although they are refused by default, such as Loop.",
+        description="ONNX operators that are refused by default and that new graphs may contain, such as Loop.",
     )
     request_timeout_seconds: float = Field(
         default=8,
         ge=1,
         le=60,
-        description="A request that is not answered by then gets 503 with Retry-After.",
+        description="A request without an answer after this time gets 503 with Retry-After.",
     )
     header_timeout_seconds: float = Field(
         default=10,
         gt=0,
         le=300,
-        description="A connection whose next request head is not complete by then is closed with 408.",
+        description="A connection whose request head is incomplete after this time is closed with 408.",
     )
     keep_alive_seconds: float = Field(
         default=5,
@@ -347,23 +349,23 @@ class Settings(BaseSettings):
     )
     maximum_connections: Positive = Field(
         default=1000,
-        description="Open connections of one worker; beyond it the one that has waited longest for a request is"
-        " closed, or the new one gets 503 when all carry requests.",
+        description="Open connections of one worker; beyond it the connection with the longest idle time is closed, or"
+        " the new one gets 503 if none is idle.",
     )
     maximum_connections_per_address: Positive = Field(
         default=500,
-        description="The same for the connections of one worker to one client address, except trusted_proxies.",
+        description="The same limit for one client address, except trusted_proxies.",
     )
     trusted_proxies: tuple[Network, ...] = Field(
         default=(),
-        description="Addresses or networks of reverse proxies, such as 10.0.0.7 or 10.0.0.0/24: as many connections as"
-        " a worker takes, and their X-Forwarded-For names the clients.",
+        description="Addresses or networks of reverse proxies, such as 10.0.0.7 or 10.0.0.0/24: no limit per address,"
+        " and their X-Forwarded-For names the clients.",
     )
     maximum_image_pixels: Positive = Field(
         default=16_777_216, description="Images that would decode to more get 413; 4096 x 4096."
     )
     maximum_logits_rows: Positive = Field(
-        default=10_000, description="Rows that one call of /v1/logits may send."
+        default=10_000, description="Largest number of rows in one call of /v1/logits."
     )
     environment_creation: Literal["open", "listed"] = Field(
         default="open",
@@ -371,7 +373,7 @@ class Settings(BaseSettings):
         " `lifelong environments add` does.",
     )
     maximum_environments: Positive = Field(
-        default=100, description="From this number of environments on, predictions add no further ones."
+        default=100, description="Predictions add environments only up to this number."
     )
     maximum_new_environments_per_hour: Positive = Field(
         default=10,
@@ -393,13 +395,14 @@ class Settings(BaseSettings):
     cycle_interval_seconds: float = Field(
         default=3600,
         gt=0,
-        description="Time between two cycles of one population by the clock, at UTC multiples of it.",
+        description="Time between two regular cycles of one population (a model in an environment), at UTC multiples"
+        " of it.",
     )
     cycle_new_samples: int | None = Field(
         default=None,
         ge=0,
-        description="From this number of new predictions on, a population gets an early cycle, before the"
-        " clock says so; None: half of its policy's minimum_samples; 0: no early cycles.",
+        description="Number of new predictions that starts an early cycle of a population; None: half of its policy's"
+        " minimum_samples; 0: no early cycles.",
     )
     cycle_spacing_seconds: float = Field(
         default=60,
@@ -410,51 +413,48 @@ class Settings(BaseSettings):
         default=2,
         gt=0,
         le=60,
-        description="How often a monitor asks, with one query for all, how many predictions are new.",
+        description="Interval at which a monitor counts new predictions, with one query for all populations.",
     )
     window_samples: Positive = Field(
-        default=5000, description="A window holds at most this many of the newest predictions."
+        default=5000, description="Largest number of predictions in a window, the newest ones."
     )
     window_seconds: float = Field(
         default=7 * 86400.0,
         gt=0,
-        description="A window holds no prediction older than this when the cycle is due.",
+        description="Largest age of a prediction in a window when the cycle is due.",
     )
     quantifier: str = Field(
         default="auto",
         description="Method that estimates the prevalence: CC, PCC, ACC, PACC, BBSE, EMQ, MLLS, HDy, KDEyML, KDEyHD,"
-        " KDEyCS, auto (written exactly so).",
+        " KDEyCS, auto (case matters).",
     )
     validation_samples: Positive = Field(
         default=5000,
-        description="Realised accuracy, cost and recommended metrics are taken over this many of the newest labelled"
-        " predictions.",
+        description="Number of newest labelled predictions for the realised accuracy, cost and recommended metrics.",
     )
     evidence_samples: Positive = Field(
         default=100_000,
-        description="A cycle feeds at most this many of the predictions that came since the last one to the"
-        " sequential test; where there are more, the newest.",
+        description="Largest number of new predictions that a cycle feeds to the sequential test; of more, the newest.",
     )
     lease_seconds: float = Field(
         default=30,
         ge=1,
         le=3600,
-        description="After this time without a sign of life from the monitor that runs a cycle or a job, another takes"
-        " over.",
+        description="Time without a renewal after which another monitor takes over a cycle or a job.",
     )
     job_poll_seconds: float = Field(
         default=1,
         gt=0,
         le=60,
-        description="How often a monitor looks for jobs, such as the validation of a model.",
+        description="Interval at which a monitor looks for jobs, such as the validation of a model.",
     )
     job_time_limit_seconds: float = Field(
-        default=3600, ge=1, description="A job that takes longer is ended and has failed."
+        default=3600, ge=1, description="A job that takes longer is stopped and fails."
     )
-    policy: PolicySettings = Field(default_factory=PolicySettings, description="When a cycle swaps the head.")
+    policy: PolicySettings = Field(default_factory=PolicySettings, description="Conditions of a swap.")
     environment_policies: dict[Name, PolicySettings] = Field(
         default_factory=dict[str, PolicySettings],
-        description="Environments with a policy of their own, each with the values in which it differs from `policy`:"
+        description="Policies of single environments; each lists only the values that differ from `policy`:"
         ' [environment_policies."hospital-a"] in the file, or as JSON.',
     )
 
@@ -539,17 +539,17 @@ class Settings(BaseSettings):
 
     @property
     def recent_requests_file(self) -> Path:
-        """The requests that this machine has answered lately."""
+        """The file of the requests that this machine has answered recently."""
         return self.resolved_spool_directory / "recent_requests.db"
 
     @property
     def registry_cache_file(self) -> Path:
-        """The registry as it was served last: what a worker serves when it starts while the database is gone."""
+        """The registry that was served last; a worker that starts while the database is unavailable serves it."""
         return self.data_directory / "registry.json"
 
     @property
     def audit_anchor_file(self) -> Path:
-        """The newest entry of the audit log that this host knows of, kept outside the database."""
+        """The file with the newest audit entry that this host knows, outside the database."""
         return self.data_directory / "audit.anchor"
 
     def retention_for(self, environment: str) -> int | None:
@@ -557,11 +557,11 @@ class Settings(BaseSettings):
         return self.environment_retention_days.get(environment, self.retention_days)
 
     def policy_for(self, environment: str) -> PolicySettings:
-        """The policy of an environment: the common one with its own values on top."""
+        """The policy of an environment: its own values, else the common ones."""
         return _overlaid(self.policy, self.environment_policies.get(environment))
 
     def new_samples_for(self, environment: str) -> int | None:
-        """New predictions from which on an environment gets an early cycle; None: never.
+        """Number of new predictions that starts an early cycle in an environment; None: no early cycles.
 
         Examples:
             >>> Settings().new_samples_for("clinic")
@@ -574,11 +574,11 @@ class Settings(BaseSettings):
 
     @property
     def poll_seconds(self) -> float | None:
-        """How often a monitor looks for news; None: not between two cycles by the clock."""
+        """Interval at which a monitor counts new predictions; None: it does not count them."""
         return None if self.cycle_new_samples == 0 else self.news_poll_seconds
 
     def limits_for(self, token: str) -> TokenLimits:
-        """The limits of a token: the common ones with its own values on top."""
+        """The limits of a token: its own values, else the common ones."""
         return _overlaid(self.token_limits, self.named_token_limits.get(token))
 
     @property

@@ -23,7 +23,7 @@ class DamagedArtifactError(UnavailableError):
 
 
 class Artifacts:
-    """Puts and gets bytes by their SHA-256; what was put never changes.
+    """Stores bytes by their SHA-256; stored bytes never change.
 
     Args:
         url: `file:///folder`, or any URL that fsspec knows (`s3://bucket/folder`).

@@ -11,7 +11,7 @@ from lifelong_core.file_modes import PRIVATE_FILE, PRIVATE_FOLDER
 
 
 def write_whole(path: Path, content: bytes, *, mode: int = PRIVATE_FILE) -> None:
-    """Put a file with this content in the place of what is there; on the disk when this returns.
+    """Replace a file atomically; the content is on the disk when this returns.
 
     Args:
         path: of the file; its folder is made if need be.

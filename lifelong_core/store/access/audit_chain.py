@@ -54,7 +54,7 @@ class Anchor:
 
 @dataclass(frozen=True)
 class ChainFault:
-    """A place where the audit log is not as it was written.
+    """A break in the chain of the audit log.
 
     Attributes:
         kind: missing: entries were removed; changed: an entry was changed, or forged; moved: an entry has another

@@ -1,4 +1,4 @@
-"""Who changed what, when and from where: written in the transaction of the change itself.
+"""The audit log: each entry is written in the transaction of its change.
 
 Entries are numbered without a gap, in the order of the commits, and chained by digests (`audit_chain`). So no sequence
 numbers them, which would leave a gap at each transaction that is rolled back; number and digest of the newest entry are

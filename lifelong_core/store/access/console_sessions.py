@@ -150,7 +150,7 @@ class ConsoleSessions:
             return [read_record(row, ConsoleSession, token=row.name) for row in rows]
 
     def delete_expired(self) -> int:
-        """Delete what is over; how many there were.
+        """Delete sessions that have ended; return their number.
 
         Raises:
             UnavailableError: the database does not answer.

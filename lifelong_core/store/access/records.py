@@ -20,7 +20,7 @@ class Scope(StrEnum):
 
 
 BOUND_SCOPES = frozenset({Scope.PREDICT, Scope.FEEDBACK})
-"""What environments limit; the other scopes reach all environments."""
+"""Scopes that a binding to environments limits; the other scopes reach all environments."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Token:
 
     @property
     def default_environment(self) -> str:
-        """Where it predicts when a request names no environment: the one that it is bound to, else `default`."""
+        """Environment of requests that name none: the only one that the token is bound to, else `default`."""
         if self.environments is not None and len(self.environments) == 1:
             return next(iter(self.environments))
         return DEFAULT_ENVIRONMENT
@@ -73,21 +73,21 @@ class ConsoleSession:
     """A browser that is logged in to the console."""
 
     token: str
-    """name of the token with which somebody logged in"""
+    """name of the token of the login"""
     address: str
-    """IP address from which; empty: not known"""
+    """IP address of the login; empty: not known"""
     created_at: datetime
     used_at: datetime
     """when the last request came, to some ten seconds"""
     valid_until: datetime
     """when it ends without a further request"""
     ends_at: datetime
-    """when it ends in any case"""
+    """latest end, also if it is used"""
 
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """Who changed what, when and from where."""
+    """One change: actor, action, subject, time and source."""
 
     id: int
     at: datetime
@@ -96,7 +96,7 @@ class AuditEntry:
     subject: str
     details: dict[str, Any] = field(default_factory=dict[str, Any])
     source: str | None = None
-    """address from which it was asked for; `local`: command line or monitor; None: an older version wrote it"""
+    """client address; `local`: command line or monitor; None: written by an older version"""
     previous_digest: str = ""
     digest: str = ""
     """of all the above, see `audit_chain`"""

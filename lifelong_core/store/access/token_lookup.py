@@ -1,4 +1,4 @@
-"""How tokens are found: by the hash of a secret, or by name."""
+"""Finds tokens by the hash of a secret, or by name."""
 
 import hashlib
 import hmac
@@ -16,7 +16,7 @@ _tokens = tables.tokens
 
 
 def hash_secret(secret: str) -> bytes:
-    """What is kept of a secret, and by what a token is found.
+    """Hash of a secret, which is stored and by which a token is found.
 
     The secret has 256 random bits, so one round of SHA-256 is as good as a slow hash.
     """

@@ -40,7 +40,7 @@ class Cycle:
     proposal: PostProcessingHead | None = None
     """the head that the cycle proposed to publish; None if it published, or wanted, none"""
     rejection: Rejection | None = None
-    """who declined the proposal, when and why; None: nobody did"""
+    """rejection of the proposal; None: it was not rejected"""
 
     @property
     def effect(self) -> str:

@@ -20,7 +20,7 @@ def cycle_of(row: sa.RowMapping) -> Cycle:
 
 
 def cycle_row(cycle: Cycle) -> dict[str, Any]:
-    """What `cycle_of` reads, of a cycle whose proposal nobody has rejected."""
+    """The row of a new cycle, without a rejection, as `cycle_of` reads it."""
     values = {**vars(cycle), "proposal": None if cycle.proposal is None else cycle.proposal.to_json()}
     del values["rejection"]
     return values

@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 
 KeptCause: TypeAlias = Literal["fits", "pinned", "damaged"]
-"""Why a head was not fitted anew: there was no need, a person holds it, or nobody can tell for which class mix."""
+"""Reason for not refitting a head: it already fits, it is pinned, or its class mix is unknown because it is damaged."""
 
 
 @dataclass(frozen=True)
 class InterviewRecord:
-    """An interview, where it stands. `revision` counts its changes from 1."""
+    """The present state of an interview. `revision` counts its changes from 1."""
 
     id: UUID
     task: str | None
-    """for which it is held; None: for none yet"""
+    """the task of the interview; None: none yet"""
     revision: int
     document: str = field(repr=False)
-    """the interview as JSON, to the letter"""
+    """the interview as JSON text, unchanged"""
     created_at: datetime
     created_by: str
     updated_at: datetime
@@ -43,7 +43,7 @@ class InterviewRecord:
         """The interview.
 
         Raises:
-            UnavailableError: the document is none.
+            UnavailableError: the document is not an interview.
         """
         from lifelong_core.design.interview.interview import Interview
 
@@ -52,14 +52,14 @@ class InterviewRecord:
 
 @dataclass(frozen=True)
 class AttachedRecommendation:
-    """What a task is to be judged by. `version` counts from 1 within the task; the newest one is in force."""
+    """Metrics and thresholds of a task. `version` counts from 1 within the task; the newest one is in force."""
 
     task: str
     version: int
     document: str = field(repr=False)
-    """the recommendation as JSON, to the letter"""
+    """the recommendation as JSON text, unchanged"""
     thresholds_document: str = field(repr=False)
-    """the thresholds as JSON, to the letter"""
+    """the thresholds as JSON text, unchanged"""
     digest: str
     """SHA-256 (hex) over both"""
     created_at: datetime
@@ -70,7 +70,7 @@ class AttachedRecommendation:
         """The recommendation.
 
         Raises:
-            UnavailableError: it is not what was attached.
+            UnavailableError: it differs from the attached document.
         """
         from lifelong_core.design import Recommendation
 
@@ -79,22 +79,22 @@ class AttachedRecommendation:
 
     @cached_property
     def thresholds(self) -> "tuple[AcceptanceThreshold, ...]":
-        """What a model has to reach to be accepted; empty: nobody has said.
+        """Thresholds of acceptance; empty: none were stated.
 
         Raises:
-            UnavailableError: they are not what was attached.
+            UnavailableError: they differ from the attached document.
         """
         self._check()
         return read_kept(_thresholds_in, self.thresholds_document, name=self.name)
 
     @property
     def name(self) -> str:
-        """How messages name it."""
+        """Its name in messages."""
         return f"recommendation {self.version} of {self.task}"
 
     def _check(self) -> None:
         if text_digest(self.document, self.thresholds_document) != self.digest:
-            raise damage_error(self.name, "its document has another digest than was attached.")
+            raise damage_error(self.name, "the digest of its document differs from the attached one.")
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class KeptHead:
 
 @dataclass(frozen=True)
 class Refit:
-    """What came of attaching a recommendation and fitting the heads of the task's promoted model anew."""
+    """Result of attaching a recommendation and refitting the heads of the task's promoted model."""
 
     attached: AttachedRecommendation
     model: Model
@@ -128,7 +128,7 @@ class Refit:
 
     @property
     def default_version(self) -> int:
-        """Of the default head that is in force now."""
+        """Version of the default head in force."""
         versions = {head.environment: head.version for head in self.kept}
         return (versions | {head.environment: head.record.version for head in self.published})[None]
 

@@ -24,10 +24,10 @@ from lifelong_core.store.engine.errors import (
 )
 
 Durability: TypeAlias = Literal["process", "power"]
-"""What a commit survives: the death of any process, or a power failure too."""
+"""Failures that a commit survives: the death of any process, or a power failure too."""
 
 WRITER_PATIENCE_SECONDS = 10.0
-"""A writer that got no turn within this time gives up (SQLite)."""
+"""A writer waits for the write lock at most this long (SQLite)."""
 _READER_PATIENCE_MILLISECONDS = 10_000
 _LOG_BYTES = 64 * 2**20
 """What is left of SQLite's write-ahead log after somebody read one state for so long that it grew above; without a
@@ -56,7 +56,7 @@ class Database:
 
     Args:
         url: of the database.
-        writer_patience_seconds: a writer that got no turn within this time gives up (SQLite).
+        writer_patience_seconds: longest wait of a writer for the write lock (SQLite).
         durability: what a commit survives. On SQLite `process` leaves it to the system when it writes to the disk
             (synchronous = NORMAL), `power` waits for the disk at every commit (FULL). On PostgreSQL a commit always
             waits for the disk (synchronous_commit is never off): what it saves is little, and without it even the
@@ -103,7 +103,7 @@ class Database:
         """A transaction that is committed at the end of the block, or rolled back by any exception.
 
         Raises:
-            ConflictError: somebody else wrote the same key first.
+            ConflictError: another transaction wrote the same key first.
             UnavailableError: the database does not answer, or other writers left no turn.
         """
         with (
@@ -119,7 +119,7 @@ class Database:
         round trips to begin and to end a transaction.
 
         Raises:
-            ConflictError: somebody else wrote the same key first.
+            ConflictError: another transaction wrote the same key first.
             UnavailableError: the database does not answer, or other writers left no turn.
         """
         if not self.is_postgresql:
@@ -137,7 +137,7 @@ class Database:
         """Bring all that SQLite has committed into the file itself, so that no older copy of a page is left.
 
         Returns:
-            False: somebody reads an older state for too long. Later commits overwrite it all the same.
+            False: a reader holds an older state for too long. Later commits overwrite it all the same.
         """
         if self.is_postgresql:
             return True
@@ -233,7 +233,7 @@ class Database:
             yield
         except exc.IntegrityError as error:
             raise ConflictError(
-                f"somebody else wrote this first ({_without_values(error)}).",
+                f"another transaction wrote this first ({_without_values(error)}).",
                 hint="Read the present state and try again.",
             ) from error
         except exc.DataError as error:
@@ -285,7 +285,7 @@ def parse_url(url: str) -> sa.URL:
 
 
 def database_origin(url: str) -> str:
-    """A digest that says which database this is, without saying who may enter."""
+    """A digest that identifies the database, without its credentials."""
     parsed = parse_url(url)
     hosts = parsed.normalized_query.get("host", ())
     parts = (parsed.get_backend_name(), parsed.host, parsed.port, parsed.database, *hosts)
@@ -302,7 +302,7 @@ def _identity(file: Path | None) -> tuple[int, int] | None:
 
 
 def _without_values(error: exc.DBAPIError) -> str:
-    """What a driver says, without the lines in which PostgreSQL quotes what was to be written."""
+    """The message of a driver, without the lines in which PostgreSQL quotes values."""
     return str(error.orig).partition("\n")[0]
 
 

@@ -1,4 +1,4 @@
-"""Documents that the database keeps as text, to the letter: bounded when they are written, read when somebody asks."""
+"""Documents stored as text, unchanged: their size is limited on write, and they are parsed on demand."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ def read_kept(read: Callable[[str], Value], text: str, *, name: str) -> Value:
     """What `read` makes of a text of the database.
 
     Raises:
-        UnavailableError: it is not what was kept: somebody changed it, or a newer version wrote it.
+        UnavailableError: it differs from the stored form: it was changed, or a newer version wrote it.
     """
     try:
         return read(text)
@@ -64,7 +64,7 @@ def as_bytes(connection: sa.Connection, column: sa.Column[str]) -> sa.ColumnElem
 
 
 def damage_error(name: str, reason: str) -> UnavailableError:
-    """What the database holds of something is not what was kept."""
+    """The stored document differs from the written one."""
     return UnavailableError(f"{name} is damaged: {reason}", hint="Bring the row back from a backup.")
 
 

@@ -1,4 +1,4 @@
-"""What an error of a database driver means to the person who runs the product, and how to fix it."""
+"""Translates errors of database drivers into errors with a cause and a hint."""
 
 import os
 import sqlite3

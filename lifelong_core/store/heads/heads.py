@@ -24,12 +24,12 @@ from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.schema import tables
 
 _UNKNOWN = (
-    "Check the spelling. An environment that nobody has used yet cannot be pinned; "
+    "Check the spelling. An unused environment cannot be pinned; "
     "a pin of the default head holds for new ones too."
 )
 
 
-_UNKNOWN_PLACE = "Check the spelling. An environment that nobody has used yet has no head to roll back."
+_UNKNOWN_ENVIRONMENT = "Check the spelling. An unused environment has no head to roll back."
 
 
 class Heads:
@@ -117,7 +117,7 @@ class Heads:
         with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             if environment is not None:
-                expect_environment(connection, environment, hint=_UNKNOWN_PLACE)
+                expect_environment(connection, environment, hint=_UNKNOWN_ENVIRONMENT)
             if expected_sequence is not None:
                 activations.expect_sequence(connection, model, environment, expected_sequence)
             if to_version is None:

@@ -1,4 +1,4 @@
-"""Erasing a group: its predictions go with their labels and request ids, and nothing of it comes back from a spool."""
+"""Erasure of a group: deletes its predictions, labels and request ids, also those that are still in a spool."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.summaries import Summaries, bucket_of
 
 SETTLING_SECONDS = 1.0
-"""Whoever had begun to log when a group was erased is in the middle of its transaction after this time, or done."""
+"""After this time, a transaction that was logging at the erasure has a lock or has ended."""
 _WAITING_SECONDS = 0.2
 _ATTEMPTS = 50
 """To wait for transactions that began before."""
@@ -33,7 +33,7 @@ _log, _labels, _requests = tables.predictions, tables.labels, tables.requests
 
 @dataclass(frozen=True)
 class ErasureOutcome:
-    """What was deleted, or would be."""
+    """Numbers of deleted rows, or of rows that would be deleted."""
 
     predictions: int = 0
     labels: int = 0
@@ -86,7 +86,7 @@ class Erasure:
 
         Args:
             hashes: all that may stand for the group, one for each key of the installation.
-            actor: who wants it.
+            actor: name of the person or token.
 
         Raises:
             InvalidInputError: there is no hash, or one that is none.
@@ -118,7 +118,7 @@ class Erasure:
         return erased
 
     def _bury(self, hashes: Sequence[bytes], actor: str) -> None:
-        """Keep spools from bringing anything back."""
+        """Record the erasure, so that spools restore nothing."""
         with self._database.write() as connection:
             statement = upsert_into(connection, tables.erased_groups)
             statement = statement.on_conflict_do_update(
@@ -172,7 +172,7 @@ class Erasure:
 
     @contextmanager
     def _overwriting(self, connection: sa.Connection) -> Generator[None, None, None]:
-        """Let SQLite overwrite what it deletes, which it does not do otherwise."""
+        """Let SQLite overwrite deleted content, which is not its default."""
         if self._database.is_postgresql:
             yield
             return

@@ -1,4 +1,4 @@
-"""Reading the log of one environment from its beginning to its end, for use elsewhere."""
+"""Exports the log of one environment page by page."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,13 +30,13 @@ class LoggedPage:
 
 
 class Exports:
-    """Reads the log a page at a time, so that neither memory nor other readers suffer."""
+    """Reads the log page by page, with bounded memory and short transactions."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def log_position(self) -> int:
-        """An export that reads up to here holds what was logged until now, whatever comes meanwhile."""
+        """Log position now: an export up to it holds all present rows and no later ones."""
         with self._database.read() as connection:
             return read_log_position(connection)
 
@@ -71,7 +71,7 @@ class Exports:
         Args:
             model_id: of the model.
             environment: its name.
-            log_position: what was committed at or after it is left out.
+            log_position: rows committed at or after it are left out.
             since: aware; predictions made before are left out. None: none are.
             until: aware; predictions made then or later are left out. None: none are.
             size: largest number of predictions in a page.

@@ -34,7 +34,7 @@ _SHOWN = 8
 def key_digest(key: bytes) -> str:
     """The digest (SHA-256, hex) by which the database knows a key.
 
-    A key has 256 random bits, so nobody finds it by trying; the prefix makes this no hash of any group.
+    A key has 256 random bits and cannot be guessed; the prefix separates this hash from those of groups.
     """
     return hashlib.sha256(b"lifelong group key\0" + key).hexdigest()
 
@@ -90,7 +90,7 @@ class KeyFile:
 
 @dataclass(frozen=True)
 class KeyInstallation:
-    """What came of installing a copy of a key file.
+    """Result of installing a copy of a key file.
 
     Attributes:
         file: the key file of this host now.
@@ -136,7 +136,7 @@ def hashing_key(file: KeyFile, known: Sequence[str]) -> bytes:
 
 
 def check_complete(file: KeyFile, known: Sequence[str]) -> None:
-    """See to it that the file holds every key under which groups may be in the log.
+    """Check that the file holds every key under which groups may be in the log.
 
     Raises:
         GroupKeyError: keys are missing; the message says which and how to get them.
@@ -277,7 +277,7 @@ class GroupKeys:
         Args:
             path: of the key file.
             digests: what `forgettable` gave.
-            actor: who wants it.
+            actor: name of the person or token.
 
         Raises:
             ConflictError: the keys have changed meanwhile.
@@ -330,7 +330,7 @@ def _copy_to(path: Path) -> str:
 
 
 def _is_fresh(connection: sa.Connection) -> bool:
-    """Whether nobody has ever used the database."""
+    """Whether the database is unused."""
     return not any(
         connection.execute(sa.select(sa.exists(sa.select(table)))).scalar_one()
         for table in (tables.tokens, tables.tasks)

@@ -26,7 +26,7 @@ _RESTORE = "Restore it from a backup: groups hashed with another key no longer m
 
 
 def group_hash(key: bytes, group: str) -> bytes:
-    """The 16 bytes that stand for a group: BLAKE2b keyed with the secret, so that nobody can guess groups by trying."""
+    """Hash of a group, 16 bytes: BLAKE2b keyed with the secret, so that groups cannot be guessed."""
     return hashlib.blake2b(group.encode(), key=key, digest_size=HASH_BYTES).digest()
 
 

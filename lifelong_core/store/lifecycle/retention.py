@@ -21,7 +21,7 @@ from lifelong_core.store.summaries.summaries import Summaries
 
 ACTOR = "monitor"
 _ATTEMPTS = 20
-"""To drop a partition: each gives up rather than hold up those who write."""
+"""Attempts to drop a partition; each gives up early so that writers do not wait."""
 _BETWEEN_ATTEMPTS_SECONDS = 0.2
 
 _log, _labels, _requests = tables.predictions, tables.labels, tables.requests
@@ -42,7 +42,7 @@ class RetentionOutcome:
 
 
 class Retention:
-    """Deletes what is older than it may be."""
+    """Deletes rows that exceed their retention."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -68,7 +68,7 @@ class Retention:
             seconds: stop after this time.
 
         Raises:
-            UnavailableError: the database does not answer; what was deleted before stays deleted.
+            UnavailableError: the database does not answer; earlier deletions stay.
         """
         first_kept, models = self._plan(days, today)
         return _Run(self._database, first_kept, models, pause, seconds).outcome()

@@ -15,7 +15,7 @@ from lifelong_core.store.registry.records import Registry
 
 SCHEMA_VERSION = 1
 _LEFTOVER_SECONDS = 3600
-"""Drafts older than this belong to nobody: their writer was killed."""
+"""Drafts older than this are left over from a killed writer."""
 
 
 class RegistryCache:
@@ -33,7 +33,7 @@ class RegistryCache:
         self._database_url = database_url
 
     def save(self, registry: Registry) -> None:
-        """Put this registry in the place of the one before; whoever reads finds one of the two.
+        """Replace the stored registry; a reader finds the old or the new one.
 
         Raises:
             UnavailableError: the file cannot be written.

@@ -106,7 +106,7 @@ head_activations = sa.Table(
     metadata,
     sa.Column("model_id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("environment", sa.String(64), primary_key=True),
-    # Counts up from 1 within a population: of two who saw the same state, one fails.
+    # Counts up from 1 within a population: of two changes to the same state, one fails.
     sa.Column("sequence", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("head_version", sa.Integer, nullable=False),
     # The activation that a rollback brings back; null: what served before this environment had a head of its own.
@@ -197,7 +197,7 @@ cycles = sa.Table(
     sa.Column("published_version", sa.Integer),
     # The head that waits, or waited, for a person's approval; text, like that of `heads`.
     sa.Column("proposal", sa.Text),
-    # All three, or none, are null: nobody has declined the proposal.
+    # All three are null, or none; null: the proposal was not rejected.
     sa.Column("rejection_reason", sa.String(200)),
     sa.Column("rejected_at", Moment),
     sa.Column("rejected_by", sa.String(128)),
@@ -265,7 +265,7 @@ leases = sa.Table(
     metadata,
     sa.Column("name", sa.String(200), primary_key=True),
     sa.Column("holder", sa.String(128), nullable=False),
-    # Grows with every holder: who comes with an older one has lost the lease.
+    # Fencing token of the holder: it grows with every holder, and older tokens are rejected.
     sa.Column("token", sa.BigInteger, nullable=False),
     # For how long it was given: one that ends much later comes from a clock that was set back.
     sa.Column("seconds", sa.Float, nullable=False),
@@ -278,7 +278,7 @@ interviews = sa.Table(
     sa.Column("id", OrderedUuid, primary_key=True),
     # Null: for no task yet.
     sa.Column("task_id", sa.Integer, sa.ForeignKey("tasks.id")),
-    # Grows with every change: of two who saw the same state, one fails.
+    # Grows with every change: of two changes to the same state, one fails.
     sa.Column("revision", sa.Integer, nullable=False),
     # Text, like that of `heads`.
     sa.Column("document", sa.Text, nullable=False),
@@ -309,9 +309,9 @@ jobs = sa.Table(
     sa.Column("kind", sa.String(32), nullable=False),
     sa.Column("payload", sa.Text, nullable=False),
     sa.Column("state", sa.String(16), nullable=False),
-    # How often it was begun, but for those who gave it back.
+    # Number of starts, without those that were released.
     sa.Column("attempts", sa.Integer, nullable=False),
-    # Grows with every claim: who comes with an older one has lost the job.
+    # Fencing token of the latest claim: it grows with every claim, and older tokens are rejected.
     sa.Column("token", sa.BigInteger, nullable=False),
     sa.Column("holder", sa.String(128)),
     # The claim holds between these two: at an earlier time, it comes from a clock that was set back.
@@ -416,7 +416,7 @@ tokens = sa.Table(
 console_sessions = sa.Table(
     "console_sessions",
     metadata,
-    # SHA-256 of what is in the browser's cookie.
+    # SHA-256 of the browser's cookie.
     sa.Column("id_hash", sa.LargeBinary(32), primary_key=True),
     sa.Column("token_id", sa.Integer, sa.ForeignKey("tokens.id"), nullable=False),
     sa.Column("created_at", Moment, nullable=False),
