@@ -14,7 +14,7 @@ IN_USE = timedelta(days=30)
 """A token that was used within this time is in use."""
 
 
-def tokens(installation: Installation) -> Iterator[Finding]:
+def check_tokens(installation: Installation) -> Iterator[Finding]:
     """No token expires soon, and each client token is limited to its environments."""
     known = [token for token in installation.store.tokens.list() if token.revoked_at is None]
     for token in known:

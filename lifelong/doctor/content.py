@@ -9,7 +9,7 @@ from lifelong_core.store.lifecycle.group_keys import check_complete, hashing_key
 from lifelong_core.store.lifecycle.privacy import holds_group_keys
 
 
-def artifacts(installation: Installation) -> Iterator[Finding]:
+def check_artifacts(installation: Installation) -> Iterator[Finding]:
     """Graphs and calibration sets exist and are complete."""
     store = installation.store
     wanted = store.named_artifacts()
@@ -21,7 +21,7 @@ def artifacts(installation: Installation) -> Iterator[Finding]:
     yield ok(f"{len(wanted)} there and whole.")
 
 
-def calibration_sets(installation: Installation) -> Iterator[Finding]:
+def check_calibration_sets(installation: Installation) -> Iterator[Finding]:
     """No set holds the keys of patients or studies."""
     if installation.quick:
         yield ok("the sets were not read (--quick).")
@@ -42,7 +42,7 @@ def calibration_sets(installation: Installation) -> Iterator[Finding]:
     yield ok(f"{total}, none with group keys.")
 
 
-def models(installation: Installation) -> Iterator[Finding]:
+def check_models(installation: Installation) -> Iterator[Finding]:
     """Every model can decide: it was calibrated, so it has a head."""
     store = installation.store
     promoted = {task.promoted_model_id: task.name for task in store.tasks.list()}
@@ -59,7 +59,7 @@ def models(installation: Installation) -> Iterator[Finding]:
     yield ok(f"{len(known)}, all calibrated.")
 
 
-def heads(installation: Installation) -> Iterator[Finding]:
+def check_heads(installation: Installation) -> Iterator[Finding]:
     """Every head can be served."""
     store = installation.store
     registry = store.registry()
@@ -81,7 +81,7 @@ def heads(installation: Installation) -> Iterator[Finding]:
     yield ok(f"{total} published, {len(registry.heads)} in force.")
 
 
-def recommendations(installation: Installation) -> Iterator[Finding]:
+def check_recommendations(installation: Installation) -> Iterator[Finding]:
     """Every recommendation that is attached to a task can be read."""
     store, total = installation.store, 0
     for task in store.tasks.list():
@@ -94,7 +94,7 @@ def recommendations(installation: Installation) -> Iterator[Finding]:
     yield ok(f"{total} attached.")
 
 
-def group_key(installation: Installation) -> Iterator[Finding]:
+def check_group_key(installation: Installation) -> Iterator[Finding]:
     """The key file exists, holds the key that the database knows, and is private."""
     path = installation.settings.resolved_group_key_file
     known = installation.store.group_keys.known_digests()

@@ -14,7 +14,7 @@ _OVERDUE = timedelta(days=1)
 """The monitor deletes once an hour; so late nobody does."""
 
 
-def writable(installation: Installation) -> Iterator[Finding]:
+def check_writable(installation: Installation) -> Iterator[Finding]:
     """A commit succeeds, and is as durable as the settings demand."""
     store, durability = installation.store, installation.settings.log_durability
     store.check_writable()
@@ -29,7 +29,7 @@ def writable(installation: Installation) -> Iterator[Finding]:
     yield ok(f"a commit succeeds; it survives {survives}.")
 
 
-def integrity(installation: Installation) -> Iterator[Finding]:
+def check_integrity(installation: Installation) -> Iterator[Finding]:
     """The database file is not damaged, and the log has its partitions."""
     health, today = installation.store.health, installation.now.date()
     if not installation.quick:
@@ -58,7 +58,7 @@ def integrity(installation: Installation) -> Iterator[Finding]:
         yield ok("the file was not read (--quick)." if installation.quick else "the file is whole.")
 
 
-def audit_log(installation: Installation) -> Iterator[Finding]:
+def check_audit_log(installation: Installation) -> Iterator[Finding]:
     """No entry was changed or removed, the newest one included."""
     audit, file = installation.store.audit, AnchorFile(installation.settings.audit_anchor_file)
     anchor = file.read()
@@ -77,7 +77,7 @@ def audit_log(installation: Installation) -> Iterator[Finding]:
     yield ok(f"{found.entries} entries as they were written{'' if anchor is None else ', none cut off'}.")
 
 
-def retention(installation: Installation) -> Iterator[Finding]:
+def check_retention(installation: Installation) -> Iterator[Finding]:
     """Expired rows are deleted."""
     settings = installation.settings
     late = (installation.now - _OVERDUE).date()

@@ -24,7 +24,7 @@ _FEW_BYTES = 1 << 30
 _NO_BYTES = 100 << 20
 
 
-def spool(installation: Installation) -> Iterator[Finding]:
+def check_spool(installation: Installation) -> Iterator[Finding]:
     """No prediction waits long in the spool, and none was put aside."""
     settings = installation.settings
     folder = settings.resolved_spool_directory
@@ -66,7 +66,7 @@ def spool(installation: Installation) -> Iterator[Finding]:
     yield ok(f"{state.predictions} predictions wait in {folder}.")
 
 
-def execution_providers(installation: Installation) -> Iterator[Finding]:
+def check_providers(installation: Installation) -> Iterator[Finding]:
     """A service can start with the execution providers, and the running workers use them."""
     configured = installation.settings.execution_providers
     try:
@@ -97,7 +97,7 @@ def execution_providers(installation: Installation) -> Iterator[Finding]:
     yield ok(f"{', '.join(usable)}{used}.")
 
 
-def disks(installation: Installation) -> Iterator[Finding]:
+def check_disks(installation: Installation) -> Iterator[Finding]:
     """The disks have free space."""
     settings = installation.settings
     places = {"data directory": settings.data_directory, "spool": settings.resolved_spool_directory}
@@ -128,7 +128,7 @@ def disks(installation: Installation) -> Iterator[Finding]:
     yield ok(f"{_megabytes(least or 0)} free at least.")
 
 
-def file_modes(installation: Installation) -> Iterator[Finding]:
+def check_file_modes(installation: Installation) -> Iterator[Finding]:
     """Only the product's user can read its files on this machine."""
     settings = installation.settings
     # The group key has a check of its own, which follows links.

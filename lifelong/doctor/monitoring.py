@@ -16,7 +16,7 @@ _MOST = 5
 """Of several populations so many are named."""
 
 
-def monitor(installation: Installation) -> Iterator[Finding]:
+def check_monitor(installation: Installation) -> Iterator[Finding]:
     """A monitor runs, its ticks start and end, and every population with predictions is watched."""
     monitors = installation.store.monitors.list()
     living = [one for one in monitors if not one.is_lost]

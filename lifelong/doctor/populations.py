@@ -16,7 +16,7 @@ _NEARLY_FULL = 0.8
 """Share of the environments that there may be."""
 
 
-def environments(installation: Installation) -> Iterator[Finding]:
+def check_environments(installation: Installation) -> Iterator[Finding]:
     """The settings name only environments that exist: a misspelt one gives the policy to no population."""
     known = installation.store.environments.list()
     settings = installation.settings
@@ -36,7 +36,7 @@ def environments(installation: Installation) -> Iterator[Finding]:
     yield ok(f"{len(known)}; the mode here is {settings.modes_in_words}.")
 
 
-def summaries(installation: Installation) -> Iterator[Finding]:
+def check_summaries(installation: Installation) -> Iterator[Finding]:
     """Window summaries are up to date, and equal a recomputation from the log."""
     store = installation.store
     models = {model.id: model for model in store.models.list()}

@@ -19,7 +19,7 @@ _LONGEST_REASON = 200
 """Characters; a crash tells more, over HTTP."""
 
 
-def workers(installation: Installation) -> Iterator[Finding]:
+def check_workers(installation: Installation) -> Iterator[Finding]:
     """Workers run, have loaded the models, and serve the present heads."""
     store = installation.store
     seen = store.workers.list()
@@ -46,7 +46,7 @@ def workers(installation: Installation) -> Iterator[Finding]:
     yield ok(f"{len(living)} running" + (f", with {', '.join(names)}." if names else "."))
 
 
-def jobs(installation: Installation) -> Iterator[Finding]:
+def check_jobs(installation: Installation) -> Iterator[Finding]:
     """No job waits long, and none has failed lately."""
     store, now = installation.store, installation.now
     state = store.jobs.state()

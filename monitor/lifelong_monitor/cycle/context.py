@@ -22,7 +22,7 @@ class HeadService:
     head_version: int
 
 
-def head_services(own: Sequence[Activation], default: Sequence[Activation]) -> tuple[HeadService, ...]:
+def list_head_services(own: Sequence[Activation], default: Sequence[Activation]) -> tuple[HeadService, ...]:
     """Which head served an environment when, oldest first; neighbours differ.
 
     Args:
@@ -60,7 +60,7 @@ def _by_time(activations: Sequence[Activation]) -> Iterator[tuple[datetime, Acti
         yield latest, one
 
 
-def context_of(
+def load_context(
     store: Store,
     model: Model,
     environment: str,

@@ -21,13 +21,13 @@ from lifelong_core.store import Store, new_prediction_id
 from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.store.engine.leases import Lease
 from lifelong_core.store.registry.records import Model, Registry
-from lifelong_monitor.cycle.context import context_of
+from lifelong_monitor.cycle.context import load_context
 from lifelong_monitor.cycle.new_samples import collect_new_samples
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.reports import Inputs, document_of
-from lifelong_monitor.cycle.subject import Subject, subject_of
+from lifelong_monitor.cycle.subject import Subject, load_subject
 from lifelong_monitor.cycle.summaries import update_summaries
-from lifelong_monitor.cycle.traffic import traffic_of
+from lifelong_monitor.cycle.traffic import load_traffic
 from lifelong_monitor.cycle.window import CycleWindow, judge_window, load_window
 from lifelong_monitor.schedule.lease import hold_renewed_lease
 from lifelong_monitor.schedule.trigger import CycleRequest, Occasion
@@ -168,7 +168,7 @@ class _Population:
         is_due = not _has_run(last, occasion) and (not new or new >= occasion.new_samples)
         if not (is_due and has_news) and not store.summaries.are_behind(*place):
             return self._nothing_to_judge(last, log_position, is_due=is_due)
-        subject = subject_of(store, self.model, self.environment, self.read_registry)
+        subject = load_subject(store, self.model, self.environment, self.read_registry)
         if isinstance(subject, str):
             return CycleResult("skip", subject, last, None)
         fitted = quantifiers.get(store, subject.model, subject.calibration_set_id, self.settings.quantifier)
@@ -250,7 +250,7 @@ class _Population:
                 hours=taken.hours,
             ),
         )
-        context = context_of(
+        context = load_context(
             self.store,
             subject.model,
             self.environment,
@@ -279,7 +279,7 @@ class _Population:
         if (
             report.outcome == "swap"
         ):  # swaps are rare, and to count who sent the window takes longer than to judge it
-            traffic = traffic_of(self.store, self.model.id, self.environment, taken, fitted)
+            traffic = load_traffic(self.store, self.model.id, self.environment, taken, fitted)
             report = judge(replace(context, traffic=traffic))
         return judge_window(report, taken), gathered.inputs
 

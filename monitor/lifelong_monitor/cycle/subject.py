@@ -7,7 +7,7 @@ from lifelong_core.errors import ConflictError, UnavailableError
 from lifelong_core.store import Store
 from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.registry.records import Model, Registry
-from lifelong_monitor.cycle.context import HeadService, head_services
+from lifelong_monitor.cycle.context import HeadService, list_head_services
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Subject:
     pinned: bool
 
 
-def subject_of(
+def load_subject(
     store: Store, model: Model, environment: str, read_registry: Callable[[], Registry | None]
 ) -> Subject | str:
     """Load the subject, or return the reason why the population cannot be judged.
@@ -54,6 +54,6 @@ def subject_of(
         calibration_set_id=current.calibration_set_id,
         head=head,
         sequence=activations[-1].sequence if activations else 0,
-        served=head_services(activations, store.heads.activations(model.reference)),
+        served=list_head_services(activations, store.heads.activations(model.reference)),
         pinned=registry.pin_for(current, environment) is not None,
     )

@@ -18,7 +18,7 @@ WITHOUT = "(none)"
 GONE = "(unknown)"
 
 
-def traffic_of(
+def load_traffic(
     store: Store,
     model_id: int,
     environment: str,

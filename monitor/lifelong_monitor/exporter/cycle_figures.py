@@ -10,7 +10,7 @@ from lifelong_monitor.cycle.reports import Inputs, inputs_of, readable_report_of
 from lifelong_monitor.exporter.status import AssumptionFigures, CycleFigures, EvidenceFigures, GainFigures
 
 
-def figures_of(
+def extract_figures(
     cycle: Cycle,
     serving_version: int | None,
     *,

@@ -19,7 +19,7 @@ from lifelong_core.store.cycles.watching import Population
 from lifelong_core.store.registry.monitors import MonitorProcess, strictest_mode
 from lifelong_core.store.registry.records import Model, Registry
 from lifelong_monitor.cycle.reports import Inputs
-from lifelong_monitor.exporter.cycle_figures import figures_of
+from lifelong_monitor.exporter.cycle_figures import extract_figures
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.status import CycleFigures, PopulationStatus, RealisedPerformance, ServingHead
 from lifelong_monitor.realised.performance import RealisedPerformances
@@ -79,7 +79,7 @@ class PopulationMetrics:
     ) -> None:
         """Take in the newest cycle of a population, with its report and inputs where this process judged it."""
         population = cycle.model_id, cycle.environment
-        figures = figures_of(cycle, cycle.head_version, report=report, inputs=inputs)
+        figures = extract_figures(cycle, cycle.head_version, report=report, inputs=inputs)
         self._figures[population] = figures, cycle.head_version
         self._judged.add(population)
         if cycle.proposal is None:
@@ -122,7 +122,7 @@ class PopulationMetrics:
             self._exporter.show(*(self._statuses[one] for one in self._changed))
             self._changed.clear()
 
-    def stale_realised(self, registry: Registry) -> Iterator[tuple[Model, str, object]]:
+    def find_stale_realised(self, registry: Registry) -> Iterator[tuple[Model, str, object]]:
         """Yield the populations whose realised performance may have changed, with the present state of its inputs."""
         labels, recommendations = self._store.watching.labels(), self._store.watching.recommendations()
         for population, model in list(self._models.items()):

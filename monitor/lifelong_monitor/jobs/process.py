@@ -17,13 +17,13 @@ _LONGEST_OUTCOME = 4_000_000
 _LONGEST_REPORT = 50_000
 """Bytes of standard error that are looked at: more than are kept, so that nothing is cut in the middle of a row."""
 _PIPE_SECONDS = 2.0
-"""Pipes of a process group that was killed end at once, unless somebody outside of it holds them."""
+"""Longest wait for the pipes of a killed process group; only a process outside the group can keep them open."""
 
 
 class JobProcess:
     """Runs a command in a process group of its own, and ends it at the end of the block.
 
-    The command's standard input is its `lifeline`.
+    The command's standard input is the pipe that `parent_watchdog` reads.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:

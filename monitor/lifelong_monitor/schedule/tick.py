@@ -291,7 +291,7 @@ class Ticker:
 
     def _compute_realised(self) -> None:
         registry = self._registry.registry
-        for model, environment, rests_on in self._display.stale_realised(registry):
+        for model, environment, rests_on in self._display.find_stale_realised(registry):
             if self._stopping():
                 return
             compute = partial(self._display.compute_realised, model, environment, registry, rests_on)

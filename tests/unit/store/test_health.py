@@ -32,8 +32,17 @@ def own_store(database_url: str, artifacts_url: str) -> Iterator[Store]:
 def levels(store: Store, **settings: object) -> dict[str, int]:
     """The worst that each check of the database finds."""
     installation = Installation(Settings().model_copy(update=settings), store, NOW, quick=False)
-    checks = (database.writable, database.integrity, database.audit_log, database.retention, machine.disks)
-    return {check.__name__: max(finding.level for finding in check(installation)) for check in checks}
+    checks = (
+        database.check_writable,
+        database.check_integrity,
+        database.check_audit_log,
+        database.check_retention,
+        machine.check_disks,
+    )
+    return {
+        check.__name__.removeprefix("check_"): max(finding.level for finding in check(installation))
+        for check in checks
+    }
 
 
 def test_a_sound_database(store: Store):

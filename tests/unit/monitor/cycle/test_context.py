@@ -11,7 +11,7 @@ from lifelong_core.deploy import AdaptationContext, LabeledLogits
 from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Activation, Model, Store, register_calibration
 from lifelong_core.store.schema import tables
-from lifelong_monitor.cycle.context import head_services
+from lifelong_monitor.cycle.context import list_head_services
 from lifelong_monitor.cycle.cycle import CycleResult, run_cycle
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import report_of
@@ -58,7 +58,7 @@ def at(
 def test_what_served_an_environment_when(
     own: list[Activation], default: list[Activation], expected: list[tuple[int, int]]
 ) -> None:
-    assert [(one.since.hour, one.head_version) for one in head_services(own, default)] == expected
+    assert [(one.since.hour, one.head_version) for one in list_head_services(own, default)] == expected
 
 
 def run(

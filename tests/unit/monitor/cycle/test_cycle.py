@@ -18,7 +18,7 @@ from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import Base, document_of, inputs_of, report_of
 from lifelong_monitor.cycle.text import format_cycle
-from lifelong_monitor.exporter.cycle_figures import figures_of
+from lifelong_monitor.exporter.cycle_figures import extract_figures
 from lifelong_monitor.exporter.status import CycleFigures
 from lifelong_monitor.schedule.trigger import due_before
 from tests import databases
@@ -322,7 +322,7 @@ def test_reports_of_the_first_version_do_not_stop_the_watch(
     candidate = report_of(old).candidate
     store.cycles.finish(old, candidate=candidate, expected_sequence=None, mode="shadow")
     assert report_of(store.cycles.get(old.id)).evidence is None
-    assert figures_of(old, 1).prevalence is not None
+    assert extract_figures(old, 1).prevalence is not None
     predict(store, model, "clinic", draw(BALANCED, 300, seed=4))
     result = run_cycle(store, settings, model, "clinic", DUE)
     assert result.outcome == "keep"
@@ -368,7 +368,7 @@ def test_a_report_that_cannot_be_read_does_not_stop_the_watch(
     with store.database.write() as connection:
         connection.exec_driver_sql("""UPDATE cycles SET report = '{"schema_version": 99}'""")
     unreadable = store.cycles.get(first.id)
-    assert figures_of(unreadable, 1) == CycleFigures("keep", 600)
+    assert extract_figures(unreadable, 1) == CycleFigures("keep", 600)
     predict(store, model, "clinic", draw(BALANCED, 300, seed=4))
     result = run_cycle(store, settings, model, "clinic", LATER)
     assert result.outcome == "keep"
