@@ -71,7 +71,7 @@ class DeadlineThread:
                 ended yet, and this one was not begun.
         """
         if self.is_stuck:
-            raise UnavailableError("the database has not yet answered an earlier query.")
+            raise UnavailableError("the database has not yet answered the query before this one.")
         call = self._last = _Call(work)
         self._calls.put(call)
         self._wait(call, seconds)
