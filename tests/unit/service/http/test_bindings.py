@@ -185,9 +185,9 @@ def test_a_token_is_bound_and_rotated_over_http(service: Service) -> None:
 def test_the_last_use_of_a_token_is_shown(service: Service) -> None:
     header = bound(service)
     assert send(service, header, None).status_code == 200
-    upkeep = service.worker._parts.periodic.heartbeat
-    upkeep._seconds = 0.01
-    upkeep.offer(service.worker.snapshot.registry)
+    heartbeat = service.worker._parts.periodic.heartbeat
+    heartbeat._seconds = 0.01
+    heartbeat.offer(service.worker.snapshot.registry)
 
     def used() -> bool:
         tokens = {one.name: one for one in service.store.tokens.list()}

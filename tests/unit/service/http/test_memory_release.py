@@ -41,11 +41,11 @@ def test_after_several_large_bodies_once(
     executor = Counting()
 
     async def several() -> None:
-        tidier = MemoryRelease(executor)
+        release = MemoryRelease(executor)
         for _ in range(3):
-            tidier.note(received, is_parsed=is_parsed)
+            release.note(received, is_parsed=is_parsed)
         await asyncio.sleep(0.05)
-        tidier.note(1, is_parsed=is_parsed)
+        release.note(1, is_parsed=is_parsed)
         await asyncio.sleep(0.05)
 
     asyncio.run(several())
@@ -54,11 +54,11 @@ def test_after_several_large_bodies_once(
 
 def test_a_loop_that_ends_before_its_time_keeps_no_other_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     executor = Counting()
-    tidier = MemoryRelease(executor)
+    release = MemoryRelease(executor)
 
     async def once(pause: float) -> None:
         monkeypatch.setattr(memory_release, "PAUSE_SECONDS", pause)
-        tidier.note(LARGE_BODY + 1, is_parsed=False)
+        release.note(LARGE_BODY + 1, is_parsed=False)
         await asyncio.sleep(0.05)
 
     asyncio.run(once(60.0))

@@ -20,22 +20,22 @@ from tests.unit.service.worker.test_registry_poller import registry
 def started() -> Iterator[Callable[[PeriodicTask[Any]], PeriodicTask[Any]]]:
     all_of_them: list[PeriodicTask[Any]] = []
 
-    def start(upkeep: PeriodicTask[Any]) -> PeriodicTask[Any]:
-        all_of_them.append(upkeep)
-        upkeep.start()
-        return upkeep
+    def start(task: PeriodicTask[Any]) -> PeriodicTask[Any]:
+        all_of_them.append(task)
+        task.start()
+        return task
 
     yield start
-    for upkeep in all_of_them:
-        upkeep.close(LONG)
+    for task in all_of_them:
+        task.close(LONG)
 
 
 def test_the_newest_value_is_worked_on_and_none_twice_at_once(started: Any) -> None:
     done: list[int] = []
     gate = threading.Event()
-    upkeep = started(PeriodicTask("no", lambda value: (gate.wait(LONG), done.append(value)), seconds=60))
+    task = started(PeriodicTask("no", lambda value: (gate.wait(LONG), done.append(value)), seconds=60))
     for value in range(100):
-        upkeep.offer(value)
+        task.offer(value)
     gate.set()
     eventually(lambda: done[-1:] == [99])
     assert len(done) <= 3
@@ -68,10 +68,10 @@ def test_a_mistake_of_ours_does_not_end_the_thread(started: Any, caplog: pytest.
             raise ZeroDivisionError
         done.append(value)
 
-    upkeep = started(PeriodicTask("it cannot be kept", work, seconds=60))
-    upkeep.offer(1)
+    task = started(PeriodicTask("it cannot be kept", work, seconds=60))
+    task.offer(1)
     eventually(lambda: caplog.records)
-    upkeep.offer(2)
+    task.offer(2)
     eventually(lambda: done == [2])
 
 

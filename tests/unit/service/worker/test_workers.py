@@ -64,9 +64,9 @@ def test_signs_of_life_that_fail_hurt_nobody(service: Service, monkeypatch: pyte
 
 def test_a_sign_of_life_comes_again_and_again(service: Service) -> None:
     (before,) = eventually(lambda: workers(service))
-    upkeep: PeriodicTask[Any] = service.worker._parts.periodic.heartbeat
-    upkeep._seconds = 0.01
-    upkeep.offer(service.worker.snapshot.registry)
+    heartbeat: PeriodicTask[Any] = service.worker._parts.periodic.heartbeat
+    heartbeat._seconds = 0.01
+    heartbeat.offer(service.worker.snapshot.registry)
     eventually(lambda: workers(service)[0]["seen_at"] > before["seen_at"])
 
 
