@@ -7,12 +7,9 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 GAP = "  "
 WIDEST = 10_000
@@ -25,13 +22,6 @@ def output_width() -> int | None:
     if columns.isdecimal() and int(columns) > 0:
         return int(columns)
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
-def output_console() -> "Console":
-    """A rich console on standard output that folds nothing where that is no terminal."""
-    from rich.console import Console
-
-    return Console(width=output_width() or WIDEST, highlight=False)
 
 
 def print_rows(
