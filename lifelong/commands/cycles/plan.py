@@ -81,7 +81,7 @@ def _print_plan(calibration: Path | None, options: dict[str, Any]) -> None:
         with name_file_in_errors(calibration, UnidentifiableError):
             fitted = quantifier(options["method"] or DEFAULT_QUANTIFIER).fit(data)
         sample_plan = plan_samples(fitted, prevalence=prevalence)
-        cautions = fitted.warnings
+        cautions = fitted.cautions
     names = fitting_names(names, sample_plan.prevalence.size)
     for caution in cautions:
         click.secho(f"Caution: {name_classes(caution, names)}", fg="yellow", err=True)

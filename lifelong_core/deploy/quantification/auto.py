@@ -42,9 +42,9 @@ class AutomaticQuantifier(ExpectationMaximization):
         self._check_separated(self._posteriors(self._own))
 
     @cached_property
-    def warnings(self) -> tuple[str, ...]:
+    def cautions(self) -> tuple[str, ...]:
         """Limits of every estimate from this calibration set, as sentences; empty for a sound set."""
-        found = super().warnings
+        found = super().cautions
         if self._calibration_model.fold_parameters:
             return found
         alone = "Calibrations could not be compared: a class has a single calibration sample or group."

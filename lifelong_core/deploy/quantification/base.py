@@ -30,7 +30,7 @@ from lifelong_core.deploy.quantification.uncertainty import (
     Spread,
     combine,
 )
-from lifelong_core.deploy.quantification.warnings import estimate_warnings
+from lifelong_core.deploy.quantification.warnings import find_cautions
 from lifelong_core.deploy.shift.label_shift.assumption_test import AssumptionReference
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
@@ -116,11 +116,9 @@ class FittedQuantifier(ABC):
         return self._judged[1]
 
     @cached_property
-    def warnings(self) -> tuple[str, ...]:
+    def cautions(self) -> tuple[str, ...]:
         """Limits of every estimate from this calibration set, as sentences; empty for a sound set."""
-        return estimate_warnings(
-            self.calibration, None if self._separation is None else self._separation.blurred
-        )
+        return find_cautions(self.calibration, None if self._separation is None else self._separation.blurred)
 
     @cached_property
     def assumption_reference(self) -> AssumptionReference:
@@ -241,7 +239,7 @@ class FittedQuantifier(ABC):
             method=self.method,
             covariance=covariance,
             degrees_of_freedom=spread.degrees_of_freedom,
-            cautions=self.warnings,
+            cautions=self.cautions,
         )
         return Analysis(estimate, influence, doubt, self.calibration, counts, clusters, np.zeros_like(doubt))
 

@@ -21,7 +21,7 @@ _NAMED = 5
 """Most classes that a sentence names; of more it gives the number."""
 
 
-def estimate_warnings(calibration: LabeledLogits, blurred: Floats | None) -> tuple[str, ...]:
+def find_cautions(calibration: LabeledLogits, blurred: Floats | None) -> tuple[str, ...]:
     """Warnings as sentences; empty for a sound calibration set.
 
     Args:
@@ -32,7 +32,7 @@ def estimate_warnings(calibration: LabeledLogits, blurred: Floats | None) -> tup
         >>> labels = np.repeat([0, 1], [250, 12])
         >>> logits = np.eye(2)[labels]
         >>> logits[[0, -1]] = logits[[-1, 0]]  # one mistake in each class
-        >>> estimate_warnings(LabeledLogits(logits, labels), None)
+        >>> find_cautions(LabeledLogits(logits, labels), None)
         ('Fewer than 30 calibration samples are of class 1: intervals may be too narrow.',)
     """
     found: list[str] = []

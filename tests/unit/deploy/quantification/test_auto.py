@@ -231,8 +231,8 @@ def test_scarce_classes_and_extreme_logits(counts, scale):
 
 def test_a_set_without_folds_is_named():
     rng = np.random.default_rng(11)
-    assert quantifier("auto").fit(calibrated(rng, [140, 30, 30])).warnings == ()
-    rare, alone = quantifier("auto").fit(calibrated(rng, [140, 60, 1])).warnings
+    assert quantifier("auto").fit(calibrated(rng, [140, 30, 30])).cautions == ()
+    rare, alone = quantifier("auto").fit(calibrated(rng, [140, 60, 1])).cautions
     assert "class 2" in rare
     assert "single calibration sample" in alone
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, PrevalenceEstimate, quantifier
-from lifelong_core.deploy.quantification.warnings import estimate_warnings
+from lifelong_core.deploy.quantification.warnings import find_cautions
 from lifelong_core.errors import InvalidInputError
 
 
@@ -31,7 +31,7 @@ def calibrated(counts, *, mistaken=None):
     ],
 )
 def test_small_calibration_sets_are_named(counts, said):
-    found = estimate_warnings(calibrated(counts), None)
+    found = find_cautions(calibrated(counts), None)
     assert len(found) == len(said)
     for text, part in zip(found, said, strict=True):
         assert part in text
@@ -47,7 +47,7 @@ def test_small_calibration_sets_are_named(counts, said):
     ],
 )
 def test_a_class_of_which_no_case_was_mistaken_is_named(counts, mistaken, said):
-    (text,) = estimate_warnings(calibrated(counts, mistaken=mistaken), None)
+    (text,) = find_cautions(calibrated(counts, mistaken=mistaken), None)
     for part in said:
         assert part in text
 
@@ -55,15 +55,15 @@ def test_a_class_of_which_no_case_was_mistaken_is_named(counts, mistaken, said):
 def test_cases_of_one_patient_count_once_where_none_was_mistaken():
     data = calibrated([300, 300], mistaken=[])
     grouped = LabeledLogits(data.logits, data.labels, groups=np.arange(600) // 2)
-    (text,) = estimate_warnings(grouped, None)
+    (text,) = find_cautions(grouped, None)
     assert "was mistaken in 150, so up to 2 % may be" in text
 
 
 def test_classes_that_may_look_alike_are_named():
     blurred = np.array([[0.7, 0.02, -0.72], [0.5, 0.01, -0.51]])
-    (text,) = estimate_warnings(calibrated([100, 100, 100]), blurred)
+    (text,) = find_cautions(calibrated([100, 100, 100]), blurred)
     assert "classes 0 and 2 look" in text
-    assert estimate_warnings(calibrated([100, 100, 100]), np.zeros((0, 3))) == ()
+    assert find_cautions(calibrated([100, 100, 100]), np.zeros((0, 3))) == ()
 
 
 @pytest.mark.parametrize("method", ["CC", "PACC", "MLLS", "auto"])

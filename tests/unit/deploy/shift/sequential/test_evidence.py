@@ -353,7 +353,7 @@ def test_a_prevalence_that_jitters_is_learned(stream, monkeypatch):
     assert stream.first_alarm(None, jitter(stream, 300, 0.06)) is not None
 
 
-def test_an_unlucky_calibration_set_is_mended_by_recentring(population):
+def test_an_unlucky_calibration_set_is_corrected_by_recentring(population):
     """A reference four standard errors off: alarms come, until many unlabelled samples say where it is."""
     stream = Stream(population, counts=(200, 150, 100))
     stream.tolerance = 0.001
