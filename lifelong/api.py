@@ -7,7 +7,7 @@ from typing import Any, Self
 import httpx
 
 from lifelong_core.errors import InvalidInputError, LifelongError, UnavailableError
-from lifelong_core.redaction import redact
+from lifelong_core.runtime.redaction import redact
 
 TIMEOUT_SECONDS = 30.0
 

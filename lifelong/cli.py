@@ -25,7 +25,7 @@ from lifelong.commands.operation import (
 )
 from lifelong.commands.validation import validate
 from lifelong_core.errors import LifelongError
-from lifelong_core.redaction import redact
+from lifelong_core.runtime.redaction import redact
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Start": (demo.demo, initialise.init, processes.serve, processes.monitor),

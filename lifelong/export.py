@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from lifelong import __version__
 from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.errors import InvalidInputError, NotFoundError
-from lifelong_core.file_modes import PRIVATE_FILE
+from lifelong_core.runtime.file_modes import PRIVATE_FILE
 from lifelong_core.store import logged_at
 from lifelong_core.store.files import replace_file
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fsspec.core import split_protocol
 
-from lifelong_core.file_modes import is_accessible_to_others, restrict
+from lifelong_core.runtime.file_modes import is_accessible_to_others, restrict
 
 if TYPE_CHECKING:
     from lifelong_core.settings import Settings

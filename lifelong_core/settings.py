@@ -32,10 +32,10 @@ from pydantic_settings import (
 
 from lifelong_core import policy_defaults as defaults
 from lifelong_core.errors import ConfigurationError, InvalidInputError
-from lifelong_core.logs import LogFormat
 from lifelong_core.names import Name
 from lifelong_core.policy_defaults import LARGEST_STEP, MOST_LOOKS, Mode, OnUnusualTraffic, OnViolation
-from lifelong_core.redaction import redact
+from lifelong_core.runtime.logs import LogFormat
+from lifelong_core.runtime.redaction import redact
 from lifelong_core.validation_errors import as_input_error, suggest
 
 

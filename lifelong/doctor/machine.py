@@ -11,8 +11,8 @@ from stat import S_IWGRP, S_IWOTH
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong.private_files import absolute, database_file, find_accessible, local_artifacts
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.file_modes import is_accessible_to_others
 from lifelong_core.graph_check import check_execution_providers
+from lifelong_core.runtime.file_modes import is_accessible_to_others
 from lifelong_core.settings import settings_file
 from lifelong_core.store.engine.database import parse_url
 from lifelong_core.store.spool.spool import Spool

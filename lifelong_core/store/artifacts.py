@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from lifelong_core.errors import ConfigurationError, InvalidInputError, NotFoundError, UnavailableError
-from lifelong_core.redaction import redact
+from lifelong_core.runtime.redaction import redact
 from lifelong_core.store.files import write_whole
 
 _FIELD = "LIFELONG_ARTIFACTS_URL"

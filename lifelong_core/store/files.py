@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lifelong_core.errors import ConfigurationError
-from lifelong_core.file_modes import PRIVATE_FILE, PRIVATE_FOLDER
+from lifelong_core.runtime.file_modes import PRIVATE_FILE, PRIVATE_FOLDER
 
 
 def write_whole(path: Path, content: bytes, *, mode: int = PRIVATE_FILE) -> None:

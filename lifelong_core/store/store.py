@@ -11,9 +11,9 @@ from lifelong_core.store.access.audit_log import AuditLog
 from lifelong_core.store.access.console_sessions import ConsoleSessions
 from lifelong_core.store.access.tokens import Tokens
 from lifelong_core.store.artifacts import Artifacts
+from lifelong_core.store.cycles.affected_counts import Swaps
 from lifelong_core.store.cycles.affected_decisions import AffectedDecisionLog
 from lifelong_core.store.cycles.cycles import Cycles
-from lifelong_core.store.cycles.swaps import Swaps
 from lifelong_core.store.cycles.watching import PopulationWatch
 from lifelong_core.store.design.interviews import Interviews
 from lifelong_core.store.design.recommendations import Recommendations

@@ -4,8 +4,8 @@ import logging
 import sys
 
 from lifelong_core.errors import ConfigurationError
-from lifelong_core.file_modes import restrict_new_files
-from lifelong_core.logs import configure_logging, early_format
+from lifelong_core.runtime.file_modes import restrict_new_files
+from lifelong_core.runtime.logs import configure_logging, early_format
 from lifelong_core.settings import Settings
 from lifelong_monitor.cycle.quantifiers import check_method
 from lifelong_monitor.daemon import Daemon

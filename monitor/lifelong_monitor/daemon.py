@@ -14,7 +14,7 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from lifelong_core.errors import ConfigurationError, LifelongError
-from lifelong_core.memory import give_back_free_memory
+from lifelong_core.runtime.memory import give_back_free_memory
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_monitor.exporter.exporter import Exporter

@@ -3,7 +3,7 @@
 import sys
 
 from lifelong_core.errors import LifelongError
-from lifelong_core.logs import configure_logging, early_format
+from lifelong_core.runtime.logs import configure_logging, early_format
 from lifelong_core.settings import Settings
 from lifelong_service.process.launch import REFUSED, open_standard_streams, report, serve
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import bentoml
 
-from lifelong_core.file_modes import restrict_new_files
-from lifelong_core.logs import configure_logging
+from lifelong_core.runtime.file_modes import restrict_new_files
+from lifelong_core.runtime.logs import configure_logging
 from lifelong_core.settings import Settings
 from lifelong_service.process import signals
 from lifelong_service.process.launch import await_checker

@@ -9,8 +9,8 @@ from lifelong.commands.common import format_count
 from lifelong.commands.tables import print_rows, wrap_text
 
 if TYPE_CHECKING:
+    from lifelong_core.store.cycles.affected_counts import AffectedFigures
     from lifelong_core.store.cycles.affected_decisions import AffectedPrediction
-    from lifelong_core.store.cycles.swaps import AffectedFigures
 
 
 def print_figures(figures: "AffectedFigures", names: Sequence[str], version: int | None) -> None:

@@ -8,7 +8,7 @@ import click
 
 from lifelong.commands.common import actor, format_count
 from lifelong_core.errors import ConfigurationError
-from lifelong_core.redaction import redact
+from lifelong_core.runtime.redaction import redact
 
 if TYPE_CHECKING:
     from lifelong_core.settings import Settings

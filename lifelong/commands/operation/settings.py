@@ -6,7 +6,7 @@ import click
 
 from lifelong.commands.common import as_json
 from lifelong.commands.tables import print_rows
-from lifelong_core.redaction import redact
+from lifelong_core.runtime.redaction import redact
 
 
 def _shown(value: Any) -> Any:

@@ -19,6 +19,7 @@ from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
 from lifelong_core.deploy.numerics.grouping import member_sums
 from lifelong_core.deploy.numerics.simplex import smooth
+from lifelong_core.deploy.quantification.cautions import find_cautions
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
 from lifelong_core.deploy.quantification.separation import MINIMUM_SEPARATION, Separation
 from lifelong_core.deploy.quantification.summaries.codebook import Codebook
@@ -30,7 +31,6 @@ from lifelong_core.deploy.quantification.uncertainty import (
     Spread,
     combine,
 )
-from lifelong_core.deploy.quantification.warnings import find_cautions
 from lifelong_core.deploy.shift.label_shift.assumption_test import AssumptionReference
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.errors import InvalidInputError, UnidentifiableError

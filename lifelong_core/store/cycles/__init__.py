@@ -1,6 +1,6 @@
 """Cycles and the swaps that they publish.
 
-- `cycles`, `swaps`: results of cycles; published heads
+- `cycles`, `affected_counts`: results of cycles; published heads with the counts of affected decisions
 - `records`, `rows`: their value types, and those from rows
 - `watching`: what a monitor asks about all populations at once
 - `affected_decisions`, `affected_periods`, `affected_ranking`, `affected_documents`: decisions that a swap changes

@@ -7,9 +7,9 @@ from typing import Any, TextIO
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.deploy.decision import ABSTAIN
+from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.affected_decisions import AffectedList, AffectedPrediction
 from lifelong_core.store.cycles.affected_periods import AffectedPeriod
-from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_core.store.log.identifiers import logged_at
 
 

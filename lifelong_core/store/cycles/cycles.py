@@ -15,9 +15,9 @@ from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.names import check_reason
 from lifelong_core.policy_defaults import Mode
 from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.cycles.affected_counts import add_swap
 from lifelong_core.store.cycles.records import Cycle, Outcome, Rejection
 from lifelong_core.store.cycles.rows import REJECTION_COLUMNS, cycle_of, cycle_row
-from lifelong_core.store.cycles.swaps import add_swap
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.leases import Lease, hold_lease

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lifelong_core.store.access.records import AuditEntry
+from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.affected_documents import figures_document
 from lifelong_core.store.cycles.records import Cycle, Rejection
-from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_core.store.registry.records import Model
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Integers
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
-from lifelong_core.file_modes import PRIVATE_FILE
+from lifelong_core.runtime.file_modes import PRIVATE_FILE
 from lifelong_core.store.files import make_folder, sync_to_disk, write_whole
 
 KEY_BYTES = 32

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from lifelong_core.file_modes import PRIVATE_FILE
+from lifelong_core.runtime.file_modes import PRIVATE_FILE
 from lifelong_core.store.spool.framing import Record, pack_record
 from lifelong_core.store.spool.segments import whole_records
 from lifelong_core.store.spool.writing import append_bytes

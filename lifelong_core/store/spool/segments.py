@@ -15,7 +15,7 @@ from typing import IO
 
 import numpy as np
 
-from lifelong_core.file_modes import PRIVATE_FILE
+from lifelong_core.runtime.file_modes import PRIVATE_FILE
 from lifelong_core.store.spool.encoding import key_digests
 from lifelong_core.store.spool.framing import ENTRIES, Record, find_record, read_record
 from lifelong_core.store.spool.keys import KeyIndex

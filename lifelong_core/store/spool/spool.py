@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from lifelong_core.errors import UnavailableError
-from lifelong_core.file_modes import PRIVATE_FILE
+from lifelong_core.runtime.file_modes import PRIVATE_FILE
 from lifelong_core.store.files import sync_to_disk
 from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
 from lifelong_core.store.log.writing import check_entries

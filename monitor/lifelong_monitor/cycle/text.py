@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lifelong_core.store import Cycle
-from lifelong_core.store.cycles.swaps import AffectedFigures
+from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_monitor.cycle.cycle import CycleResult
 
 

@@ -13,8 +13,8 @@ from datetime import datetime
 from lifelong_core.deploy import AdaptationReport
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
+from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.records import Cycle
-from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_core.store.cycles.watching import Population
 from lifelong_core.store.registry.monitors import MonitorProcess, strictest_mode
 from lifelong_core.store.registry.records import Model, Registry

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from lifelong_core.bearer import bearer_secret, check_scope, invalid_token
-from lifelong_core.deadline import DeadlineThread
 from lifelong_core.errors import UnavailableError
+from lifelong_core.runtime.deadline import DeadlineThread
 from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store, Token
 from lifelong_core.store.access.token_lookup import hash_secret

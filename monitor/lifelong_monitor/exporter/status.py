@@ -5,8 +5,8 @@ from datetime import datetime
 
 from lifelong_core.arrays import Floats
 from lifelong_core.policy_defaults import Mode
+from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.records import Outcome
-from lifelong_core.store.cycles.swaps import AffectedFigures
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from lifelong_core.redaction import MASK, redact
+from lifelong_core.runtime.redaction import MASK, redact
 
 LONGEST = 1800
 """Characters that are kept, the last ones; of 2000 that a job's error may take."""

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
-from lifelong_core.background import BackgroundThread
 from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError, UnavailableError
+from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_core.store.engine.leases import this_process

@@ -2,8 +2,8 @@
 
 import threading
 
-from lifelong_core.background import BackgroundThread
 from lifelong_core.errors import UnavailableError
+from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_monitor.exporter.job_metrics import JobMetrics

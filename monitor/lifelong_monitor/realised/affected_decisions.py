@@ -8,8 +8,8 @@ from uuid import UUID
 
 from lifelong_core.errors import LifelongError, RetryableError
 from lifelong_core.store import Cycle, Registry, Store
+from lifelong_core.store.cycles.affected_counts import AffectedFigures, UncountedSwap
 from lifelong_core.store.cycles.affected_periods import LATE
-from lifelong_core.store.cycles.swaps import AffectedFigures, UncountedSwap
 from lifelong_core.store.cycles.watching import Population
 from lifelong_core.store.heads.damaged_heads import DamagedHeadError
 from lifelong_core.store.log.identifiers import EPOCH

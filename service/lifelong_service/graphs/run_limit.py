@@ -8,7 +8,7 @@ from typing import Final
 
 import onnxruntime
 
-from lifelong_core.background import RepeatingThread
+from lifelong_core.runtime.background import RepeatingThread
 
 LOOK_SECONDS: Final = 0.25
 """Time between two checks for late runs."""

@@ -4,7 +4,7 @@ import asyncio
 from concurrent.futures import Executor
 from typing import Final
 
-from lifelong_core.memory import give_back_free_memory
+from lifelong_core.runtime.memory import give_back_free_memory
 
 LARGE_BODY: Final = 4_000_000
 """Size in bytes of a body after which memory is released."""

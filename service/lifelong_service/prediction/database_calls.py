@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from lifelong_core.deadline import DeadlineThread
 from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
+from lifelong_core.runtime.deadline import DeadlineThread
 from lifelong_core.store import Store
 from lifelong_service.prediction.circuit_breaker import CircuitBreaker
 

@@ -6,8 +6,8 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
-from lifelong_core.deadline import DeadlineThread
 from lifelong_core.errors import UnavailableError
+from lifelong_core.runtime.deadline import DeadlineThread
 
 Result = TypeVar("Result")
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from lifelong_core.background import BackgroundThread
 from lifelong_core.errors import UnavailableError
+from lifelong_core.runtime.background import BackgroundThread
 from lifelong_service import metrics
 from lifelong_service.limits.service_rate import ServiceRate
 from lifelong_service.limits.sharing import has_room

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
-from lifelong_core.background import BackgroundThread
+from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.store import Store
 from lifelong_core.store.log.records import LogEntry
 from lifelong_core.store.spool.spool import Spool

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
-from lifelong_core.file_modes import restrict_new_files
+from lifelong_core.runtime.file_modes import restrict_new_files
 from lifelong_core.settings import Settings
 from lifelong_service.process import signals
 

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from lifelong_core.background import BackgroundThread
-from lifelong_core.deadline import DeadlineThread
 from lifelong_core.errors import ConflictError, LifelongError, UnavailableError
+from lifelong_core.runtime.background import BackgroundThread
+from lifelong_core.runtime.deadline import DeadlineThread
 from lifelong_core.store.heads.damaged_heads import keep_last_good
 from lifelong_core.store.registry.changes import Changes
 from lifelong_core.store.registry.records import Registry

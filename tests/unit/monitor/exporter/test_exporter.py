@@ -22,7 +22,7 @@ from lifelong_core.errors import (
     UnavailableError,
 )
 from lifelong_core.policy_defaults import MODES
-from lifelong_core.store.cycles.swaps import AffectedFigures
+from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_monitor.exporter import server
 from lifelong_monitor.exporter.exporter import CYCLE_OUTCOMES, Exporter
 from lifelong_monitor.exporter.job_metrics import JOB_OUTCOMES

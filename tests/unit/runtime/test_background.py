@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from lifelong_core.background import BackgroundThread, RepeatingThread
+from lifelong_core.runtime.background import BackgroundThread, RepeatingThread
 
 LONG = 10.0
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as some
 
-from lifelong_core.redaction import redact
+from lifelong_core.runtime.redaction import redact
 
 SCHEMES = ["postgresql", "postgresql+psycopg", "s3", "ftp", "https", "simplecache::s3", "sqlite"]
 NAMES = [

@@ -6,7 +6,7 @@ import sys
 import psutil
 import pytest
 
-from lifelong_core.memory import give_back_free_memory
+from lifelong_core.runtime.memory import give_back_free_memory
 
 BLOCK = 4096
 BLOCKS = 8192

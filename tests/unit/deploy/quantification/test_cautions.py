@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, PrevalenceEstimate, quantifier
-from lifelong_core.deploy.quantification.warnings import find_cautions
+from lifelong_core.deploy.quantification.cautions import find_cautions
 from lifelong_core.errors import InvalidInputError
 
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, TypeAlias, cast
 
-from lifelong_core.redaction import redact
+from lifelong_core.runtime.redaction import redact
 
 LogFormat: TypeAlias = Literal["json", "console"]
 

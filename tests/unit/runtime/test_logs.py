@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.logs import ConsoleFormatter, JsonFormatter
+from lifelong_core.runtime.logs import ConsoleFormatter, JsonFormatter
 
 SPEAK = """
 import logging, sys, threading, warnings
-from lifelong_core.logs import configure_logging
+from lifelong_core.runtime.logs import configure_logging
 library = logging.getLogger("library.part")
 library.addHandler(logging.StreamHandler(sys.stdout))
 library.propagate = False
