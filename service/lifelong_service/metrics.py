@@ -7,7 +7,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
 REGISTRY = CollectorRegistry()
-"""Holds the metrics of a single process, as in tests; otherwise they are in files that all workers share."""
+"""Holds the metrics of a single process, as in tests; workers share files instead."""
 
 REQUESTS = Counter(
     "lifelong_requests_total",
@@ -61,7 +61,7 @@ LOG_DEGRADED = Gauge(
     multiprocess_mode="livemax",
     registry=REGISTRY,
 )
-# All workers of a machine share one spool: what was seen last is true.
+# All workers of a machine share one spool: the latest value is right.
 SPOOL_BYTES = Gauge(
     "lifelong_spool_bytes", "Size of the spool.", multiprocess_mode="mostrecent", registry=REGISTRY
 )
@@ -151,14 +151,13 @@ EXPECTED_STATUSES = (
     503,
     NO_ANSWER,
 )
-"""What a prediction or a label can get."""
+"""Statuses of predictions and labels."""
 
 
 def create_request_series(routes: Iterable[str]) -> None:
     """Create the series of these routes with the value 0.
 
-    A counter that appears with its first event hides that event from `increase()`: with few predictions an hour, an
-    alert would miss the first failures.
+    A counter that appears with its first event hides that event from `increase()`: alerts would miss the first failure.
     """
     for route in routes:
         REQUEST_SECONDS.labels(route)
@@ -182,7 +181,7 @@ EXECUTION_PROVIDER = Gauge(
 
 
 def exposition() -> bytes:
-    """The metrics of all workers in Prometheus' text format."""
+    """Return the metrics of all workers in Prometheus' text format."""
     folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
     if not folder:
         return generate_latest(REGISTRY)
@@ -193,12 +192,12 @@ def exposition() -> bytes:
 
 
 def _forget_dead_workers(folder: Path) -> None:
-    """Remove the gauges of killed workers, which would count for ever."""
+    """Remove the gauges of killed workers, which would be summed for ever."""
     for file in folder.glob("gauge_live*_*.db"):
         process = int(file.stem.rpartition("_")[2])
         try:
             os.kill(process, 0)
         except ProcessLookupError:
             multiprocess.mark_process_dead(process)
-        except PermissionError:  # it lives, as somebody else
+        except PermissionError:  # the process exists, with another user
             continue

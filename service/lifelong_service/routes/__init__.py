@@ -1,1 +1,1 @@
-"""The HTTP routes, one module for each kind of thing that they are about."""
+"""The HTTP routes, one module for each resource."""

@@ -1,4 +1,4 @@
-"""`/v1/feedback`: the true classes, when they become known."""
+"""`/v1/feedback`: true classes of logged predictions."""
 
 from uuid import UUID
 
@@ -28,7 +28,7 @@ from lifelong_service.schemas.requests import RequestDocument
 
 MAXIMUM_LABELS = 1000
 _NAMED = 20
-"""Refused labels that a message names."""
+"""Largest number of refused labels in a message."""
 OUTAGE_RETRY_SECONDS = 10
 _LATER = "Send it again later: labels that are known already stay as they are."
 
@@ -36,9 +36,9 @@ router = APIRouter(route_class=GuardedRoute, tags=["feedback"])
 
 
 class Label(RequestDocument):
-    """The true class of one prediction, which is named by its id, or by the request that it answered.
+    """The true class of one prediction, given by its id, or by the id of its request.
 
-    `row` counts the predictions of that request; it may be left out where there is only one.
+    `row` is the index of the prediction in that request; it is optional if there is only one.
     """
 
     prediction_id: UUID | None = None
@@ -57,7 +57,7 @@ class Label(RequestDocument):
 
 
 class Labels(RequestDocument):
-    """Several at once."""
+    """Several labels in one request."""
 
     labels: list[Label] = Field(min_length=1, max_length=MAXIMUM_LABELS)
 
@@ -79,11 +79,11 @@ class Labels(RequestDocument):
 )
 @access(Scope.FEEDBACK, opens="open_access", limits="token")
 async def feedback(request: Request) -> LabelAnswer | LabelAnswers:
-    """Tell true classes: one object, or `{"labels": [...]}`. Sending it again changes nothing; another class corrects.
+    """Store true classes: one object, or `{"labels": [...]}`. A repeated label changes nothing; another class corrects.
 
-    Every label gets an outcome: stored, unchanged, corrected or unknown. When the only label of a request is unknown,
-    the answer is 404. To a token that is bound to environments, the predictions of all others are unknown; a label that
-    names another environment is refused with 403, and nothing of the request is stored.
+    Every label gets an outcome: stored, unchanged, corrected or unknown. If the only label of a request is unknown,
+    the status is 404. For a token bound to environments, predictions of other environments are unknown; a label that
+    names another environment is refused with status 403, and nothing of the request is stored.
     """
     worker = worker_of(request)
     token: Token | None = request.state.token
@@ -92,7 +92,7 @@ async def feedback(request: Request) -> LabelAnswer | LabelAnswers:
     if token is not None:
         _check_bindings(token, labels, several=several)
     if worker.log.outage is not None:
-        # At once: each one that waits for the database would hold a thread that others need.
+        # Refused at once: each waiting request would hold a thread that others need.
         raise UnavailableError(
             f"labels go to the database only: {worker.log.outage}",
             hint=_LATER,
@@ -118,7 +118,7 @@ async def feedback(request: Request) -> LabelAnswer | LabelAnswers:
 
 
 def _labels(body: bytes) -> tuple[list[Label], bool]:
-    """The labels, and whether they came as a list; what is neither form is reported as a wrong single label."""
+    """Return the labels, and whether they came as a list; any other form is reported as an invalid single label."""
     try:
         document = read_values(body)
     except PayloadTooLargeError:
@@ -162,7 +162,7 @@ def _record(
         prefix = f"labels.{index}." if several else ""
         prediction = _prediction(store, registry, label, prefix, token)
         if prediction is not None and token is not None and not token.may_use(prediction.environment):
-            # The same as for an id that does not exist: it must not tell what exists elsewhere.
+            # As for a missing id: the answer must not reveal predictions of other environments.
             prediction = None
         found.append(
             None if prediction is None else (prediction, _class(store, registry, prediction, label, prefix))
@@ -218,7 +218,7 @@ def _request(
 
 
 def _class(store: Store, registry: Registry, prediction: Prediction, label: Label, prefix: str) -> int:
-    if prediction.model_id not in registry.models:  # younger than what this worker has seen
+    if prediction.model_id not in registry.models:  # newer than this worker's snapshot
         registry = store.registry() or registry
     names = registry.tasks[registry.models[prediction.model_id].task_id].class_names
     if isinstance(label.label, str) and label.label in names:

@@ -1,4 +1,4 @@
-"""Probes, which anybody who reaches the port may call, and metrics, for which a setting may ask a token."""
+"""Probes, open without a token, and metrics, for which a setting can require a token."""
 
 from dataclasses import asdict
 from typing import Any
@@ -18,7 +18,7 @@ from lifelong_service.prediction.prediction_log import PredictionLog
 from lifelong_service.schemas.probes import Readiness
 
 _THREADS = anyio.CapacityLimiter(4)
-"""Of its own: probes are answered, too, when all other threads wait for the database."""
+"""Separate threads: probes are answered even while all other threads wait for the database."""
 
 router = APIRouter(route_class=GuardedRoute, tags=["operations"])
 
@@ -30,7 +30,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["operations"])
 )
 @access(None)
 async def livez() -> Response:
-    """200 while the process answers at all."""
+    """Liveness: status 200 while the process answers."""
     return PlainTextResponse("alive\n")
 
 
@@ -43,11 +43,11 @@ async def livez() -> Response:
 )
 @access(None)
 async def readyz(request: Request) -> Response:
-    """200 when this worker can answer predictions, else 503 with the reasons.
+    """Readiness: status 200 if this worker can answer predictions, else 503 with the reasons.
 
-    A promoted model that cannot be loaded is such a reason when requests that name no model get it and no previous one
-    goes on in its place. `degraded` names what does not work although predictions are answered, among it all models
-    that cannot be loaded; the answer also tells what waits in the spool and which execution provider runs each model.
+    A promoted model that cannot be loaded is a reason if it is the default model and no previous one replaces it.
+    `degraded` lists faults that do not stop predictions, such as other models that cannot be loaded. The answer also
+    has the state of the spool and the execution provider of each model.
     """
     worker = worker_of(request)
     spool = await anyio.to_thread.run_sync(_spool, worker.log, limiter=_THREADS)
@@ -83,7 +83,7 @@ async def prometheus_metrics(request: Request) -> Response:
 @router.get("/openapi.json", include_in_schema=False)
 @access(None)
 def openapi_document(request: Request) -> Response:
-    """The description of this API."""
+    """The OpenAPI document of this API."""
     return JSONResponse(request.app.openapi())
 
 

@@ -23,7 +23,7 @@ from lifelong_service.prediction.requests import ImageRequest, PredictionRequest
 from lifelong_service.schemas.predictions import LogitsAnswer, PredictAnswer
 
 WATCHED_SECONDS = 0.1
-"""Expected wait from which on a request is given up when its client closes the connection; watching costs time."""
+"""Expected wait in seconds from which a closed connection cancels its request; watching a connection costs time."""
 IMAGE_TYPES = ("image/", "application/octet-stream", "multipart/form-data")
 LOGITS_TYPES = ("application/json", "application/x-npy", "application/octet-stream")
 IMAGE_PARTS = ("image", "file")
@@ -81,7 +81,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["predictions"])
 )
 @access(Scope.PREDICT, opens="open_access", media_types=IMAGE_TYPES, limits="queue")
 async def predict(request: Request) -> Response:
-    """Decide about one image: raw bytes, or a multipart part named `image` or `file`; logged before the answer."""
+    """Decide about one image: raw bytes, or a multipart part `image` or `file`; logged before the answer."""
     context = _permitted(request, request_context(_parameters(request)))
     image_request = ImageRequest(context, await _image(request))
     worker = worker_of(request)
@@ -106,7 +106,7 @@ async def predict(request: Request) -> Response:
 )
 @access(Scope.PREDICT, opens="open_access", media_types=LOGITS_TYPES, limits="queue")
 async def logits(request: Request) -> Response:
-    """Decide about logits (N, C) of a model that runs elsewhere (or here): JSON, or the bytes of an npy file."""
+    """Decide about logits (N, C) of an external (or served) model: JSON, or the bytes of an npy file."""
     given = _parameters(request)
     parse = read_npy_request if media_type(request.headers) in LOGITS_TYPES[1:] else read_json_request
     rows = worker_of(request).settings.maximum_logits_rows
@@ -117,18 +117,18 @@ async def logits(request: Request) -> Response:
 
 
 def _parameters(request: Request) -> dict[str, str]:
-    """Parameters of the request; the environment defaults to the one of its token."""
+    """Return the parameters of the request; the environment defaults to the one of its token."""
     token: Token | None = request.state.token
     own = {} if token is None else {"environment": token.default_environment}
     return own | parameters_of(request)
 
 
 def _permitted(request: Request, context: RequestContext) -> RequestContext:
-    """The context with the token and the source of its request.
+    """Return the context with the token and the source of its request.
 
     Raises:
-        ForbiddenError: the token may not predict in this environment, or that is disabled.
-        NotFoundError: there is no such environment, and the request must not create it.
+        ForbiddenError: the token may not predict in this environment, or the environment is disabled.
+        NotFoundError: there is no such environment, and the request may not create it.
     """
     token: Token | None = request.state.token
     if token is not None:
@@ -150,7 +150,7 @@ async def _answer(request: Request, prediction_request: PredictionRequest) -> Re
 
 
 async def _unless_closed(request: Request, answer: Coroutine[Any, Any, bytes]) -> bytes:
-    """The answer; what waits in a long queue for a client that has gone leaves it.
+    """Return the answer; a request that waits in a long queue is cancelled when its client closes the connection.
 
     Raises:
         ClientDisconnect: the client has closed the connection.

@@ -16,10 +16,10 @@ from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.schemas.affected import AffectedAnswer
 
 MOST_COMPARED = 100_000
-"""Predictions that one request compares: about a second, during which the worker answers others more slowly."""
+"""Largest number of predictions that one request compares; takes about 1 s, and slows other requests of the worker."""
 
 _comparing = threading.Lock()
-"""A worker compares for one request at a time."""
+"""Held while a worker compares decisions, for one request at a time."""
 
 router = APIRouter(route_class=GuardedRoute, tags=["history"])
 
@@ -36,11 +36,10 @@ def list_affected(
 ) -> AffectedAnswer:
     """The decisions that differ under the head of a cycle, most costly first.
 
-    They are those from the last change of the prevalence that the cycle's report names (else from the beginning of its
-    window) to the swap; those that older heads made within an hour after it count, too. Of a head that waits for
-    approval, they go up to now; in mode shadow, up to the cycle. The list is read from the log: what was deleted is not
-    in it. `after` is `next` of the page before; `since` and `until` narrow the period, which may hold 100,000
-    predictions at most.
+    The period begins at the latest change of prevalence in the cycle's report (else at the start of its window) and
+    ends at the swap; decisions of older heads within an hour after the swap are included. For a head that waits for
+    approval it ends now; in mode shadow, at the cycle. Predictions deleted from the log are not listed. `after` is
+    `next` of the previous page; `since` and `until` narrow the period, which may hold at most 100,000 predictions.
     """
     store = worker_of(request).store
     found = store.cycles.get(cycle)

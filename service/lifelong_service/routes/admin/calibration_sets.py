@@ -51,7 +51,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["calibration sets"])
 
 
 class NewCalibrationSet(LabelledRows):
-    """Labelled logits: (N, C) raw outputs, N class indices, and perhaps N group keys (patients)."""
+    """Labelled logits: (N, C) raw outputs, N class indices, and optionally N group keys (patients)."""
 
 
 @router.get("/v1/admin/models/{reference}/calibration-sets")
@@ -88,7 +88,7 @@ def show_calibration_set(
 def activate_calibration_set(
     request: Request, reference: str, identifier: Annotated[int, Path(ge=1, le=2**31 - 1)]
 ) -> ActivatedCalibrationSet:
-    """Activate a calibration set of the model: cycles fit heads on it from now on. Present heads stay."""
+    """Activate a calibration set of the model: later cycles fit heads on it. Present heads stay."""
     store = worker_of(request).store
     chosen = store.calibration_sets.activate(reference, identifier, actor=actor_of(request))
     model = store.models.get(reference)
@@ -123,9 +123,9 @@ async def add_calibration_set(  # noqa: PLR0913, RUF100 - the parts of a request
 ) -> JSONResponse:
     """Store labelled logits (npz, or JSON), fit a head on them and publish it as the model's default head.
 
-    The answer's `report` says how good that head is, compared with the present one. A set that it refuses is answered
-    with 422, `calibration_refused` and the report as `details`; a dry run names it as its `outcome`. The model is
-    promoted when its task serves none yet.
+    The answer's `report` compares that head with the present one. A refused set is answered with status 422, the code
+    `calibration_refused` and the report as `details`; a dry run returns the refusal as `outcome`. The model is promoted
+    if its task has no promoted model.
     """
     check_parameters(request.query_params, ("dry_run", "force_reason"))
     worker = worker_of(request)
@@ -197,7 +197,7 @@ def _publish(
 
 
 def _check_loadable(worker: Worker, model: Model) -> None:
-    """Refuse a model that this worker cannot load: its head would be active without any answer.
+    """Refuse a model that this worker cannot load: its head would be active, but could answer no request.
 
     Raises:
         ConflictError: its graph cannot be loaded.
@@ -211,13 +211,13 @@ def _check_loadable(worker: Worker, model: Model) -> None:
 
 
 def _check_quantifiable(labelled: LabeledLogits, method: str) -> None:
-    """Refuse a set from which no cycle can estimate a prevalence, before its head serves.
+    """Refuse a set from which no cycle can estimate a prevalence, before its head becomes active.
 
-    PACC compares the classes' mean probabilities, which takes milliseconds. What it cannot tell apart, the method of
-    the monitor perhaps can: only then it is worth its time.
+    PACC is tried first: it compares the classes' mean probabilities within milliseconds. The slower method of the
+    monitor is tried only if PACC cannot separate the classes.
 
     Raises:
-        UnidentifiableError: classes look exactly alike.
+        UnidentifiableError: the scores do not separate some classes.
     """
     try:
         quantifier("PACC").fit(labelled)

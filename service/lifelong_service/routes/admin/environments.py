@@ -1,4 +1,4 @@
-"""`/v1/admin/environments`: the origins of predictions."""
+"""`/v1/admin/environments`: hospitals, scanners or seasons from which predictions come."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -15,7 +15,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["environments"])
 
 
 class NewEnvironment(RequestDocument):
-    """An environment: a hospital, a scanner, a season."""
+    """An environment, such as a hospital, a scanner or a season."""
 
     name: Name
 
@@ -34,7 +34,7 @@ def list_environments(request: Request) -> EnvironmentList:
 @router.post("/v1/admin/environments", status_code=201)
 @access(Scope.OPERATE)
 def add_environment(request: Request, new: NewEnvironment) -> EnvironmentAnswer:
-    """Add an environment; an existing one stays as it is. Every worker knows it within a second."""
+    """Add an environment; an existing one is unchanged. Every worker accepts it within a second."""
     store = worker_of(request).store
     return environment_document(store.environments.add(new.name, actor=actor_of(request)))
 
@@ -42,7 +42,7 @@ def add_environment(request: Request, new: NewEnvironment) -> EnvironmentAnswer:
 @router.post("/v1/admin/environments/{name}/disable")
 @access(Scope.OPERATE)
 def disable_environment(request: Request, name: str) -> EnvironmentAnswer:
-    """Refuse predictions there with 403; logged predictions stay and may be labelled."""
+    """Disable an environment: predictions in it get status 403; logged predictions stay and may be labelled."""
     store = worker_of(request).store
     return environment_document(store.environments.disable(name, actor=actor_of(request)))
 
@@ -50,7 +50,7 @@ def disable_environment(request: Request, name: str) -> EnvironmentAnswer:
 @router.post("/v1/admin/environments/{name}/enable")
 @access(Scope.OPERATE)
 def enable_environment(request: Request, name: str) -> EnvironmentAnswer:
-    """Allow predictions there again."""
+    """Enable an environment: predictions in it are allowed again."""
     store = worker_of(request).store
     return environment_document(store.environments.enable(name, actor=actor_of(request)))
 
@@ -58,6 +58,6 @@ def enable_environment(request: Request, name: str) -> EnvironmentAnswer:
 @router.delete("/v1/admin/environments/{name}", status_code=204)
 @access(Scope.ADMIN)
 def delete_environment(request: Request, name: str) -> Response:
-    """Delete an environment in which nothing was logged or published yet; otherwise 409: disable it."""
+    """Delete an environment without logged predictions and published heads; others get status 409: disable them."""
     worker_of(request).store.environments.delete(name, actor=actor_of(request))
     return Response(status_code=204)

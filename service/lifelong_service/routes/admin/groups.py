@@ -27,8 +27,9 @@ class Group(RequestDocument):
 def erase_group(request: Request, named: Group) -> ErasedAnswer:
     """Erase the predictions of a group with their labels and request ids; the answer counts them.
 
-    It reads the whole log. Where that takes longer than the time limit, the answer is 503, and the work goes on; asked
-    again, it finds what is left. A host without every key of the installation answers 503: it would miss predictions.
+    The search reads the whole log. If it exceeds the time limit, the answer is status 503 while the erasure continues;
+    a repeated request erases the rest. A host that lacks a key of the installation answers 503, because it would miss
+    predictions.
     """
     worker, actor = worker_of(request), actor_of(request)
     keys = worker.store.group_keys.erasing_keys(worker.settings.resolved_group_key_file, actor=actor)

@@ -28,8 +28,8 @@ router = APIRouter(route_class=GuardedRoute, tags=["heads"])
 class NewHead(RequestDocument):
     """A head as its JSON document; without an environment it becomes the model's default head.
 
-    With `expected_sequence` it is published only if no other head came in force since (0: none ever did); with
-    `digest` only if it is that very head.
+    With `expected_sequence` it is published only if that is still the latest activation (0: no head was ever in
+    force); with `digest` only if the head has this digest.
     """
 
     head: dict[str, Any] = Field(description="As HeadParameters.")
@@ -39,9 +39,9 @@ class NewHead(RequestDocument):
 
 
 class SeenPlace(RequestDocument):
-    """Where a head is in force; null: the model's default head.
+    """Environment in which a head is in force; null: the model's default head.
 
-    With `expected_sequence` nothing is done if another head came in force since the caller saw that activation.
+    With `expected_sequence` the request fails if that is no longer the latest activation.
     """
 
     environment: Name | None = None
@@ -49,13 +49,13 @@ class SeenPlace(RequestDocument):
 
 
 class Rollback(SeenPlace):
-    """Which head to put in force: `to_version` of the model; null: the one that was in force before."""
+    """Head to put in force: `to_version` of the model; null: the previous one."""
 
     to_version: int | None = Field(None, ge=1, le=2**31 - 1)
 
 
 class NewPin(SeenPlace):
-    """Why the head that is in force there is to be held."""
+    """Pin of the head in force, with a reason."""
 
     reason: str
 
@@ -63,8 +63,10 @@ class NewPin(SeenPlace):
 @router.get("/v1/admin/models/{reference}/heads")
 @access(Scope.READ)
 def list_heads(request: Request, reference: str, environment: Name | None = None) -> HeadList:
-    """All heads of a model, oldest first, what is wrong with those that are damaged, its pins, and the history of what
-    was in force (without an environment: of the default head)."""
+    """All heads of a model, oldest first, with the faults of damaged ones, the pins, and the history of activations.
+
+    The history is that of `environment`; without one, that of the default head.
+    """
     heads = worker_of(request).store.heads
     return {
         "heads": [head_document(record) for record in heads.list(reference)],
@@ -86,9 +88,9 @@ def show_head(
 @router.post("/v1/admin/models/{reference}/heads", status_code=201)
 @access(Scope.OPERATE)
 def publish_head(request: Request, reference: str, new: NewHead) -> HeadInForce:
-    """Publish a head and put it in force; every worker has it within a second.
+    """Publish a head and put it in force; every worker uses it within a second.
 
-    The calibration set that a new default head was fitted on becomes the active one of the model.
+    The calibration set of a new default head becomes the active set of the model.
     """
     worker = worker_of(request)
     head = PostProcessingHead.from_document(new.head)
@@ -106,10 +108,10 @@ def publish_head(request: Request, reference: str, new: NewHead) -> HeadInForce:
 @router.post("/v1/admin/models/{reference}/heads/rollback")
 @access(Scope.OPERATE)
 def roll_back(request: Request, reference: str, place: Rollback) -> HeadInForce:
-    """Put an earlier head in force, the one before or a stated one; the answer is the head that serves now.
+    """Put the previous or a given earlier head in force; the answer is the head in force.
 
-    The calibration set that the default head was fitted on becomes the active one of the model again. An environment's
-    rollback leaves the active set as it is: `calibration` says how to withdraw it.
+    For the default head, its calibration set becomes the active set of the model again. For an environment's head, the
+    active set stays: `calibration` explains how to withdraw it.
     """
     worker = worker_of(request)
     record = worker.store.heads.rollback(
@@ -125,7 +127,7 @@ def roll_back(request: Request, reference: str, place: Rollback) -> HeadInForce:
 @router.post("/v1/admin/models/{reference}/heads/pin", status_code=201)
 @access(Scope.OPERATE)
 def pin_head(request: Request, reference: str, new: NewPin) -> PinAnswer:
-    """Hold the head that is in force: cycles do not replace it until it is unpinned; people still may."""
+    """Pin the head in force: cycles do not replace it until it is unpinned; operators still can."""
     pin = worker_of(request).store.heads.pin(
         reference,
         environment=new.environment,
@@ -139,7 +141,7 @@ def pin_head(request: Request, reference: str, new: NewPin) -> PinAnswer:
 @router.post("/v1/admin/models/{reference}/heads/unpin")
 @access(Scope.OPERATE)
 def unpin_head(request: Request, reference: str, place: SeenPlace) -> PinList:
-    """Let cycles replace the head again; the answer holds the pins that are left."""
+    """Unpin the head: cycles may replace it again; the answer lists the remaining pins."""
     heads = worker_of(request).store.heads
     heads.unpin(
         reference,

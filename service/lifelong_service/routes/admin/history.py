@@ -26,7 +26,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["history"])
 
 
 class Rejected(RequestDocument):
-    """Why a proposed head must not become active, 1 to 200 printable characters."""
+    """Reason against a proposed head, 1 to 200 printable characters."""
 
     reason: str
 
@@ -42,8 +42,10 @@ def list_cycles(
     *,
     open_proposals: bool = False,
 ) -> CycleList:
-    """The newest cycles of the workflow, newest first, each with its whole report; with `open_proposals` only those
-    whose proposed head can be approved now."""
+    """The newest adaptation cycles, newest first, each with its complete report.
+
+    With `open_proposals` only those whose proposed head can be approved now.
+    """
     store = worker_of(request).store
     model_id = store.models.get(model).id if model is not None else None
     if open_proposals:
@@ -56,7 +58,7 @@ def list_cycles(
 @router.get("/v1/admin/cycles/{cycle}")
 @access(Scope.READ)
 def show_cycle(request: Request, cycle: UUID) -> CycleAnswer:
-    """One cycle with its whole report."""
+    """One cycle with its complete report."""
     store = worker_of(request).store
     return _cycles(store, [store.cycles.get(cycle)])[0]
 
@@ -64,7 +66,7 @@ def show_cycle(request: Request, cycle: UUID) -> CycleAnswer:
 @router.post("/v1/admin/cycles/{cycle}/approve")
 @access(Scope.OPERATE)
 def approve_cycle(request: Request, cycle: UUID) -> CycleAnswer:
-    """Publish exactly the head that a cycle proposed; 409 names the newer change that prevents it."""
+    """Publish exactly the head that a cycle proposed; status 409 names the newer change that prevents it."""
     store = worker_of(request).store
     approved = store.cycles.approve(cycle, actor=actor_of(request))
     return _cycles(store, [approved])[0]
@@ -82,11 +84,11 @@ def reject_cycle(request: Request, cycle: UUID, rejected: Rejected) -> CycleAnsw
 @router.post("/v1/admin/cycles/{cycle}/replay", status_code=202, responses={202: {"model": JobAnswer}})
 @access(Scope.OPERATE)
 def replay_cycle(request: Request, cycle: UUID) -> JSONResponse:
-    """Judge the window of a past cycle again and compare the reports; the answer is a job, a monitor does it.
+    """Run a past cycle again on its window and compare the reports; the answer is a job for a monitor.
 
-    The result of the job: `same`; `tolerance`, 0 where the comparison is to the last bit (1e-9 for a window that was
-    made of summaries); and each field that differs in `differences`, with its `recorded` and its `replayed` value. The
-    job fails where the log does not hold the predictions of that window any more.
+    The result of the job has `same`; `tolerance`, 0 for an exact comparison (1e-9 for a window of summaries); and
+    `differences`, each field that differs with its `recorded` and its `replayed` value. The job fails if the log no
+    longer holds the predictions of that window.
     """
     store = worker_of(request).store
     payload = {"cycle": str(store.cycles.get(cycle).id)}
@@ -103,9 +105,11 @@ def list_audit(
     subject: Annotated[str | None, Query(min_length=1, max_length=256)] = None,
     kind: AuditKind | None = None,
 ) -> AuditList:
-    """The newest changes and refused requests, newest first; `before` is the id at which the last page ended, `action`
-    is whole (`heads.rollback`) or the kind of thing (`heads`), `subject` is a part of what was changed, `kind` leaves
-    only the changes or only the refusals."""
+    """The newest changes and refused requests, newest first.
+
+    `before` is the last id of the previous page; `action` is complete (`heads.rollback`) or the resource (`heads`);
+    `subject` is a part of the changed object's name; `kind` selects only changes or only refusals.
+    """
     entries = worker_of(request).store.audit.list(limit, before, action=action, subject=subject, kind=kind)
     return {"audit": [cast("AuditAnswer", audit_document(entry)) for entry in entries]}
 

@@ -27,7 +27,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["interviews"])
 
 
 class NewInterview(RequestDocument):
-    """Facts known before the first question; a task gives its class names, and these the number of classes."""
+    """Facts known before the first question; a task implies its class names, and these the number of classes."""
 
     task: Name | None = None
     class_names: list[str] | None = None
@@ -108,7 +108,7 @@ def answer(request: Request, interview: UUID, new: NewAnswers) -> InterviewAnswe
 @router.post("/v1/admin/interviews/{interview}/choices")
 @access(Scope.OPERATE)
 def choose(request: Request, interview: UUID, new: NewChoices) -> InterviewAnswer:
-    """Decide where several metrics fit."""
+    """Choose options where several metrics fit."""
 
     def decided(present: "Interview") -> "Interview":
         for guide, options in new.choices.items():
@@ -121,16 +121,16 @@ def choose(request: Request, interview: UUID, new: NewChoices) -> InterviewAnswe
 @router.post("/v1/admin/interviews/{interview}/back")
 @access(Scope.OPERATE)
 def go_back(request: Request, interview: UUID, seen: SeenInterview | None = None) -> InterviewAnswer:
-    """Withdraw the latest answer or choice; all else stays."""
+    """Withdraw the latest answer or choice; all others stay."""
     return _changed(request, interview, seen, lambda present: present.back())
 
 
 @router.post("/v1/admin/interviews/{interview}/finish")
 @access(Scope.OPERATE)
 def finish(request: Request, interview: UUID, seen: SeenInterview | None = None) -> RecommendationAnswer:
-    """The recommendation; 409 names missing answers or explains contradictions.
+    """The recommendation; status 409 names missing answers or explains contradictions.
 
-    Nothing changes: attach it with `POST /v1/admin/tasks/{task}/recommendations`.
+    The request changes nothing: attach the recommendation with `POST /v1/admin/tasks/{task}/recommendations`.
     """
     record = worker_of(request).store.interviews.get(interview)
     _expect(record, seen)
@@ -140,7 +140,7 @@ def finish(request: Request, interview: UUID, seen: SeenInterview | None = None)
 @router.delete("/v1/admin/interviews/{interview}", status_code=204)
 @access(Scope.OPERATE)
 def discard(request: Request, interview: UUID) -> Response:
-    """Discard an interview; what was attached to a task stays."""
+    """Discard an interview; recommendations that are attached to a task stay."""
     worker_of(request).store.interviews.discard(interview, actor_of(request))
     return Response(status_code=204)
 

@@ -7,5 +7,5 @@ from lifelong_service.documents.design import job_document
 
 
 def accept_job(job: Job) -> JSONResponse:
-    """202 with the job, and in `Location` the address that tells its state."""
+    """Return status 202 with the job; `Location` is the address of its state."""
     return JSONResponse(job_document(job), 202, {"Location": f"/v1/admin/jobs/{job.id}"})

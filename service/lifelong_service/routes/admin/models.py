@@ -41,7 +41,7 @@ MAXIMUM_DATA_FILES = 1000
 """Parts `external_data` of one graph; large exporters write one file per weight."""
 _GRAPH = "graph.onnx"
 _SHARE_FOR_CHECK = 0.75
-"""Share of a request's time for the check; the rest is left for the answer with the reason."""
+"""Share of a request's time limit for the check; the rest is for the answer with the reason."""
 _ONE_CHECK = threading.Lock()
 
 router = APIRouter(route_class=GuardedRoute, tags=["models"])
@@ -113,8 +113,8 @@ def show_model(request: Request, reference: str) -> ModelDetails:
 async def add_model(request: Request) -> ModelAnswer:
     """Register a model: parts `document` (JSON) and `onnx` (the graph); an external model is the JSON document alone.
 
-    The weights that the graph keeps in other files come as parts `external_data`; they are put into the graph, which is
-    loaded and run on a grey image and stored as one file. One that does not fit task and preprocessing is refused.
+    Weights in separate files come as parts `external_data`; they are embedded in the graph, which is loaded, run on a
+    grey image and stored as one file. A graph that does not fit task and preprocessing is refused.
     """
     worker = worker_of(request)
     actor = actor_of(request)
@@ -141,11 +141,11 @@ def promote(
         ),
     ] = None,
 ) -> PromotedAnswer:
-    """Promote this version: it answers requests that name no model, or its name alone.
+    """Promote this version: it answers requests that name no model, or only its name.
 
-    409 when it does surely worse on its calibration set than the promoted model on its own and no `force_reason` is
-    given, when a worker cannot load it, or when one has not loaded it within half of the request's time limit.
-    `serving` says in words what is true afterwards: how many workers run the model.
+    Status 409 if it is significantly worse on its calibration set than the promoted model on its own (`force_reason`
+    overrides this), if a worker cannot load it, or if a worker has not loaded it within half of the request's time
+    limit. `serving` is a sentence with the number of workers that run the model afterwards.
     """
     check_parameters(request.query_params, ("force_reason",))
     worker = worker_of(request)
@@ -162,9 +162,9 @@ def promote(
 @router.delete("/v1/admin/models/{reference}")
 @access(Scope.ADMIN)
 def remove_model(request: Request, reference: str) -> RemovedAnswer:
-    """Remove a model that nothing uses, named as name@version, with its calibration sets, heads and graph.
+    """Remove an unused model, given as name@version, with its calibration sets, heads and graph.
 
-    409 names what uses it: it is promoted, predictions are logged, a head is in force in an environment, a job waits.
+    Status 409 names its use: it is promoted, predictions are logged, a head is in force in an environment, a job waits.
     """
     if "@" not in reference:
         raise InvalidInputError(
@@ -194,7 +194,7 @@ def remove_model(request: Request, reference: str) -> RemovedAnswer:
 )
 @access(Scope.OPERATE, media_types=("multipart/form-data",))
 async def logits_of_images(request: Request, reference: str) -> ImageLogits:
-    """Logits of the multipart parts `images`, by the path that serves predictions; nothing is logged or counted."""
+    """Logits of the multipart parts `images`, computed as for predictions; nothing is logged or counted."""
     worker = worker_of(request)
     async with request.form(max_files=MAXIMUM_IMAGES, max_fields=8) as form:
         check_fields(form, ("images",), repeatable=("images",))
@@ -279,7 +279,7 @@ def _register(worker: Worker, new: NewModel, graph: Path | None, actor: str) -> 
 
 @contextmanager
 def _checking(worker: Worker) -> Iterator[None]:
-    """One graph at a time is checked: each may take gigabytes."""
+    """Allow one graph check at a time: each may take gigabytes of memory."""
     patience = worker.settings.request_timeout_seconds * (1 - _SHARE_FOR_CHECK) / 2
     if not _ONE_CHECK.acquire(timeout=patience):
         raise UnavailableError("another graph is being checked.", field="onnx", hint="Try again.")

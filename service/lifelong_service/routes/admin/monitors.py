@@ -1,4 +1,4 @@
-"""`/v1/admin/monitors`: monitors, and the newest visit of each population."""
+"""`/v1/admin/monitors`: monitors, and the latest visit to each population."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -14,9 +14,9 @@ router = APIRouter(route_class=GuardedRoute, tags=["operations"])
 @router.get("/v1/admin/monitors")
 @access(Scope.READ)
 def list_monitors(request: Request) -> MonitorList:
-    """The monitors of all machines by their heartbeats of the last day, newest first.
+    """The monitors of all machines with a heartbeat in the last day, newest first.
 
-    A population counts as watched (`watched_at`) when a cycle judged it or a visit found nothing new.
+    `watched_at` of a population is its latest cycle, or its latest visit without new predictions.
     """
     store = worker_of(request).store
     models = {model.id: model for model in store.models.list()}

@@ -1,4 +1,4 @@
-"""`/v1/admin/populations/{reference}/{environment}`: what an operator asks of one population."""
+"""`/v1/admin/populations/{reference}/{environment}`: operations on one population."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -19,11 +19,11 @@ router = APIRouter(route_class=GuardedRoute, tags=["populations"])
 )
 @access(Scope.OPERATE)
 def run_cycle(request: Request, reference: str, environment: str) -> JSONResponse:
-    """Run a cycle of a population now, whether predictions are new or not; the answer is a job.
+    """Run a cycle of a population now, even without new predictions; the answer is a job.
 
-    A monitor runs it as a scheduled one: under the lease of the population, with its policy, mode and pins, and with a
-    record. The result of the job has the id of the cycle, which is the id of the job, its outcome (`keep`, `swap`,
-    `proposes a swap`, `would swap`, `refuse`; `skip`: none was recorded) and the reason.
+    A monitor runs it like a scheduled cycle: under the lease of the population, with its policy, mode and pins, and
+    records it. The result of the job has the id of the cycle (equal to the id of the job), its outcome (`keep`, `swap`,
+    `proposes a swap`, `would swap`, `refuse`; `skip`: no cycle was recorded) and the reason.
     """
     store = worker_of(request).store
     payload = {

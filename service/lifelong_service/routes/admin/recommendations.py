@@ -22,7 +22,7 @@ from lifelong_service.routes.admin.interviews import finished_recommendation
 from lifelong_service.schemas.design import AttachedAnswer, AttachedList, NewlyAttached
 from lifelong_service.schemas.requests import RequestDocument
 
-# As in the routes of interviews: loading the design loop takes longer than a worker may to start.
+# Loading the design loop takes longer than the start of a worker may; endpoints import it when they need it.
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation
     from lifelong_core.design.documents import FrozenDocument
@@ -36,7 +36,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["recommendations"])
 class Threshold(RequestDocument):
     """The required value of one recommended metric, named by its label.
 
-    For a metric per class `class_index` names the class; null: the one that it is reported for, or the mean.
+    For a metric per class, `class_index` names the class; null: the class that the metric is reported for, or the mean.
     """
 
     metric: str
@@ -48,11 +48,11 @@ class Threshold(RequestDocument):
 
 
 class NewRecommendation(RequestDocument):
-    """The recommendation to attach: of an interview, as a document, or from a fingerprint.
+    """The recommendation to attach: from an interview, a document, or a fingerprint.
 
-    With `expected_version` nothing is done if another recommendation was attached since (0: none ever was).
-    With `refit_head` the heads of the task's promoted model are fitted anew for the costs: the default head for the
-    target prevalences of the recommendation, the own head of an environment for the class mix that it assumes already.
+    With `expected_version` the request fails if that is not the latest version (0: none was attached).
+    With `refit_head` the heads of the task's promoted model are fitted again with the new costs: the default head for
+    the target prevalences of the recommendation, the head of an environment for the prevalences that it assumes now.
     """
 
     interview: UUID | None = None
@@ -79,7 +79,7 @@ class NewRecommendation(RequestDocument):
 def list_recommendations(request: Request, task: str) -> AttachedList:
     """All recommendations of a task, oldest first; the last one is in force.
 
-    One that cannot be read says why in `damaged`, and has no `labels`.
+    `damaged` holds the reason why one cannot be read; it has no `labels` then.
     """
     attached = worker_of(request).store.recommendations.list(task)
     return {"recommendations": [attached_summary(one) for one in attached]}
@@ -90,9 +90,9 @@ def list_recommendations(request: Request, task: str) -> AttachedList:
 def attach_recommendation(request: Request, task: str, new: NewRecommendation) -> NewlyAttached:
     """Attach a recommendation to a task; its costs become those of the task.
 
-    Heads that were published keep the costs that they were fitted for, unless `refit_head` asks for new ones. Then
-    `published` names those, and `kept` each one that stays in force and why: it decides so already (`fits`), somebody
-    holds it (`pinned`), or it is `damaged`. An `environment` of null stands for the default head.
+    Published heads keep the costs that they were fitted with, unless `refit_head` is true. Then `published` lists the
+    new heads, and `kept` the heads that stay in force with the reason: a head already uses these costs (`fits`), is
+    `pinned`, or is `damaged`. An `environment` of null stands for the default head.
     """
     store, actor = worker_of(request).store, actor_of(request)
     recommendation = _recommendation(store, task, new)

@@ -20,8 +20,8 @@ router = APIRouter(route_class=GuardedRoute, tags=["tokens"])
 class NewToken(RequestDocument):
     """A token with scopes; without `expires_at` it is valid until it is revoked.
 
-    With `environments` it may predict and label only there, those that are new are added, and its scopes are among
-    predict and feedback. With exactly one, requests that name no environment get it.
+    With `environments` it may predict and label only in these (missing ones are added), and its scopes are `predict`,
+    `feedback` or both. With exactly one, this is the default environment of its requests.
     """
 
     name: Name
@@ -31,7 +31,7 @@ class NewToken(RequestDocument):
 
 
 class Rotation(RequestDocument):
-    """How a token is rotated; without `expires_at` the new secret is valid for as long as the present one was given."""
+    """Rotation of a token; without `expires_at` the new secret gets the same lifetime as the present one."""
 
     overlap_seconds: int = Field(
         86400,
@@ -79,5 +79,5 @@ def rotate_token(request: Request, name: str, rotation: Rotation) -> TokenWithSe
 @router.delete("/v1/admin/tokens/{name}")
 @access(Scope.ADMIN)
 def revoke_token(request: Request, name: str) -> TokenAnswer:
-    """Revoke a token for good; every worker refuses it within a second."""
+    """Revoke a token permanently; every worker refuses it within a second."""
     return token_document(worker_of(request).store.tokens.revoke(name, actor=actor_of(request)))

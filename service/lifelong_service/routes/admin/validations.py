@@ -35,10 +35,10 @@ from lifelong_service.routes.admin.jobs import accept_job
 from lifelong_service.schemas.design import JobAnswer, JobList, ValidationDocument
 
 PART = "labelled_set"
-"""The part of a multipart form, and how errors name the file."""
+"""Part of a multipart form, and the name of the file in errors."""
 
 REPORT_HEADERS = {
-    # A report is a page for itself: what somebody managed to write into it can fetch and run nothing.
+    # A report is self-contained: injected content can neither fetch nor run anything.
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none';"
         " frame-ancestors 'none'"
@@ -50,7 +50,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["validations"])
 
 
 class NewLabelledSet(LabelledRows):
-    """Labelled logits: (N, C) raw outputs, N class indices, and perhaps N group keys (patients) and metadata.
+    """Labelled logits: (N, C) raw outputs, N class indices, and optionally N group keys (patients) and metadata.
 
     `metadata` holds N values by key, such as `{"scanner": ["A", "B", ...]}`: the subgroups of the report.
     """
@@ -72,11 +72,11 @@ async def validate_model(
     replicates: Annotated[int, Query(ge=100, le=10_000)] = 1000,
     level: Annotated[float, Query(ge=0.5, lt=1)] = 0.95,
 ) -> JSONResponse:
-    """Validate a model on labelled logits (npz, or JSON) by the recommendation of its task; the answer is a job.
+    """Validate a model on labelled logits (npz or JSON) with the metrics recommended for its task; returns a job.
 
-    An npz file holds `logits`, `labels`, perhaps `groups`, and metadata as `metadata_KEY`. The head of `environment`
-    decides, or the default head; `replicates` and `level` are those of the bootstrap intervals. A monitor does the
-    work: the address in `Location` returns its state.
+    An npz file holds `logits`, `labels`, optionally `groups`, and metadata as `metadata_KEY`. The head of `environment`
+    (else the default head) decides; `replicates` and `level` are those of the bootstrap intervals. A monitor runs the
+    job: the address in `Location` returns its state.
     """
     worker = worker_of(request)
     data = await read_labelled(request, PART, from_json=_from_json, from_npz=_from_npz)
@@ -114,7 +114,7 @@ def show_job(request: Request, job: UUID) -> JobAnswer:
 @router.get("/v1/admin/jobs/{job}/result", responses={200: {"model": ValidationDocument}})
 @access(Scope.READ)
 def show_result(request: Request, job: UUID) -> Response:
-    """The result of a validation as one document; 409 until it is complete."""
+    """The result of a validation as one JSON document; status 409 until it is complete."""
     content = _artifact(worker_of(request).store, job, "result")
     return Response(content, media_type="application/json")
 
@@ -126,7 +126,7 @@ def show_result(request: Request, job: UUID) -> Response:
 )
 @access(Scope.READ)
 def show_report(request: Request, job: UUID) -> Response:
-    """The result of a validation as a self-contained HTML page; 409 until it is complete."""
+    """The result of a validation as a self-contained HTML page; status 409 until it is complete."""
     content = _artifact(worker_of(request).store, job, "report")
     return Response(content, media_type="text/html", headers=REPORT_HEADERS)
 

@@ -14,9 +14,9 @@ router = APIRouter(route_class=GuardedRoute, tags=["operations"])
 @router.get("/v1/admin/workers")
 @access(Scope.READ)
 def list_workers(request: Request) -> WorkerList:
-    """The serving processes of all machines, latest heartbeat first, and the heads of each one.
+    """The serving processes of all machines, latest heartbeat first, each with its heads.
 
-    `revision` is that of the registry now: a worker that names the same has taken every change over.
+    `revision` is the present revision of the registry: a worker with the same revision has loaded every change.
     """
     store = worker_of(request).store
     models = {model.id: model for model in store.models.list()}
