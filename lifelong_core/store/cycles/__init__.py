@@ -2,7 +2,7 @@
 
 - `cycles`, `affected_counts`: results of cycles; published heads with the counts of affected decisions
 - `records`, `rows`: their value types, and those from rows
-- `watching`: what a monitor asks about all populations at once
+- `watching`: queries of a monitor over all populations
 - `affected_decisions`, `affected_periods`, `affected_ranking`, `affected_documents`: decisions that a swap changes
 - `history_documents`: cycles and audit entries as JSON
 """

@@ -1,4 +1,4 @@
-"""Swaps: heads that cycles published, and how many decisions before each swap the new head would make otherwise."""
+"""Swaps: heads that cycles published, with counts of the earlier decisions that the new head would change."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -21,22 +21,21 @@ _TIMES = "since", "until", "counted_at"
 
 @dataclass(frozen=True)
 class AffectedFigures:
-    """How many decisions of a period the new head would make otherwise, and what was left out."""
+    """Counts of the decisions of a period that the new head would change, and of the predictions left out."""
 
     since: datetime
     """beginning of the period"""
     until: datetime
-    """its end: predictions made before it were read"""
+    """end of the period, exclusive"""
     counts: AffectedCounts
     groups: int | None
-    """how many groups the affected predictions come from; None: none of them has a group"""
+    """number of groups of the affected predictions; None: none of them has a group"""
     quarantined: int
     """predictions that were left out because their logits, or their decisions, cannot be judged"""
     other_models: int
     """predictions of other models in this environment and period, which are not judged"""
     gone: int | None
-    """predictions of the period that were counted earlier and are deleted since, by retention or because their group
-    was erased; None: not known"""
+    """predictions of the period that retention or an erasure deleted after they were counted; None: unknown"""
     log_position: int
     """commit order up to which the log was read"""
     counted_at: datetime
@@ -54,11 +53,11 @@ class UncountedSwap:
     cycle_id: UUID
     activated_at: datetime
     is_counted: bool
-    """whether they were counted once"""
+    """whether a part of its decisions was counted before"""
 
 
 class Swaps:
-    """Finds swaps and keeps the figures of their affected decisions."""
+    """Finds swaps and stores the figures of their affected decisions."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -73,12 +72,12 @@ class Swaps:
             ]
 
     def record(self, cycle_id: UUID, figures: AffectedFigures | None, *, is_final: bool) -> None:
-        """Keep the figures of a swap; harmless to repeat.
+        """Store the figures of a swap; harmless to repeat.
 
         Args:
             cycle_id: of the cycle that published the head.
-            figures: counted over its period; None: they cannot be counted.
-            is_final: whether they cover the whole period, so that nothing is left to count.
+            figures: counts over its period; None: they cannot be counted.
+            is_final: whether they cover the whole period.
         """
         values: dict[str, Any] = {"is_final": is_final}
         if figures is not None:
@@ -87,7 +86,7 @@ class Swaps:
             connection.execute(sa.update(_swaps).where(_swaps.c.cycle_id == cycle_id).values(values))
 
     def figures(self, cycle_ids: Collection[UUID]) -> dict[UUID, AffectedFigures]:
-        """The figures of these cycles, as far as they were counted."""
+        """The stored figures of these cycles; cycles without figures are left out."""
         found: dict[UUID, AffectedFigures] = {}
         with self._database.read() as connection:
             for some in batched(list(cycle_ids)):
@@ -99,8 +98,7 @@ class Swaps:
     def of_activation(
         self, model_id: int, head_version: int, activated_at: datetime
     ) -> AffectedFigures | None:
-        """The figures of the swap that put a head in force at this moment; None: that was no swap, or it was not
-        counted yet."""
+        """The figures of the swap at the time of this activation; None: it was no swap, or it is not counted yet."""
         query = sa.select(_swaps.c.affected).where(
             _swaps.c.model_id == model_id,
             _swaps.c.head_version == head_version,
@@ -112,7 +110,7 @@ class Swaps:
 
 
 def add_swap(connection: sa.Connection, cycle: Cycle) -> None:
-    """Note a swap in the transaction that publishes the cycle's head; its affected decisions are counted later."""
+    """Add a swap in the transaction that publishes the cycle's head; its affected decisions are counted later."""
     row = {
         "model_id": cycle.model_id,
         "head_version": cycle.published_version,
@@ -125,7 +123,7 @@ def add_swap(connection: sa.Connection, cycle: Cycle) -> None:
 
 
 def _figures(document: dict[str, Any]) -> AffectedFigures:
-    """What `to_document` wrote; in schema version 1 the log position is named `horizon`."""
+    """Figures from a document of `to_document`; schema version 1 names the log position `horizon`."""
     values = {key: value for key, value in document.items() if key != "schema_version"}
     if "horizon" in values:
         values["log_position"] = values.pop("horizon")

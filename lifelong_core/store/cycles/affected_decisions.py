@@ -1,4 +1,4 @@
-"""The decisions before a swap that the new head would make otherwise, read from the log in blocks."""
+"""Decisions before a swap that the new head would change, read from the log in blocks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,26 +24,26 @@ from lifelong_core.store.log.quarantine import usable_rows
 from lifelong_core.store.schema import tables
 
 BLOCK_ROWS = 10_000
-"""Predictions that are in memory at once."""
+"""Number of predictions in memory at once."""
 
 _log, _labels = tables.predictions, tables.labels
 
 
 @dataclass(frozen=True)
 class AffectedPrediction:
-    """A logged decision that the new head would make otherwise."""
+    """A logged decision that the new head would change."""
 
     id: UUID
     head_version: int
-    """of the head that decided"""
+    """of the head that made the decision"""
     decision: int
-    """as it was answered"""
+    """the decision in the answer"""
     new_decision: int
     expected_cost: float
-    """of the decision as it was answered less that of the new one, as the new head expects it"""
+    """expected cost of the decision in the answer minus that of the new decision, both under the new head"""
     group_hash: bytes | None
     label: int | None
-    """its true class, where that has become known"""
+    """its true class; None: not labelled"""
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class AffectedList:
 
     figures: AffectedFigures
     predictions: Iterator[AffectedPrediction]
-    """read from the log as they are asked for; those that were deleted meanwhile are left out"""
+    """read from the log lazily; predictions deleted since the scan are left out"""
     next: RankPosition | None
-    """behind which the list goes on; None: this is its end"""
+    """position after which the next list begins; None: the list is complete"""
 
 
 class AffectedDecisionLog:
-    """Compares logged decisions with those of a new head. The list is never stored: what is erased is not in it."""
+    """Compares logged decisions with those of a new head. The list is never stored: it holds no erased prediction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -69,24 +69,24 @@ class AffectedDecisionLog:
         """The predictions that are compared with the head of a cycle.
 
         Raises:
-            ConflictError: the cycle wanted no other head.
-            DamagedHeadError: the head that it published is damaged.
+            ConflictError: the cycle selected no other head.
+            DamagedHeadError: the published head is damaged.
         """
         with self._database.read() as connection:
             return period_of(connection, cycle)
 
     def count_logged(self, period: AffectedPeriod) -> int:
-        """How many predictions of the period have to be read."""
+        """Number of predictions of the period in the log."""
         return self._count(*_of(period))
 
     def scan(
         self, period: AffectedPeriod, ranking: Ranking | None = None
     ) -> Iterator[AffectedFigures | None]:
-        """Read the period; None after each block, so that the caller can pause, and at last the figures.
+        """Read the period; yield None after each block, so that the caller can pause, and the figures at the end.
 
         Args:
-            period: what to read.
-            ranking: gets every affected prediction; None: only the figures are wanted.
+            period: the predictions to compare.
+            ranking: receives every affected prediction; None: only the figures are computed.
         """
         tally = _Tally(period, ranking)
         with self._database.read() as connection:
@@ -119,9 +119,9 @@ class AffectedDecisionLog:
         """The affected predictions of a period, most costly first; this reads the whole period.
 
         Args:
-            period: what to read.
-            limit: how many are wanted; None: all.
-            after: the position behind which the list begins, `next` of the list before.
+            period: the predictions to compare.
+            limit: largest number of predictions; None: all.
+            after: the list begins after this position, `next` of the previous list.
         """
         ranking = Ranking(limit, after)
         figures = next(found for found in self.scan(period, ranking) if found is not None)
@@ -158,7 +158,7 @@ class AffectedDecisionLog:
         return self._count(_log.c.model_id.in_(others), *_in(period))
 
     def _count_gone(self, period: AffectedPeriod) -> int | None:
-        """How many predictions were counted before and are not there any more."""
+        """Number of predictions that were deleted after they were counted; None: unknown."""
         before = self._swaps.figures([period.cycle_id]).get(period.cycle_id) if period.is_whole else None
         if before is None:
             return None
@@ -199,30 +199,30 @@ class _Tally:
         affected: list[int] = np.flatnonzero(is_compared)[found.rows].tolist()
         hashes = [page.groups[row] for row in affected]
         prefixes = b"".join(bytes(one)[:8] for one in hashes if one is not None)
-        # The first half of a hash tells groups apart, and all that differ fit into memory.
+        # The first half of a hash distinguishes groups, and all distinct halves fit into memory.
         self._group_keys.append(np.unique(np.frombuffer(prefixes, np.uint64)))
         if self._ranking is not None:
             self._ranking.add([page.ids[row] for row in affected], found.expected_costs, found.new_decisions)
 
     @property
     def groups(self) -> int | None:
-        """How many groups the affected predictions come from; None: none of them has a group."""
+        """Number of groups of the affected predictions; None: none of them has a group."""
         return np.unique(np.concatenate([np.empty(0, np.uint64), *self._group_keys])).size or None
 
     def _is_older(self, page: LoggedPage) -> Mask:
-        """Which predictions an earlier head answered; versions count up over all environments of a model."""
+        """Which predictions come from an earlier head; versions count up over all environments of a model."""
         version = self._period.head_version
         versions = np.array(page.head_versions, dtype=np.int64)
         return np.ones(versions.size, np.bool_) if version is None else versions < version
 
 
 def _of(period: AffectedPeriod) -> tuple[sa.ColumnElement[bool], ...]:
-    """The predictions that are compared, or left out of the comparison."""
+    """Conditions: the predictions of the period, of the model of the head."""
     return _log.c.model_id == period.model_id, *_in(period)
 
 
 def _in(period: AffectedPeriod) -> tuple[sa.ColumnElement[bool], ...]:
-    """Those of its environment and time, of any model."""
+    """Conditions: the predictions of the environment and time of the period, of any model."""
     first, end = first_id_at(period.since), first_id_at(period.until)
     return (
         _log.c.environment == period.environment,

@@ -14,12 +14,12 @@ from lifelong_core.store.log.identifiers import logged_at
 
 
 def decision_names(head: PostProcessingHead) -> tuple[str, ...]:
-    """Names of the head's decisions, by their numbers."""
+    """Names of the head's decisions; the index is the decision."""
     return (*head.class_names, ABSTAIN)[: head.costs.shape[1]]
 
 
 def figures_document(figures: AffectedFigures) -> dict[str, Any]:
-    """How many decisions of a period are affected, and what was left out; decisions by their numbers."""
+    """Counts of the affected and the excluded predictions of a period as JSON values; decisions are numbers."""
     counts = figures.counts
     return {
         "since": figures.since.isoformat(),
@@ -58,7 +58,7 @@ def affected_document(listed: AffectedList, period: AffectedPeriod, model: str) 
 
 
 def write_csv(predictions: Iterable[AffectedPrediction], file: TextIO) -> None:
-    """Write a line for each prediction: ids, hashes and numbers only, so that a spreadsheet finds no formula."""
+    """Write a line for each prediction: ids, hashes and numbers only, so no cell can hold a spreadsheet formula."""
     writer: csv.DictWriter[str] = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(map(_plain, predictions))

@@ -1,4 +1,4 @@
-"""Which predictions a swap is compared with: those of a period, by its cycle and its head."""
+"""Periods whose predictions are compared with the head of a swap."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -19,8 +19,8 @@ from lifelong_core.store.schema import tables
 
 _log = tables.predictions
 LATE = timedelta(hours=1)
-"""So long after an activation, decisions of the heads before it belong to its period. Workers swap within a second; one
-that has lost the database, or whose clock is ahead, goes on with the old head."""
+"""For this time after an activation, decisions of earlier heads belong to its period. Workers swap within a second; a
+worker without the database, or with a fast clock, uses the old head for longer."""
 
 
 @dataclass(frozen=True)
@@ -31,24 +31,23 @@ class AffectedPeriod:
     model_id: int
     environment: str
     head: PostProcessingHead
-    """that the cycle published, proposed, or only wanted"""
+    """that the cycle published, proposed or, in mode shadow, selected"""
     head_version: int | None
     """None: it was not published"""
     since: datetime
-    """when the prevalence changed, by the cycle's report; where it names no change, when its window began"""
+    """time of the change of prevalence in the cycle's report, else the beginning of its window"""
     activated_at: datetime | None
-    """when the head came in force; None: it did not"""
+    """when the head came in force; None: it never did"""
     until: datetime
-    """predictions made then or later are not compared; of those that are made after the activation, the decisions of
-    older heads are"""
+    """end of the period, exclusive; of predictions after the activation, only decisions of older heads are compared"""
     is_whole: bool = True
-    """False: only a part of the period is asked for"""
+    """False: `narrow` cut the period"""
 
     def narrow(self, since: datetime | None, until: datetime | None) -> Self:
-        """The part of the period that lies within these times; None: no bound.
+        """The part of the period between these times; None: no bound.
 
         Raises:
-            InvalidInputError: nothing of the period does.
+            InvalidInputError: no part of the period lies between them.
         """
         if since is None and until is None:
             return self
@@ -67,14 +66,14 @@ class AffectedPeriod:
 
 
 def period_of(connection: sa.Connection, cycle: Cycle) -> AffectedPeriod:
-    """The period of a cycle that wanted another head.
+    """The period of a cycle that selected another head.
 
-    It ends `LATE` after the activation of that head, or with the next activation if that is sooner; for a proposal now,
-    or when it was rejected; in mode shadow with the cycle.
+    It ends `LATE` after the activation of that head, or with the next activation if that is sooner. The period of a
+    proposal ends now, or with its rejection; in mode shadow it ends with the cycle.
 
     Raises:
-        ConflictError: the cycle wanted no other head.
-        DamagedHeadError: the head that it published is damaged.
+        ConflictError: the cycle selected no other head.
+        DamagedHeadError: the published head is damaged.
     """
     version, activated_at = cycle.published_version, None
     if version is not None:
@@ -109,12 +108,12 @@ def period_of(connection: sa.Connection, cycle: Cycle) -> AffectedPeriod:
 
 
 def affected_since(connection: sa.Connection, cycle: Cycle, head: PostProcessingHead) -> datetime:
-    """When the last change came that the report of a cycle names, else when its window began.
+    """Time of the latest change in the report of a cycle, else the beginning of its window.
 
     Args:
         connection: to the log.
-        cycle: that wanted the head.
-        head: whose provenance names the window, if it was published or proposed.
+        cycle: that selected the head.
+        head: its provenance names the window if it was published or proposed.
     """
     changes: list[dict[str, Any]] = cycle.report.get("change_points") or []
     changed_at = changes[-1].get("changed_at") if changes else None
@@ -122,15 +121,15 @@ def affected_since(connection: sa.Connection, cycle: Cycle, head: PostProcessing
         return datetime.fromisoformat(changed_at).astimezone(UTC)
     first = head.provenance.get("window", {}).get("first")
     if first:
-        # The id of its first prediction, or the hour in which it begins.
+        # The id of the window's first prediction, or its first hour.
         return datetime.fromisoformat(first).astimezone(UTC) if ":" in first else logged_at(UUID(first))
     oldest = _oldest_in_window(connection, cycle)
     return cycle.started_at if oldest is None else logged_at(oldest)
 
 
 def _oldest_in_window(connection: sa.Connection, cycle: Cycle) -> UUID | None:
-    """The oldest of as many predictions as the window had, counted back from where the cycle read to; None: too few
-    are left."""
+    """The oldest prediction of the window: its number of predictions, counted back from the cycle's log position; None:
+    too few are left."""
     query = (
         sa.select(_log.c.id)
         .where(_log.c.model_id == cycle.model_id, _log.c.environment == cycle.environment)

@@ -1,4 +1,4 @@
-"""The most costly of many predictions, in bounded memory."""
+"""The most costly predictions of a period, in bounded memory."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from lifelong_core.arrays import Floats, Integers
 from lifelong_core.errors import InvalidInputError
 
 _SPARE = 65_536
-"""So many more than are wanted are kept before the least costly ones are dropped."""
+"""Number of entries beyond the limit that are kept before the least costly ones are dropped."""
 _ENTRY = np.dtype([("cost", "<f8"), ("high", "<u8"), ("low", "<u8"), ("decision", "<i4")])
 
 
@@ -25,12 +25,12 @@ class RankPosition:
     id: UUID
 
     def __str__(self) -> str:
-        """As `parse` reads it."""
+        """The position as text that `parse` reads."""
         return f"{self.cost!r}:{self.id}"
 
     @classmethod
     def parse(cls, text: str, *, field: str) -> Self:
-        """Read what `str` wrote.
+        """The position in a text of `str`.
 
         Raises:
             InvalidInputError: the text is not a position.
@@ -58,10 +58,10 @@ class RankedPrediction:
 
 
 class Ranking:
-    """Keeps the most costly of what is added, 28 bytes for each.
+    """Keeps the most costly of the added predictions, 28 bytes for each.
 
     Args:
-        limit: how many are wanted; None: all.
+        limit: largest number of predictions; None: all.
         after: only predictions after this position; None: from the beginning.
     """
 
@@ -81,20 +81,20 @@ class Ranking:
             entries = entries[_is_behind(entries, self._after)]
         self._parts.append(entries)
         self._kept += entries.size
-        # One more than is wanted says whether more follow.
+        # One entry beyond the limit shows whether more follow.
         if self._limit is not None and self._kept > self._limit + 1 + _SPARE:
             self._parts = [self._sorted()[: self._limit + 1]]
             self._kept = self._parts[0].size
 
     def __iter__(self) -> Iterator[RankedPrediction]:
-        """The most costly ones, at most as many as are wanted."""
+        """The most costly predictions, at most `limit`."""
         for entry in self._sorted()[: self._limit]:
             cost, high, low, decision = entry.item()
             yield RankedPrediction(RankPosition(cost, UUID(int=(high << 64) | low)), decision)
 
     @property
     def has_more(self) -> bool:
-        """Whether more were added than are wanted."""
+        """Whether more than `limit` predictions were added."""
         return self._limit is not None and self._kept > self._limit
 
     def _sorted(self) -> NDArray[np.void]:

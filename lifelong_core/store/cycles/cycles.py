@@ -1,4 +1,4 @@
-"""Cycles: what each pass over a window found and did, and the swap itself, in one transaction."""
+"""Cycles: results of the passes over windows. A cycle and its swap are one transaction."""
 
 import json
 import re
@@ -36,7 +36,7 @@ MONITOR = "monitor"
 
 _cycles = tables.cycles
 _OLDEST_FIRST = _cycles.c.log_position, _cycles.c.due_at, _cycles.c.id
-"""In which order they have judged: how far each read in the log, because a clock may have been wrong."""
+"""Order of the cycles: by log position first, because a clock may be wrong."""
 _LIST = "List them: `lifelong cycles list`."
 _NEWEST_FIRST = [column.desc() for column in _OLDEST_FIRST]
 
@@ -57,25 +57,24 @@ class Cycles:
         requested_by: str | None = None,
         lease: Lease | None = None,
     ) -> Cycle:
-        """Record a cycle and, if its outcome is swap, do with its candidate what the mode says: both or neither.
+        """Record a cycle and, if its outcome is swap, publish or propose its candidate; both or neither.
 
         Args:
-            cycle: what happened; `published_version` and `proposal` are filled in here.
-            candidate: the head that the cycle wants in force; given exactly when the outcome is swap.
+            cycle: the result; this call fills in `published_version` and `proposal`.
+            candidate: the head that the cycle selected; given exactly when the outcome is swap.
             expected_sequence: the newest activation of a population that the cycle saw (0: none);
                 None: only the serving head itself is compared.
-            mode: auto publishes the candidate, propose keeps it until a person approves, shadow does neither.
-            requested_by: the actor that asked for the cycle, named in the audit log; None: the cycle was due by itself,
+            mode: auto publishes the candidate, propose stores it for approval, shadow does neither.
+            requested_by: the actor that requested the cycle, named in the audit log; None: the cycle was due,
                 and the actor of a published head is `monitor`.
-            lease: without which the cycle must not be recorded; None: whoever comes may record it.
+            lease: required for the record; None: no lease is needed.
 
         Returns:
             The cycle as recorded.
 
         Raises:
-            ConflictError: the cycle that was due then has been recorded already, or the candidate would replace
-                another head than the one that was judged, or one that was pinned meanwhile, or the lease was lost;
-                nothing is written.
+            ConflictError: a cycle with this due time is recorded already, the judged head is not in force any more or
+                is pinned, or the lease was lost; nothing is written.
             InvalidInputError: outcome and candidate do not agree, the candidate does not fit the model, or the
                 report is no JSON document.
         """
@@ -87,7 +86,7 @@ class Cycles:
         publishes = candidate is not None and mode == "auto"
         with self._database.write() as connection:
             if publishes:
-                # Before anything is read: whoever else changes a head waits for us, or we for them.
+                # Before any read: this serialises all changes of heads.
                 bump_revision(connection)
             if lease is not None:
                 hold_lease(connection, lease)
@@ -120,8 +119,8 @@ class Cycles:
 
         Raises:
             NotFoundError: there is no such cycle.
-            ConflictError: it proposed none, the proposal was approved or rejected before, a newer cycle has judged the
-                population, the judged head serves no more, or a pin holds it now; nothing is written.
+            ConflictError: it proposed no head, the proposal was approved or rejected before, a newer cycle judged the
+                population, or the judged head is not in force any more or is pinned; nothing is written.
         """
         with change_registry(self._database) as connection:
             cycle = _cycle(connection, cycle_id)
@@ -143,13 +142,13 @@ class Cycles:
     def reject(self, cycle_id: UUID, *, reason: str, actor: str) -> Cycle:
         """Close a proposal that `approve` would publish now.
 
-        While the head that it would have replaced stays in force, no cycle proposes or publishes a head for an
-        estimate whose intervals overlap the rejected ones.
+        While the judged head stays in force, no cycle proposes or publishes a head for an estimate whose intervals
+        overlap the rejected ones.
 
         Args:
             cycle_id: of the cycle that proposed.
-            reason: for the people who read the history, 1 to 200 printable characters.
-            actor: who rejects it.
+            reason: for the history, 1 to 200 printable characters.
+            actor: name for the history and the audit log.
 
         Returns:
             The cycle with its rejection.
@@ -157,10 +156,10 @@ class Cycles:
         Raises:
             NotFoundError: there is no such cycle.
             InvalidInputError: the reason is empty, too long or cannot be printed.
-            ConflictError: it proposed none, or the proposal is not open any more; nothing is written.
+            ConflictError: it proposed no head, or the proposal is not open any more; nothing is written.
         """
         check_reason(reason, hint="Say in a few words why this head must not come in force.")
-        # As when one is approved: of those who answer a proposal at once, one does.
+        # As in `approve`: of simultaneous answers to a proposal, one succeeds.
         with change_registry(self._database) as connection:
             cycle = _cycle(connection, cycle_id)
             model = model_with_id(connection, cycle.model_id)
@@ -202,7 +201,7 @@ class Cycles:
             return _cycle(connection, cycle_id)
 
     def get_all(self, cycle_ids: Sequence[UUID]) -> list[Cycle]:
-        """The cycles with these ids that are there, newest first; each report has some 10 kB."""
+        """The existing cycles with these ids, newest first; each report has some 10 kB."""
         found = list[Cycle]()
         with self._database.read() as connection:
             for some in batched(cycle_ids):
@@ -210,21 +209,21 @@ class Cycles:
         return found
 
     def last(self, model_id: int, environment: str) -> Cycle | None:
-        """The cycle of a population that read furthest in the log; None if none has run.
+        """The cycle of a population with the highest log position; None if none has run.
 
-        It is the one that was due last, unless a clock was wrong.
+        It is the one with the latest due time, unless a clock was wrong.
         """
         found = self.list(model_id, environment, limit=1)
         return found[0] if found else None
 
     def find(self, beginning: str) -> Cycle:
-        """The only cycle whose id begins so.
+        """The only cycle whose id has this beginning.
 
         Args:
-            beginning: of an id as text, with or without its dashes; the whole id, too.
+            beginning: first characters of an id, or all of them, with or without dashes.
 
         Raises:
-            InvalidInputError: no id begins so, or several do.
+            InvalidInputError: no id has this beginning, or several have.
             NotFoundError: there is no such cycle.
         """
         digits = beginning.replace("-", "").lower()
@@ -252,7 +251,7 @@ class Cycles:
         *,
         outcome: Outcome | None = None,
     ) -> list[Cycle]:
-        """The cycles that read furthest in the log, newest first; of one model, environment or outcome if named."""
+        """The newest cycles by log position, newest first; of one model, environment or outcome if named."""
         newest = sa.select(_cycles.c.id).where(*_at(model_id, environment))
         if outcome is not None:
             newest = newest.where(_cycles.c.outcome == outcome)
@@ -261,7 +260,7 @@ class Cycles:
 
 
 def _check_report(cycle: Cycle) -> None:
-    """PostgreSQL would refuse NaN and infinity, SQLite would keep them, and no answer could hold them."""
+    """Refuse NaN and infinity: PostgreSQL rejects them, SQLite stores them, and JSON answers cannot hold them."""
     try:
         json.dumps(cycle.report, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -269,7 +268,7 @@ def _check_report(cycle: Cycle) -> None:
 
 
 def _refuse_repetition(connection: sa.Connection, model: Model, cycle: Cycle) -> None:
-    """The unique key would refuse it too; this says it in words."""
+    """Refuse a second cycle with one due time, with a clearer message than that of the unique key."""
     ran = sa.select(_cycles.c.id).where(
         _cycles.c.model_id == cycle.model_id,
         _cycles.c.environment == cycle.environment,
@@ -296,7 +295,7 @@ def _proposed(cycle: Cycle) -> PostProcessingHead:
 
 
 def _refuse_closed(connection: sa.Connection, model: Model, cycle: Cycle) -> None:
-    """Keep a proposal from being approved that was answered, or that does not fit what is in force by now."""
+    """Refuse a proposal that was answered, or whose judged head is not in force any more or is pinned."""
     if cycle.published_version is not None:
         raise ConflictError(
             f"the proposal was approved already: it is head {cycle.published_version}.", field="cycle"
@@ -373,12 +372,12 @@ def _newest_of_each_place(
 
 
 def _at(model_id: int | None, environment: str | None) -> list[sa.ColumnElement[bool]]:
-    """Of this model and of this environment, where they are named."""
+    """Conditions: this model and this environment; None: any."""
     named = ((_cycles.c.model_id, model_id), (_cycles.c.environment, environment))
     return [column == value for column, value in named if value is not None]
 
 
 def _read(connection: sa.Connection, chosen: sa.Select[tuple[Any]]) -> list[Cycle]:
-    """The cycles with these ids, newest first; reports are long, so that only theirs are read."""
+    """The cycles with these ids, newest first; reports are long, so no others are read."""
     query = sa.select(_cycles).where(_cycles.c.id.in_(chosen)).order_by(*_NEWEST_FIRST)
     return [cycle_of(row) for row in connection.execute(query).mappings()]

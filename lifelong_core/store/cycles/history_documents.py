@@ -13,7 +13,7 @@ from lifelong_core.store.registry.records import Model
 def cycle_document(
     cycle: Cycle, models: Mapping[int, Model], affected: AffectedFigures | None
 ) -> dict[str, Any]:
-    """A cycle with its report; `models` by id, `affected` as far as they were counted."""
+    """A cycle with its report as JSON values; `models` by id; `affected` None: not counted."""
     return {
         "id": str(cycle.id),
         "model": models[cycle.model_id].reference,
@@ -35,7 +35,7 @@ def cycle_document(
 
 
 def audit_document(entry: AuditEntry) -> dict[str, Any]:
-    """Who changed what, when and from where; with its digests (see `audit_chain`)."""
+    """An audit entry as JSON values: actor, action, subject, time and source, with its digests (see `audit_chain`)."""
     return {
         "id": entry.id,
         "at": entry.at.isoformat(),

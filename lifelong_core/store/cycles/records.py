@@ -36,15 +36,15 @@ class Cycle:
     head_version: int
     """the head that served while the window was judged"""
     published_version: int | None
-    """the head that the cycle published, by itself or when a person approved it; None unless outcome is swap"""
+    """the head that the cycle published, automatically or after approval; None unless outcome is swap"""
     proposal: PostProcessingHead | None = None
-    """the head that the cycle proposed to publish; None if it published, or wanted, none"""
+    """the head that the cycle proposed to publish; None: it proposed none"""
     rejection: Rejection | None = None
     """rejection of the proposal; None: it was not rejected"""
 
     @property
     def effect(self) -> str:
-        """The outcome in words that say what happened: "swap" only where a head was published."""
+        """The outcome as an effect: "swap" only where a head was published."""
         if self.outcome != "swap" or self.published_version is not None:
             return self.outcome
         return "would swap" if self.proposal is None else "proposes a swap"

@@ -11,7 +11,7 @@ REJECTION_COLUMNS = "rejection_reason", "rejected_at", "rejected_by"
 
 
 def cycle_of(row: sa.RowMapping) -> Cycle:
-    """A row of `cycles`, whose columns carry the names of the fields, but for those of the rejection."""
+    """A cycle from a row of `cycles`; except for the rejection, the columns have the names of the fields."""
     values: dict[str, Any] = dict(row)
     reason, at, by = (values.pop(name) for name in REJECTION_COLUMNS)
     if values["proposal"] is not None:

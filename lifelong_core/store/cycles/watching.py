@@ -1,4 +1,4 @@
-"""Queries of a monitor over all populations at once, so that those without news need no query of their own."""
+"""Queries of a monitor over all populations at once: a population without news needs no query of its own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,13 +25,13 @@ class News:
     """The predictions that appeared in the log between two log positions."""
 
     log_position: int
-    """up to which the log was read; the next reader begins there"""
+    """the log was read up to here; the next read begins here"""
     counts: Mapping[Population, int]
 
 
 @dataclass(frozen=True)
 class NewestCycle:
-    """The cycle of a population that read furthest in the log."""
+    """The cycle of a population with the highest log position."""
 
     id: UUID
     log_position: int
@@ -53,10 +53,10 @@ class PopulationWatch:
         self._database = database
 
     def news(self, since: int) -> News:
-        """Count the predictions that appeared since an earlier log position; its time depends on their number only.
+        """Count the predictions since an earlier log position; the time depends on their number only.
 
         Args:
-            since: log_position of the news before.
+            since: log_position of the previous news.
         """
         with self._database.read() as connection:
             log_position = read_log_position(connection)
@@ -95,7 +95,7 @@ class PopulationWatch:
     def newest_cycles(self) -> dict[Population, NewestCycle]:
         """The newest cycle of each population of a present model; as `Cycles.last`, without its report."""
         models, environments = tables.models.c.id, tables.environments.c.name
-        # One look into the index for each pair, where GROUP BY would read every cycle that ever ran.
+        # One index lookup for each pair; GROUP BY would read all cycles.
         newest = (
             sa.select(_cycles.c.id)
             .where(_cycles.c.model_id == models, _cycles.c.environment == environments)
@@ -120,7 +120,7 @@ class PopulationWatch:
             }
 
     def summarised(self) -> frozenset[Population]:
-        """Populations whose summaries hold all that was in the log when a monitor looked last.
+        """Populations whose summaries are complete up to the log position of the latest fold.
 
         Of the others, `Summaries.are_behind` is true.
         """
@@ -173,7 +173,7 @@ class PopulationWatch:
 
 
 def _counts(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any, Any, int]:
-    # Adding 0 keeps SQLite from reading the whole log by the index of the windows to spare itself the grouping.
+    # Adding 0 keeps SQLite from scanning the whole log by the index of the windows instead of grouping.
     model_id = (_log.c.model_id + 0).label("model_id")
     return (
         sa.select(model_id, _log.c.environment, sa.func.count().label("count"))

@@ -1,4 +1,4 @@
-"""Which head is in force where: an append-only history in which each step knows the one that it covers."""
+"""Heads in force: an append-only history of activations; each refers to the one that its rollback restores."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -24,7 +24,7 @@ def history(connection: sa.Connection, model: Model, environment: str | None) ->
 
 
 def activated_at(connection: sa.Connection, model_id: int, environment: str | None) -> datetime:
-    """When the newest activation of a population was; there is one."""
+    """Time of the newest activation of a population, which must have one."""
     query = sa.select(_activations.c.activated_at).where(*_matches(model_id, environment))
     return connection.execute(query.order_by(_activations.c.sequence.desc()).limit(1)).scalar_one()
 
@@ -38,7 +38,7 @@ def activate(
     actor: str,
     reason: Literal["publish", "swap"],
 ) -> None:
-    """Put a head in force; a later rollback brings back what is in force now."""
+    """Put a head in force; a later rollback restores the present one."""
     covered = _newest(connection, model.id, environment)
     values = {
         "head_version": head_version,
@@ -50,10 +50,10 @@ def activate(
 
 
 def rollback(connection: sa.Connection, model: Model, environment: str | None, *, actor: str) -> int:
-    """Put in force again what the present activation covers; returns the version of the head that serves now.
+    """Restore the activation before the present one; return the version of the head in force now.
 
     Raises:
-        ConflictError: it covers nothing.
+        ConflictError: there is none before it.
     """
     current = _newest(connection, model.id, environment)
     values = None if current is None else _covered(connection, model, environment, current)
@@ -70,7 +70,7 @@ def rollback(connection: sa.Connection, model: Model, environment: str | None, *
 def rollback_to(
     connection: sa.Connection, model: Model, environment: str | None, head_version: int, *, actor: str
 ) -> None:
-    """Put a stated head in force: as many steps back as lead to it, else as a new step.
+    """Put a stated head in force: by repeated rollbacks if they reach it, else as a new activation.
 
     Raises:
         ConflictError: it is in force there already.
@@ -94,7 +94,7 @@ def rollback_to(
 
 
 def serving_version(connection: sa.Connection, model_id: int, environment: str | None) -> int | None:
-    """The version of the head that a population uses: its own, else the model's default; None: neither."""
+    """Version of the head that a population uses: its own, else the model's default; None: neither."""
     own = _newest(connection, model_id, environment)
     if own is not None and not own.uses_default_head:
         return own.head_version
@@ -126,7 +126,7 @@ def expect_sequence(connection: sa.Connection, model: Model, environment: str | 
 def _covered(
     connection: sa.Connection, model: Model, environment: str | None, current: Row
 ) -> dict[str, Any] | None:
-    """What was in force before the current activation; None if nothing was."""
+    """The activation that a rollback restores; None: there is none."""
     default = None if environment is None else serving_version(connection, model.id, None)
     if current.previous is None:
         if current.uses_default_head or default is None:
@@ -145,7 +145,7 @@ def _is(activation: Row, head_version: int) -> bool:
 
 
 def _reachable(connection: sa.Connection, model: Model, environment: str | None) -> Iterator[Row]:
-    """The present activation and those that repeated rollbacks bring back, in this order."""
+    """The present activation and those that repeated rollbacks restore, in this order."""
     rows = connection.execute(sa.select(_activations).where(*_matches(model.id, environment)))
     by_sequence = {row.sequence: row for row in rows}
     sequence = max(by_sequence, default=None)

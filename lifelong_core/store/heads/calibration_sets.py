@@ -25,7 +25,7 @@ from lifelong_core.store.schema import tables
 
 @dataclass(frozen=True)
 class HeadCalibration:
-    """On which calibration set a head was fitted, and on which one cycles fit the next heads of its model."""
+    """The calibration set of a head, and the active one, on which cycles fit the next heads of its model."""
 
     model: str
     """reference of the model"""
@@ -57,16 +57,16 @@ class HeadCalibration:
 
 
 class CalibrationSets:
-    """Adds and finds calibration sets."""
+    """Adds, activates and finds calibration sets."""
 
     def __init__(self, database: Database, artifacts: Artifacts) -> None:
         self._database = database
         self._artifacts = artifacts
 
     def add(self, reference: str, labelled: LabeledLogits, *, actor: str) -> CalibrationSet:
-        """Keep the set, without its group keys, and make it the model's active one.
+        """Store the set, without its group keys, and make it the model's active one.
 
-        A set that the model has already becomes active again.
+        A set that is stored already becomes active again.
 
         Raises:
             NotFoundError: there is no such model.
@@ -79,10 +79,10 @@ class CalibrationSets:
             return insert_calibration_set(connection, model, labelled, digest, actor=actor)
 
     def activate(self, reference: str, calibration_set_id: int, *, actor: str) -> CalibrationSet:
-        """Make a set that the model has its active one: cycles fit heads on it. Heads stay as they are.
+        """Make a stored set the active one of its model: cycles fit new heads on it. Present heads do not change.
 
         Raises:
-            NotFoundError: there is no such model, it has no such set, or the artifact of the set is gone.
+            NotFoundError: there is no such model, it has no such set, or the artifact of the set is missing.
             ConflictError: the set is active already.
         """
         with self._database.read() as connection:
@@ -130,21 +130,21 @@ class CalibrationSets:
         """The arrays of the set with that id.
 
         Raises:
-            NotFoundError: there is no such set, or its artifact is gone.
+            NotFoundError: there is no such set, or its artifact is missing.
         """
         return LabeledLogits.from_bytes(self._artifacts.get(self.get(calibration_set_id).digest))
 
     def remove_group_keys(self, calibration_set_id: int, *, actor: str) -> bool:
-        """Put numbers in the place of the group keys that an older version stored; the artifact with them is deleted.
+        """Replace the group keys that an older version stored by numbers, and delete the artifact with the keys.
 
-        Heads that were fitted on the set before no longer name it, and evidence of the model starts anew. Where the
-        model has the same set without keys already, that one takes its place.
+        Heads that were fitted on the set no longer name it, and the evidence of the model restarts. If the model
+        already has the same set without keys, that one replaces it.
 
         Returns:
             False: the set holds no keys.
 
         Raises:
-            NotFoundError: there is no such set, or its artifact is gone.
+            NotFoundError: there is no such set, or its artifact is missing.
             UnavailableError: the artifacts cannot be read or written.
         """
         labelled = self.load(calibration_set_id)
@@ -238,8 +238,8 @@ def activate_set_of_head(
 ) -> None:
     """Make the set that a head was fitted on the active one, within a transaction that changes the registry.
 
-    Else the next cycle would fit a head on the set that was active and replace the one that a person chose. A head
-    that names no set of the model changes nothing.
+    Otherwise the next cycle would fit a head on the previous set and replace the chosen head. A head that names no set
+    of the model changes nothing.
     """
     fitted_on = _fitted_on(connection, model, head)
     if fitted_on is not None and fitted_on.id != model.calibration_set_id:

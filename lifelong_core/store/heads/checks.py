@@ -1,4 +1,4 @@
-"""Whether a head belongs to a model: the classes and costs of its task, a calibration set of its own."""
+"""Checks that a head fits a model: classes and costs of the task, and the calibration set."""
 
 import sqlalchemy as sa
 
@@ -9,7 +9,7 @@ from lifelong_core.store.schema import tables
 
 
 def check_fit(task: Task, head: PostProcessingHead, *, field: str = "head") -> None:
-    """Make sure that a head is one for the task; `field` names it in errors.
+    """Make sure that a head fits the task; `field` names it in errors.
 
     Raises:
         InvalidInputError: it has other class names or costs of another shape.
@@ -29,7 +29,7 @@ def check_fit(task: Task, head: PostProcessingHead, *, field: str = "head") -> N
 
 
 def check_digest(head: PostProcessingHead, expected: str | None) -> None:
-    """Make sure that a head is the one that its sender meant.
+    """Make sure that a head has the digest that its sender stated.
 
     Raises:
         InvalidInputError: it has another digest than expected.
@@ -45,10 +45,10 @@ def check_digest(head: PostProcessingHead, expected: str | None) -> None:
 def check_calibration(connection: sa.Connection, model: Model, head: PostProcessingHead) -> None:
     """Make sure that a head was not fitted on another model's calibration set.
 
-    A set that no model has is let pass: its logits may never have been registered.
+    An unregistered set is accepted.
 
     Raises:
-        InvalidInputError: its provenance names a set that only other models have.
+        InvalidInputError: its provenance names a set of other models only.
     """
     digest = head.provenance.get("calibration_digest")
     if not isinstance(digest, str):

@@ -1,4 +1,4 @@
-"""Reads heads so that a damaged one leaves the others usable."""
+"""Reads heads; a damaged one does not affect the others."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,7 +25,7 @@ class DamagedHeadError(UnavailableError):
 def read_heads(
     connection: sa.Connection, condition: sa.ColumnElement[bool]
 ) -> dict[tuple[int, int], HeadRecord | str]:
-    """The heads that meet the condition, by model id and version, oldest first; for a damaged head, its damage."""
+    """The heads that meet the condition, by model id and version, oldest first; a damaged head as its damage."""
     columns = [column for column in _heads.c if column is not _heads.c.document]
     query = sa.select(*columns, as_bytes(connection, _heads.c.document)).where(condition)
     rows = connection.execute(query.order_by(_heads.c.model_id, _heads.c.version))
@@ -37,7 +37,7 @@ def split_damaged(
     records: Mapping[tuple[int, int], HeadRecord | str],
     task_of_model: Mapping[int, Task],
 ) -> tuple[dict[HeadPopulation, HeadRecord], dict[HeadPopulation, str]]:
-    """The heads in force that can be served, and the damage of the others.
+    """The usable heads in force, and the damage of the others.
 
     Args:
         versions: of the heads in force.
@@ -59,7 +59,7 @@ def split_damaged(
 def keep_last_good(registry: Registry, previous: Registry) -> Registry:
     """The registry with the previous head of each population whose present head is damaged.
 
-    A model that has only the id in common (after the database was restored or made anew) has no previous head.
+    A different model with the same id (after a restored or new database) has no previous head.
     """
     kept = {
         population: record
@@ -71,7 +71,7 @@ def keep_last_good(registry: Registry, previous: Registry) -> Registry:
 
 
 def _fitting(task: Task, record: HeadRecord) -> HeadRecord | str:
-    """A head that is sound in itself, or why it cannot serve the task."""
+    """The undamaged head, or why it cannot serve the task."""
     try:
         check_fit(task, record.head)
     except InvalidInputError as error:

@@ -1,4 +1,4 @@
-"""Heads: immutable, versioned per model; which one is in force is an append-only history of activations."""
+"""Heads: immutable, versioned per model; an append-only history of activations puts them in force."""
 
 from typing import Any, Literal
 
@@ -54,17 +54,17 @@ class Heads:
 
         Args:
             reference: the model.
-            head: what to publish; it must fit the model.
-            environment: where it comes in force (created if it is new); None: the model's default head.
-            actor: who publishes it.
-            expected_sequence: the sequence of the newest activation that the caller saw there (0: none); None: any.
-            expected_digest: of the head that the caller means; None: whichever comes.
+            head: the new head; it must fit the model.
+            environment: the environment of the head, created if it is new; None: the model's default head.
+            actor: name for the audit log.
+            expected_sequence: sequence of the newest activation that the caller read (0: none); None: any.
+            expected_digest: digest of the head that the caller sent; None: any.
 
         Raises:
             NotFoundError: there is no such model.
             InvalidInputError: the head has other classes, or costs of another shape, than the task, was fitted on
-                another model's calibration set, or is not the one that the caller means.
-            ConflictError: another head came in force since the caller looked.
+                another model's calibration set, or has another digest than expected.
+            ConflictError: another head came in force since the caller read the sequence.
         """
         check_digest(head, expected_digest)
         with change_registry(self._database) as connection:
@@ -87,31 +87,31 @@ class Heads:
         expected_sequence: int | None = None,
         to_version: int | None = None,
     ) -> HeadRecord:
-        """Put an earlier head in force; returns the head that serves now.
+        """Put an earlier head in force; return the head in force now.
 
-        Without `to_version` it is the head that was in force before the present one. Each further rollback walks one
-        step further back, never forth again; a publication starts a new step. An environment whose first own head is
+        Without `to_version` it is the head that was in force before the present one. Each further rollback goes one
+        step further back, never forward; a publication starts a new step. An environment whose first own head is
         rolled back uses the model's default head again.
 
-        With `to_version` it is that head of the model, also one that was never in force there; an environment has it
-        as its own head from then on. If the head is among those that rollbacks can still reach, this is as many steps
-        back. Otherwise it is a new step, and the next rollback undoes it.
+        With `to_version` it is that head of the model, even if it was never in force there; it becomes the
+        environment's own head. If repeated rollbacks can reach the head, this is the same as those rollbacks.
+        Otherwise it is a new step, and the next rollback undoes it.
 
-        The calibration set that the default head was fitted on becomes the active one of the model again, so that no
-        cycle takes the rollback back. An environment's rollback leaves the active set of the model as it is.
+        The calibration set of the restored default head becomes the active one of the model again, so that no cycle
+        undoes the rollback. An environment's rollback does not change the active set of the model.
 
         Args:
             reference: the model.
             environment: where; None: the model's default head.
-            actor: who rolls back.
-            expected_sequence: the sequence of the newest activation that the caller saw there (0: none); None: any.
+            actor: name for the audit log.
+            expected_sequence: sequence of the newest activation that the caller read (0: none); None: any.
             to_version: of the head; None: the one before.
 
         Raises:
             NotFoundError: there is no such model, environment or head.
-            InvalidInputError: the head does not fit the model's task any more, or the environment's name is not legal.
-            ConflictError: nothing was in force before, the head is in force there already, or another head is in
-                force than the caller saw.
+            InvalidInputError: the head does not fit the model's task any more, or the environment's name is illegal.
+            ConflictError: there is no earlier head, the head is in force there already, or the present activation is
+                not the expected one.
             DamagedHeadError: the head is damaged; nothing changes.
         """
         with change_registry(self._database) as connection:
@@ -145,22 +145,22 @@ class Heads:
         actor: str,
         expected_sequence: int | None = None,
     ) -> HeadPin:
-        """Hold the head that is in force: from now on no cycle replaces it.
+        """Pin the head in force: no cycle replaces it until it is unpinned.
 
-        People may still publish and roll back there; the pin then holds what they put in force. A pinned default head
-        holds for every environment that uses it, new ones included.
+        Manual publications and rollbacks stay possible; the pin then protects the new head. A pinned default head is
+        pinned for every environment that uses it, new ones included.
 
         Args:
             reference: the model.
-            environment: where, one that has been used; None: the model's default head.
-            reason: for whoever finds the pin later, 1 to 200 printable characters.
-            actor: who pins it.
-            expected_sequence: the sequence of the newest activation that the caller saw there (0: none); None: any.
+            environment: an existing environment; None: the model's default head.
+            reason: stored with the pin, 1 to 200 printable characters.
+            actor: name for the audit log.
+            expected_sequence: sequence of the newest activation that the caller read (0: none); None: any.
 
         Raises:
             NotFoundError: there is no such model or environment.
-            InvalidInputError: the reason is empty, too long or cannot be printed, or a name is not legal.
-            ConflictError: it is pinned already, no head is in force, or another one than the caller saw.
+            InvalidInputError: the reason is empty, too long or not printable, or a name is illegal.
+            ConflictError: it is pinned already, no head is in force, or another activation than expected.
         """
         check_reason(reason, hint="Say in a few words why the head is held.")
         with change_registry(self._database) as connection:
@@ -186,7 +186,7 @@ class Heads:
         Raises:
             NotFoundError: there is no such model or environment.
             InvalidInputError: the environment's name is not legal.
-            ConflictError: nothing is pinned there, or another head is in force than the caller saw.
+            ConflictError: nothing is pinned there, or another activation than expected is in force.
         """
         with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
@@ -228,7 +228,7 @@ class Heads:
             return activations.history(connection, model_referenced(connection, reference), environment)
 
     def list(self, reference: str) -> list[HeadRecord]:
-        """All heads of a model, oldest first, but for those that are damaged.
+        """All undamaged heads of a model, oldest first.
 
         Raises:
             NotFoundError: there is no such model.
@@ -236,7 +236,7 @@ class Heads:
         return [record for record in self._all(reference).values() if isinstance(record, HeadRecord)]
 
     def list_damaged(self, reference: str) -> dict[int, str]:
-        """What is wrong with the damaged heads of a model, by version.
+        """Descriptions of the damaged heads of a model, by version.
 
         Raises:
             NotFoundError: there is no such model.
@@ -291,7 +291,7 @@ def put_in_force(
     reason: Literal["publish", "swap"],
     **details: Any,
 ) -> None:
-    """Let a head serve, within a transaction that changes the registry; the audit log has the version and `details`."""
+    """Put a head in force, within a transaction that changes the registry; audited with the version and `details`."""
     activations.activate(connection, model, environment, version, actor=actor, reason=reason)
     write_audit(
         connection,
@@ -303,7 +303,7 @@ def put_in_force(
 
 
 def subject_of(model: Model, environment: str | None) -> str:
-    """How the audit log names where a head is in force."""
+    """Subject of an audit entry: a model with its environment, or with its default head."""
     return f"{model.reference}/{'(default head)' if environment is None else environment}"
 
 

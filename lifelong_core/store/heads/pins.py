@@ -16,7 +16,7 @@ _pins = tables.head_pins
 def add(
     connection: sa.Connection, model: Model, environment: str | None, *, reason: str, actor: str
 ) -> HeadPin:
-    """Pin what is in force, within a transaction that changes the registry.
+    """Pin the head in force, within a transaction that changes the registry.
 
     Raises:
         ConflictError: it is pinned already, or nothing is in force.
@@ -36,7 +36,7 @@ def add(
 
 
 def remove(connection: sa.Connection, model: Model, environment: str | None) -> None:
-    """Take the pin away, within a transaction that changes the registry.
+    """Remove the pin, within a transaction that changes the registry.
 
     Raises:
         ConflictError: there is none.
@@ -50,7 +50,7 @@ def remove(connection: sa.Connection, model: Model, environment: str | None) -> 
 
 
 def refuse_pinned(connection: sa.Connection, model: Model, environment: str) -> None:
-    """Keep a cycle from replacing a head that a person holds: the environment's, or the default head that it uses.
+    """Refuse a cycle whose head is pinned: the environment's own, or the default head that it uses.
 
     Raises:
         ConflictError: it is pinned.

@@ -37,7 +37,7 @@ class HeadRecord:
 
 @dataclass(frozen=True)
 class Activation:
-    """A head became active for a population; environment None: the model's default head."""
+    """Activation of a head for a population; environment None: the model's default head."""
 
     model_id: int
     environment: str | None
@@ -47,7 +47,7 @@ class Activation:
     activated_by: str
     reason: Literal["publish", "rollback", "swap"]
     uses_default_head: bool = False
-    """True: a rollback took the environment back to the default head of its model, at the time `head_version`."""
+    """True: a rollback returned the environment to its model's default head, `head_version` at that time."""
 
 
 @dataclass(frozen=True)

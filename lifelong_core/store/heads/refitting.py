@@ -1,4 +1,4 @@
-"""From a recommendation to decisions: attached, and heads fitted for its costs put in force, in one transaction."""
+"""Attaches a recommendation and publishes heads fitted for its costs, in one transaction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 
 _SAME_SHARE = 1e-12
-"""Shares of a class mix differ by less when only rounding tells them apart."""
+"""Smaller differences of prevalences are rounding."""
 
 
 @dataclass(frozen=True)
 class _Situation:
-    """What heads are fitted for, and which are in force, by environment (None: the default head)."""
+    """Inputs of the refit, and the heads in force by environment (None: the default head)."""
 
     task: Task
     model: Model
@@ -44,12 +44,12 @@ class _Situation:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is to be done with the heads of a model."""
+    """Planned changes of the heads of a model."""
 
     fitted: dict[str | None, PostProcessingHead]
     kept: tuple[KeptHead, ...]
     held: tuple[str, ...]
-    """environments that have to keep as their own what is the default head now"""
+    """environments for which the present default head becomes their own head"""
 
 
 def attach_and_refit(
@@ -61,35 +61,35 @@ def attach_and_refit(
     expected_version: int | None = None,
     actor: str,
 ) -> Refit:
-    """`store.recommendations.attach`, and new heads of the task's promoted model wherever one is in force, or neither.
+    """Attach a recommendation, and refit all heads in force of the task's promoted model; both or neither.
 
-    Heads are fitted on the active calibration set of the model, with the costs of the task as the recommendation
-    leaves them. The default head is fitted for the class mix that the recommendation states for the use; where it
-    states none, for the one that the present default head assumes. The own head of an environment is fitted for the
-    class mix that it assumes at present: what is known of that environment stays.
+    Heads are fitted on the active calibration set of the model, with the costs of the task after the attachment. The
+    default head is fitted for the class mix that the recommendation states for the use; if it states none, for the
+    class mix of the present default head. An environment's own head is fitted for the class mix that it assumes at
+    present.
 
     A head stays in force
 
-    - where it decides by these costs for this class mix already;
-    - where a person holds it (`Heads.pin`). An environment that is pinned while it uses the default head keeps the
-      present one as its own;
-    - where it is damaged, and so nobody knows which class mix it assumes.
+    - if it already has these costs and this class mix;
+    - if it is pinned (`Heads.pin`). For a pinned environment that uses the default head, the present default head
+      becomes its own head;
+    - if it is damaged, because its class mix is unknown.
 
     Returns:
-        What is in force now: the recommendation, the model, its new heads, and those that stayed.
+        The recommendation, the model, its new heads, and those that stayed in force.
 
     Raises:
         NotFoundError: there is no such task.
         InvalidInputError: the recommendation does not fit the task.
-        UnidentifiableError: a class that is to be expected has no calibration case.
-        PayloadTooLargeError: the document is too large to be kept.
-        ConflictError: the task has no promoted model, that has no calibration set, or any of this, a head in force or
-            a pin changed meanwhile; and as for `attach`.
+        UnidentifiableError: a class with a positive target prevalence has no calibration sample.
+        PayloadTooLargeError: the document is too large to be stored.
+        ConflictError: the task has no promoted model, the model has no calibration set, or one of these, a head in
+            force or a pin changed during the call; and as for `attach`.
     """
     with store.database.read() as connection:
         found = _situation(connection, task)
         present = _present_heads(connection, found)
-    # Fitted before the transaction: nobody waits for it.
+    # Fitted before the transaction, so that no other writer waits for it.
     plan = _plan(store, found, present, recommendation)
     with change_registry(store.database) as connection:
         if _situation(connection, task) != found:
@@ -145,7 +145,7 @@ def _situation(connection: sa.Connection, task_name: str) -> _Situation:
 
 
 def _calibrated(connection: sa.Connection, task: Task) -> tuple[Model, int]:
-    """The promoted model of a task and the calibration set that it is fitted on.
+    """The promoted model of a task and the id of its active calibration set.
 
     Raises:
         ConflictError: there is none.
@@ -167,7 +167,7 @@ def _calibrated(connection: sa.Connection, task: Task) -> tuple[Model, int]:
 
 
 def _present_heads(connection: sa.Connection, found: _Situation) -> dict[str | None, HeadRecord | str]:
-    """The heads in force by environment; for a damaged one, its damage."""
+    """The heads in force by environment; a damaged head as its damage."""
     rows, model_id = tables.heads.c, found.model.id
     records = read_heads(
         connection, (rows.model_id == model_id) & rows.version.in_(set(found.versions.values()))
@@ -210,7 +210,7 @@ def _plan(
 
 
 def _stated_prevalences(recommendation: "Recommendation") -> Floats | None:
-    """The class mix that a recommendation states for the use; None: none that it rests on."""
+    """The class mix that a recommendation states for the use and depends on; None: it has none."""
     stated = recommendation.fingerprint.target_prevalences
     unused = {answer.item for answer in recommendation.unused}
     return None if stated is None or "target_prevalences" in unused else np.asarray(stated)
@@ -236,7 +236,7 @@ def _kept(
 
 
 def _held(found: _Situation) -> tuple[KeptHead, ...]:
-    """Pinned environments that use the default head, which is about to be replaced."""
+    """Pinned environments that use the default head; the refit replaces that head."""
     return tuple(
         KeptHead(
             environment,

@@ -1,4 +1,4 @@
-"""From a calibration set to a model that serves: set, first head and promotion in one transaction."""
+"""Registers a calibration set, its head and, for a task without one, the promoted model, in one transaction."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,9 +35,9 @@ _FORCE = "If the set is right all the same, give the reason as `force_reason` (`
 
 
 class RefusedCalibrationError(InvalidInputError):
-    """The calibration set gives no head that should serve.
+    """The report on the calibration set refuses its head.
 
-    `details` holds the report as a JSON document, with `old_head_version`, that of the head that it compares with.
+    `details` holds the report as a JSON document, with `old_head_version`, the version of the compared head.
     """
 
     code = "calibration_refused"
@@ -55,7 +55,7 @@ class RefusedCalibrationError(InvalidInputError):
 
 
 class WorseModelError(ConflictError):
-    """A model is surely worse than the promoted one of its task, so it is not promoted without a reason."""
+    """The model is significantly worse than the promoted one of its task; promotion needs a reason."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(
@@ -67,19 +67,19 @@ class WorseModelError(ConflictError):
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCandidate:
-    """A calibration set that was examined for a model; nothing is stored yet."""
+    """An examined calibration set of a model, not stored yet."""
 
     model: Model
     task: Task
     labelled: LabeledLogits
     head: PostProcessingHead
     old_version: int | None
-    """the version of the model's default head, with which the new one is compared; None: it has none"""
+    """version of the model's default head, which the new head is compared with; None: it has none"""
     report: CalibrationReport
 
     @property
     def takes_over(self) -> bool:
-        """Whether publishing makes the model the one that its task serves: it serves none yet."""
+        """Whether publishing promotes the model, because its task has no promoted one."""
         return self.task.promoted_model_id is None
 
 
@@ -92,27 +92,27 @@ def register_calibration(
     target_prevalence: ArrayLike | None = None,
     force_reason: str | None = None,
 ) -> HeadRecord:
-    """Give a model its calibration set and the default head fitted on it, and let the task serve it if it serves none.
+    """Store a model's calibration set and the default head fitted on it; promote the model if its task has none.
 
-    `examine_candidate` and `publish_candidate` in one.
+    It calls `examine_candidate` and `publish_candidate`.
 
     Args:
-        store: where.
+        store: the store of the model.
         reference: the model.
-        labelled: labelled logits of exactly this model, held back at its development.
-        actor: who does it.
-        target_prevalence: shape (C,), for which the head is made; None: that of the calibration set.
-        force_reason: why the set is taken although it may be refused; None: a refused set is not taken.
+        labelled: labelled logits of exactly this model, not used in its development.
+        actor: name for the audit log.
+        target_prevalence: shape (C,), assumed by the head; None: that of the calibration set.
+        force_reason: reason for accepting a set that its report refuses; None: a refused set is an error.
 
     Returns:
         The model's new default head.
 
     Raises:
         NotFoundError: there is no such model.
-        InvalidInputError: logits or prevalence do not fit the task, or the reason says nothing.
+        InvalidInputError: logits or prevalence do not fit the task, or the reason is empty.
         UnidentifiableError: a class has no sample.
-        RefusedCalibrationError: the set gives no head that should serve, and no reason forces it.
-        ConflictError: the costs of the task, or the model's calibration set, changed meanwhile.
+        RefusedCalibrationError: the report refuses the set, and there is no reason.
+        ConflictError: the costs of the task, or the model's calibration set, changed during the call.
     """
     candidate = examine_candidate(store, reference, labelled, target_prevalence=target_prevalence)
     return publish_candidate(store, candidate, actor=actor, force_reason=force_reason)
@@ -121,15 +121,15 @@ def register_calibration(
 def examine_candidate(
     store: Store, reference: str, labelled: LabeledLogits, *, target_prevalence: ArrayLike | None = None
 ) -> CalibrationCandidate:
-    """Fit the head of a calibration set and judge it, beside the model's present head and set; nothing is stored.
+    """Fit and judge the head of a calibration set against the model's present head and set; nothing is stored.
 
     The candidate holds the set without its group keys.
 
     Args:
-        store: where the model is.
+        store: the store of the model.
         reference: the model.
         labelled: labelled logits of exactly this model.
-        target_prevalence: shape (C,), for which the head is made; None: that of the calibration set.
+        target_prevalence: shape (C,), assumed by the head; None: that of the calibration set.
 
     Raises:
         NotFoundError: there is no such model.
@@ -174,20 +174,20 @@ def examine_first(store: Store, labelled: LabeledLogits, task: Task) -> Calibrat
 
 
 def promote_calibrated(store: Store, reference: str, *, actor: str, force_reason: str | None = None) -> Model:
-    """Make a model the one that its task serves, if it is not surely worse than the one that is served now.
+    """Promote a model, unless it is significantly worse than the promoted one.
 
     Args:
-        store: where the model is.
+        store: the store of the model.
         reference: the model.
-        actor: who promotes it.
-        force_reason: why it is promoted although it is worse; kept in the audit log.
+        actor: name for the audit log.
+        force_reason: reason for promoting a worse model, for the audit log.
 
     Raises:
         NotFoundError: there is no such model.
-        InvalidInputError: the reason says nothing.
-        WorseModelError: it does far worse on its calibration set than the promoted model on its own, and no reason
-            forces it.
-        ConflictError: it has no default head yet, or its stored graph is gone or damaged, so it could not answer.
+        InvalidInputError: the reason is empty.
+        WorseModelError: it is significantly worse on its calibration set than the promoted model on the latter's set,
+            and there is no reason.
+        ConflictError: it has no default head yet, or its stored graph is missing or damaged.
         UnavailableError: the artifact storage cannot be read.
     """
     if force_reason is not None:
@@ -206,7 +206,7 @@ def promote_calibrated(store: Store, reference: str, *, actor: str, force_reason
 def _beside_promoted(
     store: Store, task: Task, labelled: LabeledLogits, model: Model | None = None
 ) -> tuple[Finding, ...]:
-    """What the comparison with the promoted model of the task finds; nothing for that model itself."""
+    """Finding of the comparison with the promoted model of the task; empty for that model itself."""
     if task.promoted_model_id is None or (model is not None and task.promoted_model_id == model.id):
         return ()
     with store.database.read() as connection:
@@ -219,10 +219,10 @@ def _beside_promoted(
 
 
 def _baseline(store: Store, model: Model) -> LabeledLogits | None:
-    """The set to compare the next one with: the active one, or, if that was forced, the newest one that was not."""
+    """The set that a new one is compared with: the active one or, if that was forced, the newest unforced one."""
     added = store.audit.list(action="calibration_sets.add", subject=model.reference, limit=100)
     forced: dict[int, bool] = {}
-    for entry in added:  # newest first: what was said of a set last counts
+    for entry in added:  # newest first: the last entry of a set counts
         if entry.subject != model.reference:  # name@10 contains name@1
             continue
         forced.setdefault(entry.details["id"], "force_reason" in entry.details)
@@ -237,12 +237,12 @@ def _active_set(store: Store, model: Model) -> LabeledLogits | None:
         return None
     try:
         return store.calibration_sets.load(model.calibration_set_id)
-    except NotFoundError:  # its artifact is gone; a new set is the way out, so nothing may stand in its way
+    except NotFoundError:  # its artifact is missing: only a new set helps, so it must not fail here
         return None
 
 
 def _check_labelled(labelled: LabeledLogits, task: Task) -> None:
-    """Make sure that a calibration set is one of the task.
+    """Make sure that a calibration set fits the task.
 
     Raises:
         InvalidInputError: it has another number of columns, or holds probabilities.
@@ -260,17 +260,17 @@ def _check_labelled(labelled: LabeledLogits, task: Task) -> None:
 
 
 def check_publishable(store: Store, candidate: CalibrationCandidate, *, force_reason: str | None) -> None:
-    """Make sure that a candidate may be published; `publish_candidate` begins with this, and a dry run ends with it.
+    """Make sure that a candidate may be published: the first step of `publish_candidate`, the last of a dry run.
 
     Args:
-        store: where the model is.
+        store: the store of the model.
         candidate: from `examine_candidate`.
-        force_reason: why it is taken although its report refuses it.
+        force_reason: reason for accepting a set that its report refuses.
 
     Raises:
-        InvalidInputError: the reason says nothing.
-        RefusedCalibrationError: the report refuses the set, and no reason forces it.
-        ConflictError: the task serves no model yet, and the stored graph of this one is gone or damaged.
+        InvalidInputError: the reason is empty.
+        RefusedCalibrationError: the report refuses the set, and there is no reason.
+        ConflictError: the task has no promoted model, and the stored graph of this one is missing or damaged.
     """
     if force_reason is not None:
         hint = "Say in a few words why the set is right all the same."
@@ -287,19 +287,19 @@ def publish_candidate(
     """Store an examined calibration set with its head, in one transaction; the audit log keeps the report.
 
     Args:
-        store: where the model is.
+        store: the store of the model.
         candidate: from `examine_candidate`.
-        actor: who publishes it.
-        force_reason: why it is taken although its report refuses it.
+        actor: name for the audit log.
+        force_reason: reason for accepting a set that its report refuses.
 
     Returns:
         The model's new default head.
 
     Raises:
-        InvalidInputError: the reason says nothing.
-        RefusedCalibrationError: the report refuses the set, and no reason forces it.
+        InvalidInputError: the reason is empty.
+        RefusedCalibrationError: the report refuses the set, and there is no reason.
         ConflictError: the costs of the task, or the model's calibration set, changed since it was examined; or the
-            task serves no model yet and the stored graph of this one is gone or damaged.
+            task has no promoted model and the stored graph of this one is missing or damaged.
     """
     check_publishable(store, candidate, force_reason=force_reason)
     model, task, labelled = candidate.model, candidate.task, candidate.labelled

@@ -11,24 +11,24 @@ from lifelong_core.store.schema.tables import DEFAULT_HEAD
 
 
 def environment_key(environment: str | None) -> str:
-    """The name of an environment in the tables of heads; None: the model's default head.
+    """Name of an environment in the tables of heads; None: the model's default head.
 
     Raises:
-        InvalidInputError: the name is not legal; the empty one would be taken for the default head.
+        InvalidInputError: the name is illegal; the empty one would mean the default head.
     """
     return DEFAULT_HEAD if environment is None else check_name(environment, field="environment")
 
 
 def calibration_set_of(row: Row) -> CalibrationSet:
-    """A row of `calibration_sets`."""
+    """A calibration set from a row of `calibration_sets`."""
     return read_record(row, CalibrationSet, prevalence=unpack_floats(row.prevalence))
 
 
 def head_of(row: Row) -> HeadRecord:
-    """A row of `heads`.
+    """A head from a row of `heads`.
 
     Raises:
-        UnavailableError: its document is not that of a head, or not of the one that was published.
+        UnavailableError: its document is not a head, or differs from the published one.
     """
     try:
         head, digest = _parse_head(row.document)
@@ -39,7 +39,7 @@ def head_of(row: Row) -> HeadRecord:
     return HeadRecord(row.model_id, row.version, head, row.created_at, row.created_by)
 
 
-# Heads never change, and every change of the registry reads all active heads again.
+# Heads never change, but each change of the registry reads all active heads again.
 @lru_cache(maxsize=1024)
 def _parse_head(document: str | bytes) -> tuple[PostProcessingHead, str]:
     """The head in a document, and its digest."""
@@ -56,12 +56,12 @@ def _damaged(row: Row, reason: str) -> UnavailableError:
 
 
 def activation_of(row: Row) -> Activation:
-    """A row of `head_activations`."""
+    """An activation from a row of `head_activations`."""
     return read_record(row, Activation, environment=environment_of(row))
 
 
 def pin_of(row: Row) -> HeadPin:
-    """A row of `head_pins`."""
+    """A pin from a row of `head_pins`."""
     return read_record(row, HeadPin, environment=environment_of(row))
 
 

@@ -1,4 +1,4 @@
-"""The registry as a file on the local disk: a worker that starts while the database is gone serves from it."""
+"""The registry as a local file; a worker that starts while the database is unavailable serves from it."""
 
 import hashlib
 import time
@@ -15,17 +15,17 @@ from lifelong_core.store.registry.records import Registry
 
 SCHEMA_VERSION = 1
 _LEFTOVER_SECONDS = 3600
-"""Drafts older than this are left over from a killed writer."""
+"""Drafts older than this belong to a killed writer."""
 
 
 class RegistryCache:
     """Keeps one registry, with a checksum; all processes on one data directory share the file.
 
-    It holds hashes of tokens, never a secret, and only its owner may read it.
+    The file holds hashes of tokens, never a secret; only its owner may read it.
 
     Args:
         path: of the file.
-        database_url: whose registry it is; that of another database is refused.
+        database_url: of the registry's database; a file of another database is refused.
     """
 
     def __init__(self, path: Path, *, database_url: str) -> None:
@@ -33,7 +33,7 @@ class RegistryCache:
         self._database_url = database_url
 
     def save(self, registry: Registry) -> None:
-        """Replace the stored registry; a reader finds the old or the new one.
+        """Replace the stored registry atomically.
 
         Raises:
             UnavailableError: the file cannot be written.
@@ -66,7 +66,7 @@ class RegistryCache:
         """The revision of the registry that was saved last; None if there is none.
 
         Raises:
-            UnavailableError: as `load`, but what the registry holds is not looked at.
+            UnavailableError: as `load`, but the content of the registry is not checked.
         """
         content = self._content()
         return None if content is None else content["registry"]["revision"]
@@ -98,7 +98,7 @@ class RegistryCache:
 
     def _sweep(self) -> None:
         for draft in self.path.parent.glob(f"{self.path.name}.*"):
-            with suppress(FileNotFoundError):  # another process has finished it, or swept it away
+            with suppress(FileNotFoundError):  # another process has finished or deleted it
                 if time.time() - draft.stat().st_mtime > _LEFTOVER_SECONDS:
                     draft.unlink()
 

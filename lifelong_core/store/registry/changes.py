@@ -1,4 +1,4 @@
-"""Waiting for changes of the registry: told by PostgreSQL at once, found by asking now and then on SQLite."""
+"""Waits for changes of the registry: PostgreSQL notifies at once, SQLite is polled."""
 
 import os
 import selectors
@@ -9,11 +9,11 @@ from lifelong_core.store.engine.database import NETWORK, Database, prepare_sessi
 from lifelong_core.store.registry.registry import CHANNEL
 
 REOPEN_SECONDS = 1.0
-"""A listener that has lost its connection tries again after this time."""
+"""A listener without a connection tries again after this time."""
 
 
 class Changes:
-    """Waits until the registry may have changed. On SQLite that is the time given: asking is one cheap query there.
+    """Waits until the registry may have changed. On SQLite this is a fixed time: the caller's query is cheap there.
 
     One thread waits; `close` may come from another.
     """
@@ -23,21 +23,21 @@ class Changes:
         self._is_closed = False
 
     def wait(self, seconds: float) -> None:
-        """Return when the registry has changed since the last call, at the latest after so many seconds."""
+        """Return when the registry has changed since the last call, or after this time."""
         if not self._is_closed:
             self._changed.wait(seconds)
             self._changed.clear()
 
     def close(self) -> None:
-        """End a wait that is under way; none waits from now on."""
+        """End the present wait; later calls return at once."""
         self._is_closed = True
         self._changed.set()
 
 
 class NotifiedChanges(Changes):
-    """The same on PostgreSQL, where a thread of its own listens to what each change notifies.
+    """Waits on PostgreSQL, where a background thread listens to notifications of changes.
 
-    Without a connection it is the plain wait; the thread opens a new one as soon as it can.
+    Without a connection it waits as `Changes`; the thread reconnects as soon as it can.
     """
 
     def __init__(self, database: Database) -> None:
@@ -48,9 +48,9 @@ class NotifiedChanges(Changes):
         self._thread.start()
 
     def close(self) -> None:
-        """End a wait that is under way, and the thread as soon as it can: it may be connecting."""
+        """End the present wait, and the thread as soon as it can: it may be connecting."""
         if not self._is_closed:
-            # Before the rest: the thread closes the pipe when it sees that it is wanted no more.
+            # First: the thread closes the pipe when it reads this flag.
             os.write(self._end, b".")
         super().close()
 
@@ -61,7 +61,7 @@ class NotifiedChanges(Changes):
             try:
                 self._listen()
             except (psycopg.Error, OSError):
-                # What happened meanwhile was not heard; the caller asks by itself.
+                # Notifications were lost; the caller's own query finds the change.
                 _wait_for(self._ended, seconds=REOPEN_SECONDS)
         os.close(self._ended)
         os.close(self._end)
@@ -69,13 +69,13 @@ class NotifiedChanges(Changes):
     def _listen(self) -> None:
         import psycopg
 
-        # A server that is gone without a word is noticed; until then the caller's own questions find changes.
+        # Keepalives detect a server that disappeared; until then the caller's own queries find changes.
         usual = {"application_name": "lifelong listener", "connect_timeout": 5, **NETWORK}
         options: dict[str, Any] = {**usual, **self._options}
         with psycopg.connect(autocommit=True, **options) as connection:
             prepare_session(connection)
             connection.execute(f"LISTEN {CHANNEL}")
-            # Whatever was changed before this moment was notified to nobody.
+            # Changes before LISTEN were not notified.
             self._changed.set()
             while not self._is_closed:
                 _wait_for(connection.fileno(), self._ended)
@@ -84,7 +84,7 @@ class NotifiedChanges(Changes):
 
 
 def _wait_for(*descriptors: int, seconds: float | None = None) -> None:
-    """Until one of them can be read. Unlike `select`, descriptors above 1023 will do: a busy service has them."""
+    """Wait until a descriptor is readable. Unlike `select`, it takes descriptors above 1023."""
     with selectors.DefaultSelector() as selector:
         for descriptor in descriptors:
             selector.register(descriptor, selectors.EVENT_READ)
