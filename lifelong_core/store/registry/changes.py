@@ -50,7 +50,7 @@ class NotifiedChanges(Changes):
     def close(self) -> None:
         """End the present wait, and the thread as soon as it can: it may be connecting."""
         if not self._is_closed:
-            # First: the thread closes the pipe when it reads this flag.
+            # Before `super().close`, after which the thread closes the pipe.
             os.write(self._end, b".")
         super().close()
 
