@@ -1,4 +1,4 @@
-"""What a process knows of the spool: the segments and the keys in them, kept up to date by reading what was added."""
+"""View of the spool in one process: its segments and their keys, updated by reading new records."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ class Contents:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._last: int | None = None
-        """The number that the newest segment had when they were listed, be it gone or not; None: never listed."""
+        """Number of the newest segment at the latest listing; it may be deleted since. None: never listed."""
         self._segments: dict[int, Segment] = {}
         self._index = KeyIndex()
 
@@ -34,7 +34,7 @@ class Contents:
 
     @property
     def newest(self) -> Segment | None:
-        """That to which records are added; None: there is none."""
+        """The segment that takes appends; None: there is none."""
         return next(reversed(self._segments.values()), None)
 
     @property
@@ -44,17 +44,17 @@ class Contents:
 
     @property
     def predictions(self) -> int:
-        """In all whole records, delivered or not."""
+        """Number of predictions in all whole records, delivered or not."""
         return sum(segment.predictions for segment in self._segments.values())
 
     def prepare(self) -> None:
-        """Read, the first time, what is there: it needs no lock, and would hold up those who wait for it.
+        """Read the existing segments on the first call, without the lock, so that other processes do not wait.
 
         Raises:
             OSError: the folder cannot be read.
         """
         if self._last is None:
-            # A segment that is delivered meanwhile is gone.
+            # A delivery may delete a segment during the read.
             with contextlib.suppress(FileNotFoundError):
                 self._take_over(segment_numbers(self._folder))
                 self._complete(self.segments[:-1])
@@ -62,10 +62,10 @@ class Contents:
                     self.newest.read_ahead(self._index)
 
     def refresh(self, last: int) -> None:
-        """Read what others have added; whoever calls holds the lock.
+        """Read the records that other processes appended; the caller holds the lock.
 
         Args:
-            last: number of the segment that was begun last.
+            last: number of the newest segment ever created.
 
         Raises:
             OSError: the folder cannot be read.
@@ -79,9 +79,9 @@ class Contents:
             newest.catch_up(self._index)
 
     def begin(self, number: int) -> Segment:
-        """A segment was made, which takes the records from now on."""
+        """Register a new segment; it takes all further records."""
         if self.newest is not None:
-            # It only saves time: without the file, whoever starts later reads the segment.
+            # The file only saves time: without it, a process that starts later reads the segment.
             with contextlib.suppress(OSError):
                 self.newest.save_keys()
             self.newest.key_parts = None
@@ -90,20 +90,20 @@ class Contents:
         return self._segments[number]
 
     def drop_newest(self) -> None:
-        """The segment that was made last is gone, without having held a record."""
+        """Remove the newest segment, whose file was deleted empty."""
         self._segments.popitem()
 
     def add(self, record: Record) -> None:
-        """A record was added to the newest segment."""
+        """Register a record that was appended to the newest segment."""
         if self.newest is not None:
             self.newest.add(record, self._index)
 
     def find(self, keys: Sequence[RequestKey], digests: Sequence[int]) -> dict[RequestKey, StoredRequest]:
-        """Those of the requests that are here.
+        """Return the requests that are in the spool.
 
         Args:
             keys: of the requests.
-            digests: one for each key.
+            digests: of the keys, in the same order.
 
         Raises:
             OSError: a segment cannot be read.
@@ -121,7 +121,7 @@ class Contents:
         }
 
     def _are_there(self) -> bool:
-        """Whether the oldest, which is delivered first, and the newest segment still exist."""
+        """Whether the files of the oldest and the newest segment still exist."""
         newest, oldest = self.newest, next(iter(self._segments.values()), None)
         if newest is None or oldest is None:
             return True
@@ -136,7 +136,7 @@ class Contents:
         self._segments = {number: known.get(number) or Segment(self._folder, number) for number in numbers}
 
     def _complete(self, segments: list[Segment]) -> None:
-        """There are newer ones: read the rest of each."""
+        """Read the rest of segments that take no more records."""
         for segment in segments:
             if not segment.size:
                 segment.load_keys(self._index)
@@ -146,7 +146,7 @@ class Contents:
 
 
 def _read_entries(segment: Segment, offset: int) -> list[LogEntry]:
-    """Those of one record; none if it was damaged since."""
+    """Entries of the record at `offset`; none if it is damaged by now."""
     with segment.path.open("rb") as stream:
         stream.seek(offset)
         size = os.fstat(stream.fileno()).st_size

@@ -1,4 +1,4 @@
-"""Entries that the log does not take: they are kept with the reason, and nothing that comes behind them waits."""
+"""Dead letters: entries that the log refuses are stored with the reason and do not block later entries."""
 
 import struct
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from lifelong_core.store.spool.encoding import decode_entries, encode_entries
 from lifelong_core.store.spool.framing import ENTRIES, REFUSED, Record
 
 _HEAD = struct.Struct("<BI")
-"""Kind of the record that was refused; bytes of the reason."""
+"""Kind of the refused record; length of the reason in bytes."""
 
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """What the log did not take.
+    """A record that the log refused.
 
     Attributes:
-        reason: why not.
-        entries: what was refused; none if a newer version of the product wrote it, in a way that is unknown here.
+        reason: message of the refusal.
+        entries: the refused entries; empty if a newer version of the product wrote them in an unknown encoding.
     """
 
     reason: str
@@ -26,13 +26,13 @@ class DeadLetter:
 
 
 def dead_letter_of(entry: LogEntry, reason: str) -> tuple[Record, str]:
-    """One entry as the record that it would be if it had been appended alone, and the reason."""
+    """Return the entry encoded as a record of its own, and the reason."""
     body, keys, predictions = encode_entries([entry])
     return Record(ENTRIES, keys, predictions, body, offset=0), reason
 
 
 def keep_dead_letter(file: DeadLetterFile, record: Record, reason: str) -> None:
-    """Put a record aside.
+    """Append a refused record to the file.
 
     Raises:
         OSError: the file cannot be written.
@@ -43,7 +43,7 @@ def keep_dead_letter(file: DeadLetterFile, record: Record, reason: str) -> None:
 
 
 def read_dead_letter(record: Record) -> DeadLetter:
-    """What `keep_dead_letter` has put aside."""
+    """Decode a record written by `keep_dead_letter`."""
     kind, length = _HEAD.unpack_from(record.body)
     reason, body = record.body[_HEAD.size : _HEAD.size + length], record.body[_HEAD.size + length :]
     entries = decode_entries(body, record.keys) if kind == ENTRIES else []

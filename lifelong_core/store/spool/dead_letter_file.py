@@ -1,4 +1,4 @@
-"""Files for what cannot be delivered: bytes that are damaged, entries that the log refuses. Nobody deletes them."""
+"""Files of undeliverable content: damaged bytes and refused entries. The product never deletes them."""
 
 import os
 from collections.abc import Iterator
@@ -10,25 +10,25 @@ from lifelong_core.store.spool.segments import whole_records
 from lifelong_core.store.spool.writing import append_bytes
 
 _FILE = 0
-"""The number in the checks of the records: no segment has it."""
+"""File number in the checksums of the records; no segment has it."""
 
 
 class DeadLetterFile:
-    """Records that only grow in number; one process adds to it at a time.
+    """An append-only file of records; one process appends at a time.
 
     Args:
         path: of the file.
-        is_synced: whether what is added must be on the disk.
+        is_synced: whether each append waits for the disk.
     """
 
     def __init__(self, path: Path, *, is_synced: bool) -> None:
         self._path = path
         self._is_synced = is_synced
         self._counted = (0, 0)
-        """Size of the file when it was counted, and how many records it had."""
+        """Size of the file in bytes, and its number of records, at the latest count."""
 
     def add(self, body: bytes, *, kind: int, keys: int = 0, predictions: int = 0) -> None:
-        """Keep one more record.
+        """Append a record.
 
         Raises:
             OSError: it cannot be written.
@@ -53,7 +53,7 @@ class DeadLetterFile:
             return 0
 
     def count(self) -> int:
-        """How many records it holds.
+        """Number of records in the file.
 
         Raises:
             OSError: it cannot be read.

@@ -1,4 +1,4 @@
-"""The other end of the spool: one process at a time takes the oldest records, and forgets those that are written."""
+"""Delivery from the spool: one process at a time writes the oldest records to the log and then deletes them."""
 
 import contextlib
 import os
@@ -28,13 +28,13 @@ _UNKNOWN = "this version of the product does not know this kind of record"
 
 
 class SpoolDelivery:
-    """Takes records out of the spool, in the order in which they were appended.
+    """Delivers the records of the spool in the order of their appends.
 
     Args:
         folder: of the spool.
-        appending: holds the lock of those who append, so that nobody is in the middle of a record.
-        damaged: takes bytes that are no record.
-        refused: takes entries that the log does not.
+        appending: holds the lock of appends, so that no append is in progress.
+        damaged: file for bytes that are no record.
+        refused: file for entries that the log refuses.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class SpoolDelivery:
         return 0
 
     def progress(self) -> Progress | None:
-        """How far the oldest segment is delivered; None: there is none.
+        """Delivery progress in the oldest segment; None: there is no segment.
 
         Raises:
             UnavailableError: the folder cannot be read.
@@ -82,7 +82,7 @@ class SpoolDelivery:
         return max(saved, reached, key=lambda progress: progress.offset)
 
     def delivered_predictions(self) -> tuple[int, datetime | None]:
-        """How many predictions of the segments that are there are delivered, and when the next one was made.
+        """Number of delivered predictions in the present segments, and the time of the next prediction.
 
         Raises:
             UnavailableError: the folder cannot be read.
@@ -98,11 +98,11 @@ class SpoolDelivery:
         return progress.predictions, None if first is None else logged_at(first.predictions[0].id)
 
     def _step(self, progress: Progress, descriptor: int, write: Write, limit: int) -> int:
-        """Take some of the oldest segment; the number of predictions that were written."""
+        """Deliver some records of the oldest segment; return the number of predictions written."""
         with translate_error(self._folder):
             size = self._settled_size(progress.segment)
             if progress.offset > size:
-                # Somebody put another file in its place.
+                # The file was replaced from outside.
                 progress = Progress(progress.segment)
             records = self._read(progress, size, limit)
             if not records:
@@ -111,7 +111,7 @@ class SpoolDelivery:
                 else:
                     self._forget(progress)
                 return 0
-        # Kept until all is written: what comes again because `write` fails must not be refused again.
+        # Stored only after all is written: records delivered again after a failed `write` must not be stored twice.
         refusals = [(record, _UNKNOWN) for record in records if record.kind != ENTRIES]
         entries = [entry for record in records for entry in _entries(record)]
         written = _write(entries, write, refusals) if entries else 0
@@ -127,17 +127,17 @@ class SpoolDelivery:
 
     def _save(self, progress: Progress, descriptor: int) -> None:
         self._reached = progress
-        # Where the disk is full nothing is lost by it: after our death a little more is delivered again.
+        # A full disk loses nothing here: after a crash, some records are delivered again.
         with contextlib.suppress(OSError):
             progress.save(descriptor)
 
     def _settled_size(self, number: int) -> int:
-        """The size of a segment while nobody is appending: what is written now may yet be taken back."""
+        """Size of a segment in bytes, without an append in progress, which may still be rolled back."""
         with self._appending():
             return segment_path(self._folder, number).stat().st_size
 
     def _read(self, progress: Progress, size: int, limit: int) -> list[Record]:
-        """The next whole records, up to the first damaged one."""
+        """Return the next whole records, up to the first damaged one."""
         number, offset, predictions = progress.segment, progress.offset, 0
         records: list[Record] = []
         with segment_path(self._folder, number).open("rb", buffering=_BUFFER_BYTES) as stream:
@@ -151,7 +151,7 @@ class SpoolDelivery:
         return records
 
     def _put_damage_aside(self, progress: Progress, size: int) -> Progress:
-        """Go on behind bytes that are no whole record, and keep them; a torn tail has nothing behind it."""
+        """Move bytes that are no whole record to the file of damaged bytes; return the progress behind them."""
         number, offset = progress.segment, progress.offset
         with segment_path(self._folder, number).open("rb") as stream:
             stream.seek(offset)
@@ -161,13 +161,13 @@ class SpoolDelivery:
         try:
             self._damaged.add(data[: end - offset], kind=DAMAGED)
         except OSError:
-            # The tail is that of an append that never returned: it must not hold up the rest where the disk is full.
+            # A torn tail belongs to an append that never returned: on a full disk it must not block the delivery.
             if next_one is not None:
                 raise
         return Progress(number, end, progress.predictions)
 
     def _forget(self, progress: Progress) -> None:
-        """Delete a segment unless something was added to it."""
+        """Delete a delivered segment, unless records were appended since."""
         path = segment_path(self._folder, progress.segment)
         with self._appending():
             if path.stat().st_size == progress.offset:
@@ -176,7 +176,7 @@ class SpoolDelivery:
 
 
 def _write(entries: Sequence[LogEntry], write: Write, refusals: list[tuple[Record, str]]) -> int:
-    """Write what the log takes, all at once if it can be; the number of predictions written."""
+    """Write the entries in one call, or in halves where the log refuses some; return the number of predictions."""
     try:
         write(entries)
     except (InvalidInputError, ConflictError) as error:

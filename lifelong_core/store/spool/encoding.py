@@ -1,4 +1,4 @@
-"""Log entries as bytes and back. A body begins with the digests of its request keys, which alone a scan reads."""
+"""Binary encoding of log entries. A body begins with the digests of its request keys; scans read only those."""
 
 import hashlib
 import struct
@@ -14,28 +14,28 @@ from lifelong_core.store.log.records import LogEntry, Prediction, RequestKey
 
 _COUNT = struct.Struct("<I")
 _ENTRY = struct.Struct("<IHHiB")
-"""Number of predictions; bytes of the request id (0: no request), of the body's digest; the key's model; bytes of the
-key's environment."""
+"""Number of predictions; lengths in bytes of the request id (0: no request) and the body's digest; model id of the key;
+length of the key's environment."""
 _PREDICTION = struct.Struct("<16siiiBBI")
-"""Id, model, head version, decision; bytes of the environment, of the group hash; number of classes."""
+"""Id, model id, head version, decision; lengths in bytes of the environment and the group hash; number of classes."""
 _NO_GROUP = 255
 _NO_TOKEN = -1
 DIGEST_BYTES = 8
 
 
 def key_digest(key: RequestKey) -> int:
-    """64 bits that stand for a key; who finds them compares the key itself."""
+    """64-bit digest of a key; after a match, compare the keys, since digests may collide."""
     text = f"{key.model_id}\0{key.environment}\0{key.request_id}".encode(errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=DIGEST_BYTES).digest(), "little")
 
 
 def key_digests(body: bytes, keys: int) -> tuple[int, ...]:
-    """Those of the request keys in a body, in the order of its entries."""
+    """Digests of the request keys in a body, in the order of its entries."""
     return struct.unpack_from(f"<{keys}Q", body)
 
 
 class EncodedEntries(NamedTuple):
-    """The body of a record, the number of its keys and that of its predictions."""
+    """The body of a record, its number of keys and its number of predictions."""
 
     body: bytes
     keys: int
@@ -43,17 +43,17 @@ class EncodedEntries(NamedTuple):
 
 
 def encode_entries(entries: Sequence[LogEntry]) -> EncodedEntries:
-    """The entries as the body of one record.
+    """Encode the entries as the body of one record.
 
     Raises:
-        InvalidInputError: a value is larger than the log takes.
+        InvalidInputError: a value is too large for the log.
     """
     keys = [key_digest(entry.request) for entry in entries if entry.request is not None]
     parts = [struct.pack(f"<{len(keys)}Q", *keys), _COUNT.pack(len(entries))]
     try:
         for entry in entries:
             _encode(entry, parts)
-        # At the end, where older versions, which know no tokens, do not look.
+        # Tokens come last: older versions without tokens do not read the end of the body.
         tokens = [_NO_TOKEN if entry.token_id is None else entry.token_id for entry in entries]
         parts.append(struct.pack(f"<{len(tokens)}i", *tokens))
     except (struct.error, UnicodeEncodeError) as error:
@@ -62,7 +62,7 @@ def encode_entries(entries: Sequence[LogEntry]) -> EncodedEntries:
 
 
 def decode_entries(body: bytes, keys: int) -> list[LogEntry]:
-    """What `encode_entries` was given."""
+    """Return the entries in a body of `encode_entries`."""
     offset = keys * DIGEST_BYTES
     (count,) = _COUNT.unpack_from(body, offset)
     reader = _Reader(body, offset + _COUNT.size)
@@ -109,7 +109,7 @@ def _encode(entry: LogEntry, parts: list[bytes]) -> None:
 
 
 class _Reader:
-    """Takes one value after the other from a body."""
+    """Reads the values of a body in sequence."""
 
     def __init__(self, body: bytes, offset: int) -> None:
         self._body = body
@@ -127,7 +127,7 @@ class _Reader:
         return LogEntry(tuple(self._prediction() for _ in range(predictions)), key, digest)
 
     def tokens(self, count: int) -> tuple[int, ...]:
-        """One for each entry; a body of an older version has none."""
+        """Return the token id of each entry; bodies of older versions have none."""
         if self._offset == len(self._body):
             return (_NO_TOKEN,) * count
         return struct.unpack_from(f"<{count}i", self._body, self._offset)

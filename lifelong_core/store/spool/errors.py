@@ -1,4 +1,4 @@
-"""What went wrong with the spool, in words for the person who runs the product."""
+"""Errors of the spool, with hints for the operator."""
 
 import errno
 from collections.abc import Generator
@@ -19,12 +19,12 @@ _MENDS = {
 
 
 class SpoolFullError(UnavailableError):
-    """The spool is as large as it may become."""
+    """The spool has reached its largest size."""
 
 
 @contextmanager
 def translate_error(folder: Path) -> Generator[None, None, None]:
-    """Turn what the operating system says about the spool's files into our own error.
+    """Translate operating system errors about the spool's files into UnavailableError.
 
     Raises:
         UnavailableError: a call in the block failed.

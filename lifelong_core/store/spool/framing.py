@@ -1,9 +1,9 @@
-"""Records in a file: what is whole is recognised, wherever a writer was killed or a disk lost bits.
+"""Framing of records in a file: readers recognise whole records despite killed writers and damaged bytes.
 
-    magic 4 | kind 1 | keys 4 | predictions 4 | body's length 4 | header's check 4 | body's checksum 8 | body
+    magic 4 | kind 1 | keys 4 | predictions 4 | body length 4 | header checksum 4 | body checksum 8 | body
 
-Both checks also cover the number of the file and the place in it. So a record counts only where it was written: not
-what a client hides in its logits or request id, nor what an old file left in a block of the disk.
+Both checksums also cover the number of the file and the offset in it. So a record is valid only where it was written:
+bytes of a record inside a client's logits or request id, or in a reused disk block, are not.
 """
 
 import hashlib
@@ -12,14 +12,14 @@ import zlib
 from typing import IO, NamedTuple
 
 MAGIC = b"\xf1Ls\xb0"
-"""No text in UTF-8 holds these bytes."""
+"""These bytes do not occur in UTF-8 text."""
 
 ENTRIES = 1
-"""Kind of a record: log entries in their first encoding. Another encoding gets another number."""
+"""Kind of a record: log entries in the first encoding. Another encoding gets another number."""
 DAMAGED = 2
-"""Kind of a record: bytes that were found damaged."""
+"""Kind of a record: damaged bytes."""
 REFUSED = 3
-"""Kind of a record: a log entry that the log does not take, and why."""
+"""Kind of a record: a refused log entry and the reason."""
 
 _FIELDS = struct.Struct("<4sBIII")
 _CHECKS = struct.Struct("<I8s")
@@ -28,12 +28,12 @@ HEADER_BYTES = _FIELDS.size + _CHECKS.size
 
 
 class Record(NamedTuple):
-    """A record that is whole, and where it is.
+    """A whole record and its offset.
 
     Attributes:
-        kind: what the body holds.
-        keys: how many request keys are in it.
-        predictions: how many predictions are in it.
+        kind: ENTRIES, DAMAGED or REFUSED.
+        keys: number of request keys in the body.
+        predictions: number of predictions in the body.
         body: the content.
         offset: of its first byte in the file.
     """
@@ -53,20 +53,20 @@ class Record(NamedTuple):
 def pack_record(
     body: bytes, *, kind: int, file: int, offset: int, keys: int = 0, predictions: int = 0
 ) -> bytes:
-    """The bytes of a record that will stand at `offset` of the file with the number `file`."""
+    """Return the bytes of a record for `offset` of the file with the number `file`."""
     location = _LOCATION.pack(file, offset)
     fields = _FIELDS.pack(MAGIC, kind, keys, predictions, len(body))
     return fields + _CHECKS.pack(zlib.crc32(location + fields), _checksum(location, body)) + body
 
 
 def read_record(stream: IO[bytes], *, file: int, offset: int, size: int) -> Record | None:
-    """The record at `offset`, where the stream stands; None: there is no whole one.
+    """Return the record at `offset`; None: there is no whole record.
 
     Args:
         stream: of the file.
         file: its number.
-        offset: at which the stream stands.
-        size: of the file; a damaged length must not make us ask for more.
+        offset: present position of the stream.
+        size: of the file in bytes; it bounds the read where a length field is damaged.
     """
     header = stream.read(HEADER_BYTES)
     length = _body_length(header, file, offset)
@@ -76,13 +76,13 @@ def read_record(stream: IO[bytes], *, file: int, offset: int, size: int) -> Reco
 
 
 def find_record(data: bytes, *, file: int, offset: int, after: int) -> int | None:
-    """Where in a file the next whole record begins; None: there is none.
+    """Return the offset in the file of the next whole record; None: there is none.
 
     Args:
         data: the bytes of the file from `offset` on.
         file: its number.
         offset: of the first byte of `data`.
-        after: offset in the file behind which to look.
+        after: offset in the file; the search begins behind it.
     """
     start = after + 1 - offset
     while (start := data.find(MAGIC, start)) >= 0:
@@ -97,7 +97,7 @@ def find_record(data: bytes, *, file: int, offset: int, after: int) -> int | Non
 
 
 def _body_length(header: bytes, file: int, offset: int) -> int | None:
-    """None: this is no header of ours."""
+    """Length of the body in bytes; None: the header is invalid."""
     if len(header) < HEADER_BYTES or not header.startswith(MAGIC):
         return None
     fields = header[: _FIELDS.size]

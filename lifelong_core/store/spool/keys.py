@@ -1,4 +1,4 @@
-"""Which request keys may wait in the spool, and where: 16 bytes of memory for each, however many there are."""
+"""Index of the request keys in the spool, at 16 bytes of memory per key."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
@@ -10,13 +10,13 @@ Digests: TypeAlias = NDArray[np.uint64]
 Locations: TypeAlias = NDArray[np.uint64]
 
 _RECENT = 1 << 15
-"""Digests in a dictionary, which takes ten times the memory; more are packed into a run."""
+"""Largest number of digests in the dictionary, which takes ten times the memory of a run."""
 _LARGEST_RUN = 1 << 18
-"""Larger runs are not merged: it would hold up appends for more than some 20 ms."""
+"""Larger runs are not merged: the merge would delay appends by more than about 20 ms."""
 
 
 class _Run(NamedTuple):
-    """Digests, sorted, and the location of each; all are gone when the newest segment is."""
+    """Sorted digests, the location of each, and the newest segment among the locations."""
 
     digests: Digests
     locations: Locations
@@ -26,8 +26,8 @@ class _Run(NamedTuple):
 class KeyIndex:
     """Digests of keys and their locations (segment, offset of the record).
 
-    A few sorted runs, each at least twice as long as the next unless they are long enough: so a search looks into few,
-    and each key is merged a few times only.
+    It holds a few sorted runs, each at least twice as long as the next up to the largest merged length. So a search
+    reads few runs, and each key is merged only a few times.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class KeyIndex:
         self._positions: dict[int, int] = {}
 
     def add(self, digests: Sequence[int], segment: int, offset: int) -> None:
-        """The keys of one record."""
+        """Add the keys of one record."""
         location = self._location(segment, offset)
         self._recent.update(dict.fromkeys(digests, location))
         if len(self._recent) >= _RECENT:
@@ -49,13 +49,13 @@ class KeyIndex:
             self._push(_sorted(keys, locations, segment))
 
     def add_segment(self, digests: Digests, segment: int, offsets: NDArray[np.uint32]) -> None:
-        """All keys of one segment."""
+        """Add all keys of one segment."""
         if digests.size:
             locations = np.uint64(self._location(segment, 0)) + offsets.astype(np.uint64)
             self._push(_sorted(digests, locations, segment))
 
     def find(self, wanted: Sequence[int]) -> list[tuple[int, int, int]]:
-        """The locations of these digests: (position in `wanted`, segment, offset) for each; segments may be gone."""
+        """Return each location of the digests as (position in `wanted`, segment, offset); it may be deleted by now."""
         if not wanted:
             return []
         found = [(i, self._recent[one]) for i, one in enumerate(wanted) if one in self._recent]
@@ -68,7 +68,7 @@ class KeyIndex:
         return [(i, self._segments[location >> 32], location & 0xFFFF_FFFF) for i, location in found]
 
     def forget_before(self, segment: int) -> None:
-        """Segments below this one are gone; their keys go with the last segment of their run."""
+        """Remove runs of deleted segments, those below `segment`; a run goes with its newest segment."""
         self._runs = [run for run in self._runs if run.newest >= segment]
 
     def _location(self, segment: int, offset: int) -> int:
@@ -89,6 +89,6 @@ class KeyIndex:
 
 
 def _sorted(digests: Digests, locations: Locations, newest: int) -> _Run:
-    # Stable: merges two sorted halves faster.
+    # A stable sort merges two sorted halves faster.
     order = np.argsort(digests, kind="stable")
     return _Run(digests[order], locations[order], newest)

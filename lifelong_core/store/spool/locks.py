@@ -1,4 +1,4 @@
-"""A lock between processes: held by one at a time, free again when its holder dies."""
+"""A lock between processes; the system releases it when its holder ends."""
 
 import fcntl
 import os
@@ -14,18 +14,18 @@ from lifelong_core.store.files import make_folder
 _RETRY_SECONDS = (0.0002, 0.001)
 
 _held: set[int] = set()
-"""Descriptors of the locks that this process holds. A child that was forked meanwhile would go on holding them."""
+"""Descriptors of the locks that this process holds; a forked child closes its copies, which would keep the locks."""
 
 
 class LockBusyError(Exception):
-    """Somebody else holds the lock."""
+    """Another process or thread holds the lock."""
 
 
 class FileLock:
-    """`flock` on a file, opened anew each time: so threads exclude each other, and a file that was replaced counts.
+    """`flock` on a file that is opened for each use, so that threads exclude each other and replacement is detected.
 
     Args:
-        path: of the file, made if need be.
+        path: of the file, created if missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,14 +33,14 @@ class FileLock:
 
     @contextmanager
     def hold(self, *, until: float) -> Generator[int, None, None]:
-        """Hold the lock in the block; gives the descriptor of its file.
+        """Hold the lock in the block; yield the descriptor of its file.
 
         Args:
-            until: when to give up waiting, on the clock of time.monotonic; it is tried once in any case.
+            until: end of the wait on the clock of time.monotonic; at least one attempt is made.
 
         Raises:
-            LockBusyError: others held it all the time.
-            OSError: the file cannot be made.
+            LockBusyError: the lock was not free before `until`.
+            OSError: the file cannot be created.
         """
         descriptor = self._acquire(until)
         _held.add(descriptor)
@@ -49,7 +49,7 @@ class FileLock:
         finally:
             if descriptor in _held:
                 _held.discard(descriptor)
-                # Not by closing alone: a child that is just being forked has the descriptor too.
+                # Closing alone does not release the lock while a forked child has the descriptor, too.
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
                 os.close(descriptor)
 
@@ -63,7 +63,7 @@ class FileLock:
             except BaseException:
                 os.close(descriptor)
                 raise
-            # The file was removed or replaced while we waited.
+            # The file was removed or replaced during the wait.
             os.close(descriptor)
 
     def _open(self) -> int:

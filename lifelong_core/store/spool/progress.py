@@ -1,4 +1,4 @@
-"""How far the oldest segment is delivered: whoever delivers next, in whatever process, goes on there."""
+"""Delivery progress in the oldest segment; the next delivery, in any process, continues there."""
 
 import hashlib
 import os
@@ -16,8 +16,8 @@ class Progress:
 
     Attributes:
         segment: its number.
-        offset: of the first byte that is not delivered.
-        predictions: delivered so far.
+        offset: of the first undelivered byte.
+        predictions: number delivered so far.
     """
 
     segment: int
@@ -26,7 +26,7 @@ class Progress:
 
     @classmethod
     def load(cls, path: Path, segment: int) -> "Progress":
-        """What the file says of this segment; its beginning if the file is damaged, or speaks of another one.
+        """Read the progress in this segment; its beginning if the file is damaged or belongs to another segment.
 
         Raises:
             OSError: the file cannot be read.
@@ -42,7 +42,7 @@ class Progress:
         return saved if saved.segment == segment else cls(segment)
 
     def save(self, descriptor: int) -> None:
-        """Write it over what an open file says. Not synced: after a power failure more is delivered again.
+        """Overwrite an open file with this progress. Not synced: after a power failure, some records come again.
 
         Raises:
             OSError: it cannot be written.

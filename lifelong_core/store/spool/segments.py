@@ -1,7 +1,7 @@
-"""The files of the spool: segments in the order of their numbers, each with records one after the other.
+"""The segments of the spool: numbered files, each a sequence of records.
 
-A process reads each segment once and then only what was added. A segment that takes no more gets a file of its keys
-beside it, so that a process that starts later need not read it.
+A process reads each segment once and then only new records. A complete segment gets a file of its keys, so that a
+process that starts later need not read the segment.
 """
 
 import hashlib
@@ -24,10 +24,10 @@ _SUFFIX = ".segment"
 _KEYS_SUFFIX = ".keys"
 _DIGITS = 20
 _SEGMENT = re.compile(rf"0[0-9]{{{_DIGITS - 1}}}{re.escape(_SUFFIX)}")
-"""Exactly the names that `segment_path` gives: numbers are microseconds since 1970, far below the largest."""
+"""Exactly the names that `segment_path` returns; numbers are microseconds since 1970, so the first digit is 0."""
 _BUFFER_BYTES = 1 << 18
 _SUMMARY = struct.Struct("<4sQQI8s")
-"""Magic; bytes of the segment; its predictions and keys; checksum."""
+"""Magic; size of the segment in bytes; number of its predictions; number of its keys; checksum."""
 _SUMMARY_MAGIC = b"\xf1Ky\x01"
 
 
@@ -42,7 +42,7 @@ def keys_path(folder: Path, number: int) -> Path:
 
 
 def segment_numbers(folder: Path) -> list[int]:
-    """The segments that there are, oldest first; none where there is no folder. What else lies there is let alone."""
+    """Numbers of the segments in the folder, oldest first; empty without a folder. Other files are ignored."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 - as fast as can be: it is asked for each micro-batch
     except FileNotFoundError:
@@ -52,16 +52,16 @@ def segment_numbers(folder: Path) -> list[int]:
 
 @dataclass
 class Segment:
-    """What a process knows about one segment.
+    """State of one segment as read by this process.
 
     Attributes:
         folder: of the spool.
         number: of the segment.
         path: of its file.
-        size: bytes read so far.
-        predictions: in the whole records among them.
-        is_torn: bytes follow the last whole record: its writer was killed. Nothing may be added behind them.
-        key_parts: digests of the keys in each record, and its offset; None once there is a newer segment.
+        size: number of bytes read.
+        predictions: number of predictions in the whole records read.
+        is_torn: bytes of a killed writer follow the last whole record; no record may be appended behind them.
+        key_parts: digests of the keys of each record, and its offset; None once there is a newer segment.
     """
 
     folder: Path
@@ -78,7 +78,7 @@ class Segment:
         self.path = segment_path(self.folder, self.number)
 
     def catch_up(self, index: KeyIndex) -> None:
-        """Read what was added; nobody may be writing to the segment meanwhile.
+        """Read new records; the caller holds the lock of appends.
 
         Raises:
             OSError: the segment is gone or cannot be read.
@@ -91,7 +91,7 @@ class Segment:
         self.size = size
 
     def read_ahead(self, index: KeyIndex) -> None:
-        """Read the whole records that were added, while others may be adding more.
+        """Read new whole records; other processes may append at the same time.
 
         Raises:
             OSError: the segment is gone or cannot be read.
@@ -103,7 +103,7 @@ class Segment:
                 self.add(record, index)
 
     def add(self, record: Record, index: KeyIndex) -> None:
-        """Take a record into account."""
+        """Add a record to the counts and the index."""
         self.size = record.end
         self.predictions += record.predictions
         if record.kind == ENTRIES and record.keys:
@@ -113,14 +113,14 @@ class Segment:
                 self.key_parts.append((keys, record.offset))
 
     def takes(self, size: int, segment_bytes: int) -> bool:
-        """Whether a record of this size may be added; the first one may be larger than a segment."""
+        """Whether a record of `size` bytes may be appended; the first one may be larger than a segment."""
         return not self.is_torn and (not self.size or self.size + size <= segment_bytes)
 
     def save_keys(self) -> None:
-        """Write the file of the keys, if all are known; the segment takes no more records.
+        """Write the file of the keys, if all are known; call it for a complete segment.
 
         Raises:
-            OSError: it cannot be written; then whoever starts later reads the segment itself.
+            OSError: it cannot be written; a process that starts later then reads the segment.
         """
         if self.key_parts is None:
             return
@@ -136,7 +136,7 @@ class Segment:
             file.write(header + content)
 
     def load_keys(self, index: KeyIndex) -> None:
-        """Learn from the file of the keys, if there is a good one, what `catch_up` would from the segment.
+        """Read the file of the keys, if it is valid, in place of the segment; the result equals that of `catch_up`.
 
         Raises:
             OSError: the file cannot be read.
@@ -160,7 +160,7 @@ class Segment:
 
 
 def whole_records(stream: IO[bytes], *, file: int, offset: int, size: int) -> Generator[Record, None, None]:
-    """The whole records of a file from `offset` on; what is damaged between them is passed over."""
+    """Yield the whole records of a file from `offset` on; skip damaged bytes between them."""
     stream.seek(offset)
     while offset < size:
         record = read_record(stream, file=file, offset=offset, size=size)

@@ -1,4 +1,4 @@
-"""Predictions that wait on the local disk while the database is away: bounded, shared by the processes of a machine."""
+"""Bounded queue of predictions on the local disk, shared by the processes of a machine, for database outages."""
 
 import contextlib
 import os
@@ -29,23 +29,22 @@ from lifelong_core.store.spool.state import SpoolState
 from lifelong_core.store.spool.writing import append_bytes
 
 PATIENCE_SECONDS = 1.0
-"""How long a call waits for another process that appends."""
+"""Longest wait of a call for the lock of appends."""
 FULL_RETRY_SECONDS = 5
 _NUMBER = struct.Struct("<Q")
-"""In the lock's file: the number of the segment that was begun last, so that others see at once that there is one."""
+"""Content of the lock file: number of the newest segment ever created, by which processes detect a new segment."""
 
 
 class Spool:
-    """One folder on a local disk; threads and processes may share it, in each of them one object is enough.
+    """A spool in one folder on a local disk. Threads and processes may share it; one object per process is enough.
 
-    What was appended first is delivered first, whoever appended it. Nothing is done before the first call; the folder
-    is made by the first append.
+    Delivery is first in, first out across all processes. The first append creates the folder.
 
     Args:
         folder: of the spool.
-        maximum_bytes: what it may hold; at this bound appends are refused.
-        durability: what an append survives when it has returned: the death of any process, or a power failure too.
-        segment_bytes: size of a file from which on the next one is begun.
+        maximum_bytes: largest size; appends beyond it are refused.
+        durability: failures that a returned append survives: the end of any process, or a power failure, too.
+        segment_bytes: size of a segment at which the next one begins.
     """
 
     def __init__(
@@ -67,21 +66,21 @@ class Spool:
             folder, appending=self._locked, damaged=self._damaged, refused=self._refused
         )
         self._seen: Path | None = None
-        """A segment that was there when `is_empty` last looked."""
+        """A segment that existed at the latest check of `is_empty`."""
         self._begin_anew()
         _spools.add(self)
 
     def append(self, entries: Sequence[LogEntry]) -> tuple[bool, ...]:
-        """Keep the entries until they are delivered; they are in the file when this returns, or none of them is.
+        """Append the entries, all or none; they are in the file when this returns.
 
         Returns:
-            For each entry whether it was taken. False: a request with its key waits here, or came earlier in
-            `entries`; `find(key)` tells what was answered to it.
+            For each entry whether it was appended. False: a request with its key is in the spool, or earlier in
+            `entries`; `find(key)` returns its answer.
 
         Raises:
-            InvalidInputError: an entry is none that the log would take.
-            SpoolFullError: the spool would become larger than it may.
-            UnavailableError: the folder cannot be written, or others held the lock all the time.
+            InvalidInputError: an entry is not valid for the log.
+            SpoolFullError: the spool would exceed `maximum_bytes`.
+            UnavailableError: the folder cannot be written, or the lock was not free in time.
         """
         if not entries:
             return ()
@@ -95,12 +94,12 @@ class Spool:
         return taken
 
     def find(self, key: RequestKey) -> StoredRequest | None:
-        """The request with this key, whichever process appended it; None: it does not wait here.
+        """Return the request with this key, appended by any process; None: it is not in the spool.
 
-        Who looks into the log too must do so afterwards: what is delivered meanwhile is there.
+        Search the log after the spool, not before: a request may be delivered between the two searches.
 
         Raises:
-            UnavailableError: the folder cannot be read, or others held the lock all the time.
+            UnavailableError: the folder cannot be read, or the lock was not free in time.
         """
         if self.is_empty():
             return None
@@ -108,7 +107,7 @@ class Spool:
             return self._contents.find([key], [key_digest(key)]).get(key)
 
     def is_empty(self) -> bool:
-        """Whether nothing waits; cheap enough to be asked for each micro-batch.
+        """Whether the spool has no segment; cheap enough for each micro-batch.
 
         Raises:
             UnavailableError: the folder cannot be read.
@@ -122,29 +121,29 @@ class Spool:
             return not numbers
 
     def deliver(self, write: Write, *, limit: int = 1000) -> int | None:
-        """Hand over what waits longest, and forget it when `write` has returned.
+        """Pass the oldest entries to `write`, and delete them when it has returned.
 
-        What `write` has written may come again: after a crash, and when this process loses the right to forget it.
+        Written entries may be passed again: after a crash, or when another process takes over the delivery.
 
         Args:
-            write: writes all that it gets, or raises.
-            limit: number of predictions at which no further record is added to what is handed over.
+            write: writes all entries, or raises.
+            limit: number of predictions from which on no further record is passed.
 
         Returns:
-            The number of predictions written. 0: nothing waits. None: another process is delivering.
+            The number of predictions written. 0: the spool is empty. None: another process is delivering.
 
         Raises:
             UnavailableError: the folder cannot be used; nothing is lost.
-            Exception: whatever `write` raises; what it got comes again. Only what it refuses for good when it is
-                written alone (InvalidInputError, ConflictError) is put aside instead.
+            Exception: any error of `write`; its entries are passed again. An entry that is refused alone
+                (InvalidInputError, ConflictError) becomes a dead letter instead.
         """
         return self._delivery.run(write, limit)
 
     def state(self) -> SpoolState:
-        """How much waits, and since when.
+        """Size of the spool, number of its predictions and time of the oldest.
 
         Raises:
-            UnavailableError: the folder cannot be read, or others held the lock all the time.
+            UnavailableError: the folder cannot be read, or the lock was not free in time.
         """
         predictions, oldest, size = 0, None, 0
         if not self.is_empty():
@@ -163,7 +162,7 @@ class Spool:
             )
 
     def dead_letters(self) -> list[DeadLetter]:
-        """What the log did not take and why, oldest first.
+        """Entries that the log refused, with the reasons, oldest first.
 
         Raises:
             UnavailableError: the folder cannot be read.
@@ -172,12 +171,12 @@ class Spool:
             return [read_dead_letter(record) for record in self._refused.records()]
 
     def close(self) -> None:
-        """Give the memory back; a later call reads again what it needs."""
+        """Free the memory; a later call reads the files again."""
         with self._mutex:
             self._contents = Contents(self._folder)
 
     def _begin_anew(self) -> None:
-        """Also in a forked child: a thread that is not there any more may hold the lock, in the middle of a change."""
+        """Reset the state in memory, also in a forked child: its mutex may be held by a thread that was not forked."""
         self._mutex = threading.Lock()
         self._contents = Contents(self._folder)
 
@@ -205,7 +204,7 @@ class Spool:
             append_bytes(file, data, size=offset, is_synced=self._is_synced)
         except BaseException:
             if not offset:
-                # Without it, the spool is empty again. Where it stays, it only holds nothing.
+                # Without the file, the spool is empty again. An empty file that remains does no harm.
                 with contextlib.suppress(OSError):
                     segment.path.unlink()
                     self._contents.drop_newest()
@@ -228,8 +227,8 @@ class Spool:
     def _begin_segment(self, descriptor: int) -> Segment:
         newest = self._contents.newest
         last = max(_last_number(descriptor), newest.number if newest is not None else 0)
-        # No number comes again, also where a power failure or a hand took `last` away: what a file says of the progress
-        # in an older segment must not be taken for this one.
+        # Numbers are never reused, even if the lock file was lost or deleted: the saved progress in an older segment
+        # must not apply to this one.
         number = max(last + 1, time.time_ns() // 1000)
         os.pwrite(descriptor, _NUMBER.pack(number), 0)
         path = segment_path(self._folder, number)
@@ -240,7 +239,7 @@ class Spool:
 
     @contextmanager
     def _own(self) -> Generator[None, None, None]:
-        """No other thread of this process is here meanwhile."""
+        """Exclude the other threads of this process in the block."""
         if not self._mutex.acquire(timeout=PATIENCE_SECONDS):
             raise self._busy()
         try:
@@ -251,7 +250,7 @@ class Spool:
 
     @contextmanager
     def _alone(self) -> Generator[int, None, None]:
-        """No other process is here meanwhile; gives the descriptor of the lock's file."""
+        """Exclude other processes in the block; yield the descriptor of the lock file."""
         try:
             with self._lock.hold(until=time.monotonic() + PATIENCE_SECONDS) as descriptor:
                 yield descriptor
@@ -260,13 +259,13 @@ class Spool:
 
     @contextmanager
     def _locked(self) -> Generator[None, None, None]:
-        """Nobody appends meanwhile."""
+        """Exclude appends in the block."""
         with self._own(), self._alone():
             yield
 
     @contextmanager
     def _current(self) -> Generator[int, None, None]:
-        """Nobody appends meanwhile, and `_contents` is up to date; gives the descriptor of the lock's file."""
+        """Exclude appends in the block, with `_contents` up to date; yield the descriptor of the lock file."""
         with self._own():
             self._contents.prepare()
             with self._alone() as descriptor:
@@ -290,7 +289,7 @@ _spools: weakref.WeakSet[Spool] = weakref.WeakSet()
 
 def _begin_anew_in_child() -> None:
     for spool in _spools:
-        spool._begin_anew()  # pyright: ignore[reportPrivateUsage] - nobody else may call it
+        spool._begin_anew()  # pyright: ignore[reportPrivateUsage] - private to this module
 
 
 os.register_at_fork(after_in_child=_begin_anew_in_child)

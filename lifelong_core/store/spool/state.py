@@ -1,4 +1,4 @@
-"""How full the spool is, for probes and metrics."""
+"""State of the spool, for probes and metrics."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,15 +6,15 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class SpoolState:
-    """What waits.
+    """Size and content of the spool.
 
     Attributes:
-        bytes: of all files that count.
-        maximum_bytes: the bound of that.
-        predictions: that wait.
-        oldest: when the first of them was made; None where nothing waits.
-        damaged_records: pieces that were found damaged (torn tails included) and put aside, ever.
-        refused_records: entries that the log did not take and that were put aside, ever.
+        bytes: size of the segments, the damaged bytes and the refused entries.
+        maximum_bytes: upper bound of `bytes`.
+        predictions: number of undelivered predictions.
+        oldest: time of the oldest of them; None: there are none.
+        damaged_records: number of damaged pieces ever set aside, torn tails included.
+        refused_records: number of entries that the log ever refused.
     """
 
     bytes: int
