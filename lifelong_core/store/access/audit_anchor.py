@@ -1,4 +1,4 @@
-"""The anchor of the audit log that a host keeps outside the database: in a file, and in the log of its processes."""
+"""The anchor of the audit log outside the database: in a file of the host, and in the log of its processes."""
 
 import logging
 import time
@@ -10,23 +10,23 @@ from lifelong_core.store.access.audit_log import AuditLog
 from lifelong_core.store.files import write_whole
 
 DAY_SECONDS = 86_400.0
-"""The anchor is logged again after this time, so that a log that is kept for some weeks always has one."""
+"""The anchor is logged again after this time, so that a log of some weeks always holds one."""
 
 logger = logging.getLogger(__name__)
 
 
 class AnchorFile:
-    """Holds the newest anchor that processes of this host have seen.
+    """File of the newest anchor that processes of this host have read.
 
     Args:
-        path: of the file; it need not be there.
+        path: of the file; it may be missing.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self) -> Anchor | None:
-        """The anchor; None: there is no file yet.
+        """Read the anchor; None: there is no file yet.
 
         Raises:
             ConfigurationError: the file cannot be read.
@@ -43,9 +43,9 @@ class AnchorFile:
             ) from error
 
     def advance(self, audit: AuditLog) -> None:
-        """Write the anchor of the newest entry to the file and to the process' log, unless it is there.
+        """Write the anchor of the newest entry to the file and to the process log, unless it is there.
 
-        An anchor that the audit log does not hold stays in the file: it is the evidence.
+        An anchor that the audit log does not hold stays in the file as evidence.
 
         Raises:
             ConflictError: the audit log does not hold the anchor.

@@ -1,10 +1,10 @@
-"""The hash chain of the audit log: every entry holds the digest of the one before it, and its own.
+"""The hash chain of the audit log: every entry holds the digest of the previous entry, and its own.
 
-The digest of an entry is the SHA-256, in hexadecimal, of the ASCII text of a JSON object: what `json.dumps` of Python
-writes with sorted keys and no blanks, of `id`, `at` (UTC, ISO 8601 with microseconds), `actor`, `action`, `subject`,
-`source`, `details` and `previous_digest`. Whoever edits, moves, inserts or removes an entry has to write every later
-one anew. An anchor, the number and digest of one entry kept outside the database, shows that as well, and a tail that
-was cut off.
+The digest of an entry is the SHA-256, in hexadecimal, of the ASCII text of a JSON object: the output of Python's
+`json.dumps` with sorted keys and no blanks, of `id`, `at` (UTC, ISO 8601 with microseconds), `actor`, `action`,
+`subject`, `source`, `details` and `previous_digest`. To edit, move, insert or remove an entry undetected, an attacker
+must rewrite every later entry. An anchor, the number and digest of one entry kept outside the database, reveals such a
+rewrite and a truncated end.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from lifelong_core.store.access.records import AuditEntry
 GENESIS = "0" * 64
 """The digest before the first entry."""
 _MOST_FAULTS = 100
-"""Faults that are looked for: of a log that was written anew, every entry is one."""
+"""Largest number of reported faults: in a rewritten log, every entry is a fault."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,15 @@ class Anchor:
     digest: str
 
     def __str__(self) -> str:
-        """As `parse` reads it."""
+        """Return the text form that `parse` reads."""
         return f"{self.sequence}:{self.digest}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The anchor in a text.
+        """Parse the text form of an anchor.
 
         Raises:
-            InvalidInputError: it is none.
+            InvalidInputError: the text is no anchor.
         """
         found = re.fullmatch(r"([1-9][0-9]{0,9}):([0-9a-f]{64})", text.strip())
         if found is None:
@@ -57,12 +57,12 @@ class ChainFault:
     """A break in the chain of the audit log.
 
     Attributes:
-        kind: missing: entries were removed; changed: an entry was changed, or forged; moved: an entry has another
-            number than when it was written; detached: an entry does not continue the one before it; cut: entries were
-            removed at the end; rewritten: an entry is not the one that an anchor names.
-        first: number of the first entry concerned.
-        last: number of the last one.
-        text: a sentence about it.
+        kind: missing: entries were removed; changed: an entry was changed or forged; moved: the number of an entry
+            was changed; detached: an entry does not continue the previous one; cut: entries were removed at the end;
+            rewritten: an entry differs from the one that an anchor names.
+        first: number of the first affected entry.
+        last: number of the last affected entry.
+        text: description in one sentence.
     """
 
     kind: Literal["missing", "changed", "moved", "detached", "cut", "rewritten"]
@@ -72,7 +72,7 @@ class ChainFault:
 
 
 def digest_of(entry: AuditEntry) -> str:
-    """The digest that an entry has unless it was changed."""
+    """Compute the digest of an entry from its content."""
     values = {
         "id": entry.id,
         "at": entry.at.astimezone(UTC).isoformat(timespec="microseconds"),
@@ -87,8 +87,8 @@ def digest_of(entry: AuditEntry) -> str:
 
 
 def chain_entries(entry: AuditEntry, previous_digest: str) -> AuditEntry:
-    """The entry with its digests, as the successor of the one with that digest."""
-    # As it comes back from the database: texts as keys, lists for tuples.
+    """Return the entry with its digests, as the successor of the entry with `previous_digest`."""
+    # The form that the database returns: strings as keys, lists for tuples.
     details = json.loads(json.dumps(entry.details))
     linked = replace(entry, details=details, previous_digest=previous_digest)
     return replace(linked, digest=digest_of(linked))
@@ -97,17 +97,17 @@ def chain_entries(entry: AuditEntry, previous_digest: str) -> AuditEntry:
 def find_faults(
     entries: Iterable[AuditEntry], *, before: Anchor | None = None, gaps_up_to: int = 0
 ) -> list[ChainFault]:
-    """Where the chain is broken, at most the first hundred places.
+    """Find breaks of the chain, at most the first hundred.
 
     Args:
-        entries: of the audit log, in order, without end where it is long.
-        before: the entry before the first one, which is believed; None: they begin with entry 1.
-        gaps_up_to: up to this number old versions left gaps.
+        entries: of the audit log, in order; read lazily.
+        before: trusted anchor of the entry before the first one; None: they begin with entry 1.
+        gaps_up_to: up to this number, gaps come from older versions and are no faults.
     """
     faults: list[ChainFault] = []
     changed: list[AuditEntry] = []
     known = before or Anchor(0, GENESIS)
-    is_sound = True  # whether the digest of the entry before is worth comparing
+    is_sound = True  # whether the previous entry's digest can be compared
     for entry in entries:
         has_gap = entry.id > known.sequence + 1 and known.sequence >= gaps_up_to
         if has_gap:
@@ -126,7 +126,7 @@ def find_faults(
 
 
 def compare_anchor(anchor: Anchor, newest: int, digest: str | None) -> ChainFault | None:
-    """What an anchor says of the audit log; None: the log still holds it.
+    """Compare an anchor with the audit log; None: the log still holds it.
 
     Args:
         anchor: of an earlier state.

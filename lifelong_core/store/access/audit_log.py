@@ -1,8 +1,8 @@
 """The audit log: each entry is written in the transaction of its change.
 
-Entries are numbered without a gap, in the order of the commits, and chained by digests (`audit_chain`). So no sequence
-numbers them, which would leave a gap at each transaction that is rolled back; number and digest of the newest entry are
-read under a lock that is held until the commit.
+Entries are numbered without a gap, in commit order, and chained by digests (`audit_chain`). A database sequence would
+leave a gap at each rollback. So the number and digest of the newest entry are read under a lock that is held until the
+commit.
 """
 
 import re
@@ -31,15 +31,15 @@ from lifelong_core.store.schema import tables
 _LOCK = 0x6C6C_0003
 """Key of the PostgreSQL advisory lock under which entries are numbered."""
 NUMBERED = "audit.numbered"
-"""Action of the entry that a migration wrote where older versions had left gaps; its details say up to which number."""
+"""Action of the entry that a migration wrote after gaps of older versions; `up_to` in its details bounds the gaps."""
 CHAINED = "audit.chained"
-"""Action of the entry that a migration wrote after it had chained older entries; its details say up to which number."""
+"""Action of the entry that a migration wrote after it chained older entries, up to `up_to` in its details."""
 REFUSED_ACCESS, REFUSED_LOGIN, REFUSED_UPLOAD = "access.refuse", "console.refuse", "uploads.refuse"
 REFUSED_GRAPH = "models.refuse"
 REFUSALS = (REFUSED_ACCESS, REFUSED_LOGIN, REFUSED_UPLOAD, REFUSED_GRAPH)
-"""Actions of the entries about refused requests, which changed nothing."""
+"""Actions of entries about refused requests, which are no changes."""
 LOCAL = "local"
-"""Source of what a process of the product did by itself, or a person on the command line."""
+"""Source of actions by a process of the product or on the command line."""
 _PAGE = 2000
 _audit = tables.audit
 _source: ContextVar[str] = ContextVar("source of changes", default=LOCAL)
@@ -49,7 +49,7 @@ AuditKind: TypeAlias = Literal["changes", "refusals"]
 
 @contextmanager
 def audit_source(source: str) -> Generator[None, None, None]:
-    """Let the entries that this thread or task writes within the block name this source."""
+    """Set the source of the entries that this thread or task writes within the block."""
     before = _source.set(source)
     try:
         yield
@@ -68,17 +68,16 @@ def write_audit(
 ) -> None:
     """Add one entry to the audit log within the transaction of the change.
 
-    On PostgreSQL all other entries wait from here until the commit. So that no two transactions wait for each other in
-    a circle, this lock is the last one to take: rows that others change too, like that of the registry's revision,
-    come before it.
+    On PostgreSQL all other entries wait from here until the commit. To prevent deadlocks, take this lock last, after
+    those of shared rows such as the registry's revision.
 
     Args:
         connection: the transaction of the change.
-        actor: name of the token or process that did it.
-        action: what was done, as `what.verb`, e.g. `heads.publish`.
-        subject: to what it was done, e.g. `digits@1/site-a`.
+        actor: name of the token or process.
+        action: as `object.verb`, e.g. `heads.publish`.
+        subject: object of the action, e.g. `digits@1/site-a`.
         details: a JSON document.
-        source: address from which it was asked for; None: that of `audit_source`, else `local`.
+        source: client address; None: that of `audit_source`, else `local`.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
@@ -91,13 +90,13 @@ def write_audit(
 
 @dataclass(frozen=True)
 class Refusals:
-    """Requests that were refused, alike in all that is said here.
+    """Refused requests with equal attributes.
 
     Attributes:
         action: one of `REFUSALS`.
-        actor: name of the token, as far as it is known.
-        source: address from which they came.
-        subject: what was asked for.
+        actor: name of the token, if known.
+        source: client address.
+        subject: the requested object.
         details: a JSON document.
     """
 
@@ -110,13 +109,13 @@ class Refusals:
 
 @dataclass(frozen=True)
 class AuditVerification:
-    """What was found when the audit log was verified.
+    """Result of a verification of the audit log.
 
     Attributes:
-        entries: how many were read.
-        newest: the anchor of the newest one; None: there are none.
-        chained_up_to: entries up to this number were chained by an upgrade: earlier changes of them cannot be seen.
-        faults: all that is wrong; empty: nothing.
+        entries: number of entries read.
+        newest: anchor of the newest entry; None: there are none.
+        chained_up_to: entries up to this number were chained by an upgrade; earlier changes are undetectable.
+        faults: breaks of the chain; empty: none.
     """
 
     entries: int
@@ -140,12 +139,12 @@ class AuditLog:
         subject: str | None = None,
         kind: AuditKind | None = None,
     ) -> list[AuditEntry]:
-        """The newest entries, newest first.
+        """Return the newest entries, newest first.
 
         Args:
-            limit: most entries.
-            before: id of the last entry of the page before; None: from the newest.
-            action: only this one, as `heads.rollback`, or all of one kind of thing, as `heads`; None: all.
+            limit: largest number of entries.
+            before: id of the last entry of the previous page; None: from the newest.
+            action: only this one, as `heads.rollback`, or all of one object, as `heads`; None: all.
             subject: only entries whose subject contains this; None: all.
             kind: only changes, or only refused requests; None: both.
         """
@@ -182,12 +181,12 @@ class AuditLog:
                 )
 
     def newest(self) -> Anchor | None:
-        """The anchor of the newest entry; None: there are none."""
+        """Return the anchor of the newest entry; None: there are none."""
         with self._database.read() as connection:
             return _newest(connection)
 
     def fault_of(self, anchor: Anchor) -> ChainFault | None:
-        """What an anchor of an earlier state says of the log; None: the log still holds it."""
+        """Compare an anchor of an earlier state with the log; None: the log still holds it."""
         digest = sa.select(_audit.c.digest).where(_audit.c.id == anchor.sequence)
         with self._database.read() as connection:
             newest = _newest(connection)
@@ -195,11 +194,11 @@ class AuditLog:
         return compare_anchor(anchor, 0 if newest is None else newest.sequence, found)
 
     def verify(self, *anchors: Anchor, newest_only: int | None = None) -> AuditVerification:
-        """Compare every entry with its digest, with the entry before it, and the log with anchors of earlier states.
+        """Compare every entry with its digest and the previous entry, and the log with anchors.
 
         Args:
             anchors: of earlier states.
-            newest_only: verify so many of the newest entries; None: all.
+            newest_only: number of the newest entries to verify; None: all.
         """
         newest = self.newest()
         known = self._up_to(NUMBERED)
@@ -219,13 +218,13 @@ class AuditLog:
         return AuditVerification(count, newest, self._up_to(CHAINED), tuple(faults))
 
     def _ascending(self, after: int) -> Iterator[AuditEntry]:
-        """All entries in order; a page is a transaction of its own, since no entry ever changes."""
+        """Yield all entries after `after` in order, each page in its own transaction, since entries never change."""
         while True:
             query = sa.select(_audit).where(_audit.c.id > after).order_by(_audit.c.id).limit(_PAGE)
             try:
                 with self._database.read() as connection:
                     page = [audit_entry_of(row) for row in connection.execute(query)]
-            except ValueError:  # some column holds what is no time or no JSON: the product did not write it
+            except ValueError:  # a column holds no time or no JSON: another program wrote it
                 page = self._one_by_one(after)
             yield from page
             if len(page) < _PAGE:
@@ -233,7 +232,7 @@ class AuditLog:
             after = page[-1].id
 
     def _one_by_one(self, after: int) -> "list[AuditEntry]":
-        """A page of entries; one that cannot be read is empty, and so fits no digest."""
+        """Return a page of entries; an unreadable entry is empty and so fails the comparison of digests."""
         page: list[AuditEntry] = []
         with self._database.read() as connection:
             numbers = sa.select(_audit.c.id).where(_audit.c.id > after).order_by(_audit.c.id).limit(_PAGE)
@@ -252,13 +251,13 @@ class AuditLog:
         return None if row is None else Anchor(row.id, row.digest)
 
     def _up_to(self, action: str) -> int:
-        """The largest number in the entries that migrations wrote under this action; 0: there are none."""
+        """Return the largest number in the entries that migrations wrote under this action; 0: there are none."""
         query = sa.select(sa.cast(_audit.c.details, sa.Text)).where(_audit.c.action == action)
         with self._database.read() as connection:
             texts = connection.execute(query).scalars().all()
         found = (
             re.search(r'"up_to": ?([0-9]{1,10})', text) for text in texts
-        )  # whatever was made of it since
+        )  # its content may have been changed since
         return max((int(one[1]) for one in found if one is not None), default=0)
 
 

@@ -1,7 +1,7 @@
-"""Sessions of the console: a browser holds a random identifier, the database its SHA-256.
+"""Sessions of the console: the browser holds a random identifier, the database its SHA-256.
 
-A session ends with its token's secret (expiry, revocation, rotation), after a time without a request, after a longest
-time, and when somebody logs out. The time is that of the database.
+A session ends with its token's secret (expiry, revocation, rotation), after an idle time, after its lifetime, and at
+logout. Times are those of the database.
 """
 
 import hmac
@@ -22,7 +22,7 @@ from lifelong_core.store.engine.database import Database
 from lifelong_core.store.schema import tables
 
 MOST_SESSIONS = 20
-"""Open sessions of one token; a further one ends the one that was used the longest time ago."""
+"""Largest number of open sessions of one token; a further login ends the least recently used one."""
 _IDENTIFIER_BYTES = 32
 _sessions, _tokens = tables.console_sessions, tables.tokens
 
@@ -37,13 +37,13 @@ class ConsoleSessions:
         """Log in with the secret of a token.
 
         Args:
-            secret: of the token; which scopes it needs, the caller checks.
-            address: of the browser, for people who look at the list.
+            secret: of the token; the caller checks its scopes.
+            address: of the browser, shown in the list of sessions.
             idle: the session ends after this time without a request.
             lifetime: the session ends after this time in any case.
 
         Returns:
-            The identifier of the session, for the browser's cookie; it cannot be found out again.
+            The identifier of the session, for the browser's cookie; it cannot be retrieved later.
 
         Raises:
             UnauthenticatedError: the token is unknown, expired or revoked.
@@ -51,7 +51,7 @@ class ConsoleSessions:
         """
         identifier = secrets.token_urlsafe(_IDENTIFIER_BYTES)
         with self._database.write() as connection:
-            # Locked: a rotation or revocation that is under way must see this session and end it.
+            # The lock makes a concurrent rotation or revocation see this session and end it.
             token = valid_token(connection, secret, locked=True)
             if token is None:
                 raise UnauthenticatedError("the token is unknown, expired or revoked.")
@@ -75,7 +75,7 @@ class ConsoleSessions:
         return identifier
 
     def find(self, identifier: str) -> Token | None:
-        """The token of a session; None if there is no such session, or it or its token is over.
+        """Return the token of a session; None if there is no such session, or it or its token has ended.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -93,7 +93,7 @@ class ConsoleSessions:
             return token_of(row) if row.valid_until > database_time(connection) else None
 
     def note_use(self, identifiers: Iterable[str], *, idle: timedelta) -> None:
-        """Prolong sessions that were used a moment ago, never beyond their longest time.
+        """Prolong sessions that were just used, never beyond their lifetime.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -112,10 +112,10 @@ class ConsoleSessions:
                 )
 
     def end(self, identifier: str) -> None:
-        """Log out. Nothing happens if there is no such session.
+        """Log out; an unknown session is ignored.
 
         Raises:
-            UnavailableError: the database does not answer; the session is still open.
+            UnavailableError: the database does not answer; the session stays open.
         """
         with self._database.write() as connection:
             ended = sa.delete(_sessions).where(_sessions.c.id_hash == hash_secret(identifier))
@@ -126,11 +126,11 @@ class ConsoleSessions:
                 write_audit(connection, actor=name, action="console.logout", subject=name)
 
     def end_all(self, name: str, *, actor: str) -> int:
-        """End all sessions of the token with this name; how many there were.
+        """End all sessions of the token with this name; return their number.
 
         Raises:
             NotFoundError: there is no token of that name.
-            UnavailableError: the database does not answer; all are still open.
+            UnavailableError: the database does not answer; all stay open.
         """
         with self._database.write() as connection:
             ended = end_sessions(connection, named_token(connection, name).id)
@@ -140,7 +140,7 @@ class ConsoleSessions:
         return ended
 
     def list(self, name: str | None = None) -> list[ConsoleSession]:
-        """The open sessions of one token or of all, the one that was used last first."""
+        """Return the open sessions of one token or of all, the most recently used first."""
         query = sa.select(_sessions, _tokens.c.name).join(_tokens, _sessions.c.token_id == _tokens.c.id)
         if name is not None:
             query = query.where(_tokens.c.name == name)
@@ -155,9 +155,7 @@ class ConsoleSessions:
         Raises:
             UnavailableError: the database does not answer.
         """
-        with (
-            self._database.read() as connection
-        ):  # without the write lock of SQLite, which those who log need
+        with self._database.read() as connection:  # without the write lock of SQLite, which logging needs
             is_over = _sessions.c.valid_until <= database_time(connection)
             if connection.execute(sa.select(_sessions.c.token_id).where(is_over).limit(1)).first() is None:
                 return 0
@@ -167,7 +165,7 @@ class ConsoleSessions:
 
 
 def _make_room(connection: sa.Connection, token_id: int) -> None:
-    """End the sessions of a token that are over, and the oldest where a further one would be one too many."""
+    """Delete expired sessions of a token, and the least recently used ones above the limit."""
     mine = _sessions.c.token_id == token_id
     connection.execute(sa.delete(_sessions).where(mine, _sessions.c.valid_until <= database_time(connection)))
     newest = sa.select(_sessions.c.id_hash).where(mine).order_by(_sessions.c.used_at.desc())
@@ -176,7 +174,7 @@ def _make_room(connection: sa.Connection, token_id: int) -> None:
 
 
 def end_sessions(connection: sa.Connection, token_id: int) -> int:
-    """End all sessions of a token in this transaction; how many were open."""
+    """End all sessions of a token in this transaction; return the number of open ones."""
     mine = _sessions.c.token_id == token_id
     over = sa.delete(_sessions).where(mine, _sessions.c.valid_until <= database_time(connection))
     connection.execute(over)

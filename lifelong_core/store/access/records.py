@@ -9,7 +9,7 @@ from lifelong_core.names import DEFAULT_ENVIRONMENT
 
 
 class Scope(StrEnum):
-    """What a token may do. `operate` includes `read`; `admin` includes all."""
+    """Permission of a token. `operate` includes `read`; `admin` includes all."""
 
     PREDICT = "predict"
     FEEDBACK = "feedback"
@@ -25,7 +25,7 @@ BOUND_SCOPES = frozenset({Scope.PREDICT, Scope.FEEDBACK})
 
 @dataclass(frozen=True)
 class Token:
-    """A bearer token, without its secret: only a hash of that is stored."""
+    """A bearer token, without its secret, of which only a hash is stored."""
 
     id: int
     name: str
@@ -36,11 +36,11 @@ class Token:
     environments: frozenset[str] | None = None
     """the only environments in which it may predict and label; None: all"""
     rotated_at: datetime | None = None
-    """when it got its present secret; None: with its creation"""
+    """time of the latest rotation; None: never rotated"""
     previous_expires_at: datetime | None = None
-    """until when the secret before that is valid; None: there is none"""
+    """end of the validity of the previous secret; None: there is none"""
     last_used_at: datetime | None = field(default=None, compare=False)
-    """to a minute; None: not known to have been used"""
+    """to the minute; None: no known use"""
 
     @property
     def default_environment(self) -> str:
@@ -50,7 +50,7 @@ class Token:
         return DEFAULT_ENVIRONMENT
 
     def has_ended(self, moment: datetime) -> bool:
-        """Whether it was revoked, or has expired by then."""
+        """Whether it is revoked, or expired at `moment`."""
         return self.revoked_at is not None or (self.expires_at is not None and self.expires_at <= moment)
 
     def may_use(self, environment: str) -> bool:
@@ -59,11 +59,11 @@ class Token:
 
     @property
     def binding(self) -> str:
-        """The environments that it is bound to, in words."""
+        """Text of the environments that it is bound to."""
         return "all" if self.environments is None else ", ".join(sorted(self.environments))
 
     def allows(self, scope: Scope) -> bool:
-        """Whether the token may do what needs `scope`: `operate` includes `read`, `admin` includes all."""
+        """Whether the token has `scope`: `operate` includes `read`, `admin` includes all."""
         includes = {Scope.READ: {Scope.OPERATE, Scope.ADMIN}}.get(scope, {Scope.ADMIN})
         return scope in self.scopes or not includes.isdisjoint(self.scopes)
 
@@ -78,11 +78,11 @@ class ConsoleSession:
     """IP address of the login; empty: not known"""
     created_at: datetime
     used_at: datetime
-    """when the last request came, to some ten seconds"""
+    """time of the last request, to about ten seconds"""
     valid_until: datetime
-    """when it ends without a further request"""
+    """end of the session without a further request"""
     ends_at: datetime
-    """latest end, also if it is used"""
+    """latest end of the session, even with requests"""
 
 
 @dataclass(frozen=True)
@@ -99,4 +99,4 @@ class AuditEntry:
     """client address; `local`: command line or monitor; None: written by an older version"""
     previous_digest: str = ""
     digest: str = ""
-    """of all the above, see `audit_chain`"""
+    """digest of all the above, see `audit_chain`"""

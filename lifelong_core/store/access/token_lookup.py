@@ -16,20 +16,20 @@ _tokens = tables.tokens
 
 
 def hash_secret(secret: str) -> bytes:
-    """Hash of a secret, which is stored and by which a token is found.
+    """Return the hash of a secret, which is the stored form and the search key of a token.
 
-    The secret has 256 random bits, so one round of SHA-256 is as good as a slow hash.
+    The secret has 256 random bits, so one round of SHA-256 suffices.
     """
     return hashlib.sha256(secret.encode()).digest()
 
 
 def token_of_secret(connection: sa.Connection, secret: str, *, locked: bool = False) -> Token | None:
-    """The token with this secret, also one that has expired or been revoked; None if there is none.
+    """Return the token with this secret, expired and revoked ones included; None if there is none.
 
     Args:
         connection: a transaction.
-        secret: what a client or a person sent.
-        locked: as of `valid_token`.
+        secret: as received from the client.
+        locked: as for `valid_token`.
     """
     digest = hash_secret(secret)
     query = sa.select(_tokens).where(
@@ -43,20 +43,19 @@ def token_of_secret(connection: sa.Connection, secret: str, *, locked: bool = Fa
 
 
 def valid_token(connection: sa.Connection, secret: str, *, locked: bool = False) -> Token | None:
-    """The token with this secret; None if there is none, or it has expired or been revoked.
+    """Return the valid token with this secret; None if there is none, or it is expired or revoked.
 
     Args:
         connection: a transaction.
-        secret: what a client or a person sent.
-        locked: nobody else changes the token before this transaction ends (PostgreSQL; on SQLite, whoever writes is
-            alone).
+        secret: as received from the client.
+        locked: lock the row against changes until this transaction ends (PostgreSQL; SQLite has one writer at a time).
     """
     token = token_of_secret(connection, secret, locked=locked)
     return None if token is None or token.has_ended(now()) else token
 
 
 def named_token(connection: sa.Connection, name: str) -> Row:
-    """The row of the token with this name.
+    """Return the row of the token with this name.
 
     Raises:
         NotFoundError: there is none.

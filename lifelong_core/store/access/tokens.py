@@ -43,19 +43,19 @@ class Tokens:
         expires_at: datetime | None = None,
         environments: Iterable[str] | None = None,
     ) -> tuple[Token, str]:
-        """A new token, and its secret, which cannot be shown again.
+        """Create a token; return it and its secret, which cannot be shown again.
 
         Args:
-            name: by which it is listed and revoked; also that of the actor in the audit log.
-            scopes: what it may do, at least one.
-            actor: who creates it.
-            expires_at: from when on it is no longer valid; None: never.
-            environments: the only ones in which it may predict and label; those that are new are added. None: all.
+            name: identifies the token in lists and commands, and as an actor in the audit log.
+            scopes: of the token, at least one.
+            actor: name of the creating token or process.
+            expires_at: end of its validity; None: never.
+            environments: the only ones in which it may predict and label; new ones are added. None: all.
 
         Raises:
-            InvalidInputError: the name is not legal, there is no or an unknown scope, the token would have expired
-                already, or it is bound to no environment or has a scope that environments do not limit.
-            ConflictError: there is, or was, a token of that name.
+            InvalidInputError: the name is invalid, there is no or an unknown scope, `expires_at` is in the past,
+                `environments` is empty, or it is given with a scope that environments do not limit.
+            ConflictError: a present or past token has that name.
         """
         check_name(name, field="name")
         granted = _check_scopes(scopes)
@@ -91,12 +91,12 @@ class Tokens:
         return token_of(row), secret
 
     def verify(self, secret: str) -> Token | None:
-        """The token with this secret; None if there is none, or it has expired or been revoked."""
+        """Return the valid token with this secret; None if there is none, or it is expired or revoked."""
         token = self.find(secret)
         return None if token is None or token.has_ended(now()) else token
 
     def find(self, secret: str) -> Token | None:
-        """The token with this secret, also one that has expired or been revoked; None if there is none."""
+        """Return the token with this secret, expired and revoked ones included; None if there is none."""
         with self._database.read() as connection:
             return token_of_secret(connection, secret)
 
@@ -105,14 +105,14 @@ class Tokens:
     ) -> tuple[Token, str]:
         """Give a token a new secret; name, scopes and environments stay.
 
-        A secret from before an earlier rotation is invalid from now on, and all console sessions of the token end.
+        Secrets from before an earlier rotation become invalid, and all console sessions of the token end.
 
         Args:
             name: of the token.
-            actor: who rotates it.
-            overlap: for how long the present secret stays valid, from nothing to 90 days, and never beyond its expiry.
-            expires_at: from when on the new secret is no longer valid; None: it is valid for as long as the present
-                one was given, without end if that has none.
+            actor: name of the rotating token or process.
+            overlap: further validity of the present secret, from 0 to 90 days, never beyond its expiry.
+            expires_at: end of the validity of the new secret; None: it gets the full validity period of the present
+                one, without end if that has none.
 
         Returns:
             The token, and the new secret, which cannot be shown again.
@@ -120,7 +120,7 @@ class Tokens:
         Raises:
             NotFoundError: there is no token of that name.
             ConflictError: the token was revoked.
-            InvalidInputError: the overlap is out of range, or the new secret would have expired already.
+            InvalidInputError: the overlap is out of range, or `expires_at` is in the past.
         """
         if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
             raise InvalidInputError(
@@ -158,7 +158,7 @@ class Tokens:
         return token_of(row), secret
 
     def note_use(self, uses: Mapping[int, datetime]) -> None:
-        """Note when tokens were used last, by token id; it is kept to a minute.
+        """Record the latest use of tokens, by token id, to the minute.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -173,7 +173,7 @@ class Tokens:
                 )
 
     def revoke(self, name: str, *, actor: str) -> Token:
-        """Make a token invalid for good, and end its console sessions; doing it again changes nothing.
+        """Revoke a token permanently, and end its console sessions; a repeated call changes nothing.
 
         Raises:
             NotFoundError: there is no token of that name.
@@ -187,7 +187,7 @@ class Tokens:
         return token_of(row)
 
     def list(self) -> list[Token]:
-        """All tokens, oldest first, the revoked and expired ones included."""
+        """Return all tokens, oldest first, revoked and expired ones included."""
         with self._database.read() as connection:
             query = sa.select(tables.tokens).order_by(tables.tokens.c.id)
             return [token_of(row) for row in connection.execute(query)]
