@@ -1,4 +1,4 @@
-"""Where a bento starts: in its folder of sources nothing is installed, so the packages are found by path."""
+"""Entry point of a bento: its sources are not installed, so the packages are imported by path."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`python -m lifelong_service`: check what can be checked, then be BentoML's server."""
+"""`python -m lifelong_service`: check the installation, then run BentoML's server."""
 
 import sys
 

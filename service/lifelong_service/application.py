@@ -1,4 +1,4 @@
-"""The HTTP application of one worker: our routes, our error bodies, start and stop."""
+"""The HTTP application of one worker: routes, error bodies, start and stop."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -91,7 +91,7 @@ def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI
         with anyio.move_on_after(CLOSING_SECONDS) as patience:
             await anyio.to_thread.run_sync(worker.close, abandon_on_cancel=True)
         if patience.cancelled_caught:
-            # A thread waits for a hung database. All given answers are in the log or the spool.
+            # A thread waits for a hung database. All answered predictions are in the log or the spool.
             logger.warning("the worker did not stop in time and is left as it is")
 
     draining = Draining(
@@ -103,11 +103,11 @@ def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI
         title="Lifelong",
         version=API_VERSION,
         summary="Decisions of image classifiers that stay right when the prevalence of diseases shifts.",
-        # The documentation pages would be fetched from elsewhere: clinics' networks are closed.
+        # The documentation pages load files from other hosts, which networks of clinics block.
         docs_url=None,
         redoc_url=None,
-        openapi_url=None,  # a route of ours answers, in a thread: making the document takes a second
-        # A redirect would name the scheme and the host as this process sees them, behind a proxy the wrong ones.
+        openapi_url=None,  # our own route answers, in a thread: building the document takes a second
+        # Behind a proxy a redirect would name the wrong scheme and host.
         redirect_slashes=False,
         lifespan=lifespan,
     )

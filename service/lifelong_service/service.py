@@ -27,11 +27,11 @@ logger = logging.getLogger(__name__)
 @bentoml.service(
     name="lifelong",
     workers=settings.workers,
-    # Its timers outlive their requests and keep them in memory, so it is as short as ours allows; ours answers first.
+    # BentoML's timers outlive their requests and keep them in memory, so its limit is short; ours ends earlier.
     traffic={"timeout": settings.request_timeout_seconds + 2},
     http={"host": settings.host, "port": settings.port},  # pyright: ignore[reportArgumentType] - pydantic takes text
     logging={"access": {"enabled": False}},
-    # BentoML would label its metrics with every path that a client makes up; ours are in lifelong_service.metrics.
+    # BentoML labels its metrics with every path that clients send; ours are in lifelong_service.metrics.
     metrics={"enabled": False},
     tracing={"excluded_urls": ".*"},
     monitoring={"enabled": False},
@@ -65,7 +65,7 @@ def mount(service: Any, worker_index: int) -> None:
         service: the bentoml.Service of the class.
         worker_index: from 1; a restarted worker keeps its number.
     """
-    # Nothing that is loaded now will be garbage; looking for it again and again takes a fifth of the start.
+    # Objects loaded here stay alive; collecting garbage would take a fifth of the start.
     # The worker enables the collector when it has loaded its models.
     gc.disable()
     from lifelong_service.application import create_application

@@ -4,8 +4,8 @@ The request comes as one JSON document on standard input, see `lifelong_core.gra
 output is the answer. Exit status 0: the graph was loaded and run, and `output` holds it as one self-contained file;
 2: it is refused, and the answer is the error.
 
-Before it opens the graph, the process gives up what a check does not need: sockets, other programs and processes, large
-files, and memory and processor time beyond what a graph of this size may take.
+Before it opens the graph, the process drops rights that a check does not need: sockets, other programs and processes,
+large files, and memory and processor time beyond the limits for a graph of this size.
 """
 
 import json
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _refuse(error: LifelongError) -> int:
-    # Of the trial images, too, only the graph can be at fault.
+    # The trial images are valid, so an error about them is a fault of the graph.
     field = "onnx" if error.field in ("image", "model") else error.field
     answer = {"code": error.code, "message": error.message, "field": field, "hint": error.hint}
     print(json.dumps(answer))  # noqa: T201
@@ -60,7 +60,7 @@ def _refuse(error: LifelongError) -> int:
 def _confine(request: dict[str, Any], *, on_processor: bool) -> list[str]:
     """Set the limits; return the messages of those that failed.
 
-    Drivers of accelerators map more addresses than the machine has memory, and start threads: there, neither is
+    Drivers of accelerators map more addresses than the machine has memory, and start threads: both are then not
     limited.
     """
     confinement.end_with_parent()

@@ -34,8 +34,8 @@ COARSE_MIXING_TOLERANCE = 1e-2
 class Classifier:
     """A loaded graph with one image input and one output of logits (N, C).
 
-    A graph of a task with two classes may give one logit z per image, (N, 1) or (N,): that of class 1, the positive
-    one. It is read as the logits (0, z).
+    For a task with two classes the graph may return one logit z per image, shape (N, 1) or (N,), for the positive
+    class 1. It is read as the logits (0, z).
     """
 
     session: onnxruntime.InferenceSession
@@ -45,14 +45,14 @@ class Classifier:
     """uint8: the graph takes grey values 0..255 and normalises them itself"""
     classes: int
     batch_size: int | None
-    """The batch size that the graph is frozen to; None when it takes any."""
+    """Fixed batch size of the graph; None: any."""
     provider: str
     """The ONNX Runtime execution provider that runs most nodes of the graph."""
     limit: RunLimit | None = None
     """Time limit of one call; None: none."""
 
     def logits(self, inputs: Sequence[NDArray[np.float32]]) -> Logits:
-        """Return raw outputs, shape (N, C), for N inputs of equal shape; they hold NaN where the graph does.
+        """Return raw outputs, shape (N, C), for N inputs of equal shape; NaN of the graph is kept.
 
         Raises:
             InvalidInputError: the graph fails on these inputs.
@@ -120,12 +120,12 @@ def load_classifier(
 
     Args:
         graph: file or content of the ONNX model.
-        preprocessing: what is done to images before they reach it.
+        preprocessing: preprocessing of its images.
         classes: number of classes of the task.
         providers: ONNX Runtime execution providers in order of preference; empty: CUDA when present, else CPU.
         threads: threads within one operator; 0: one per core.
-        limit: how long the graph may take later; None: as long as it likes. The trial here is not limited: the first
-            run on an accelerator may take long.
+        limit: time limit of later runs; None: no limit. The trial run here is not limited: the first run on an
+            accelerator may take long.
 
     Raises:
         InvalidInputError: the graph cannot be loaded, or does not fit; nothing of it is kept.
@@ -142,11 +142,11 @@ def _session(graph: Path | bytes, providers: Sequence[str], threads: int) -> onn
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # Idle threads of the pool would spin and take the core from the other worker.
+    # Spinning idle threads would take processor time from the other workers.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry(*RECORD)
-    # Errors come as exceptions. Printed as well, they would stand between the lines of the log and show shapes, and
-    # with them the content of weights.
+    # Errors are raised as exceptions. Printed ones would break the log format and show shapes, and with them the
+    # content of weights.
     options.log_severity_level = 4
     try:
         session = onnxruntime.InferenceSession(
@@ -158,7 +158,7 @@ def _session(graph: Path | bytes, providers: Sequence[str], threads: int) -> onn
             field="onnx",
             hint="Export it as one self-contained ONNX file (weights inside) of an opset that ONNX Runtime knows.",
         ) from error
-    # Else a run that fails is repeated on the CPU in silence.
+    # Otherwise a failed run is silently repeated on the CPU.
     session.disable_fallback()
     check_providers(providers, session.get_providers())
     return session
@@ -201,7 +201,7 @@ def _check_outputs(classifier: Classifier, inputs: Sequence[NDArray[np.float32]]
             "the model gives NaN or infinity for a plain grey image.", field="onnx", hint="Check the export."
         )
     if not np.isfinite(alone).all():
-        return  # outputs like these are refused when they occur, and there is nothing to compare
+        return  # predictions with such outputs are refused; there is nothing to compare
     fine = classifier.input_type is np.float32 and classifier.provider == CPU
     tolerance = MIXING_TOLERANCE if fine else COARSE_MIXING_TOLERANCE
     if classifier.batch_size is None and not np.allclose(

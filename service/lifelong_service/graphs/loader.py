@@ -45,5 +45,5 @@ class GraphLoader:
             future, model, task = load
             try:
                 future.set_result(self._load(model, task))
-            except BaseException as error:  # noqa: BLE001 - it is raised to whoever asks for the result
+            except BaseException as error:  # noqa: BLE001 - raised to the caller of the future
                 future.set_exception(error)

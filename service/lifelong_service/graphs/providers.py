@@ -55,7 +55,7 @@ def provider_of(session: onnxruntime.InferenceSession, configured: Sequence[str]
     """Return the execution provider that runs most nodes of a graph.
 
     Args:
-        session: of options with the entry RECORD; the providers it was created with say only who might run nodes.
+        session: created with the option RECORD; its list of providers names only candidates.
         configured: of the settings.
 
     Raises:

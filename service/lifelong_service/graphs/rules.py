@@ -1,6 +1,6 @@
 """Rules for ONNX graphs: their time and memory must not depend on the content of an image.
 
-Only the process that checks graphs imports this module: `onnx` never comes into a serving process.
+Only the process that checks graphs imports this module: a serving process never imports `onnx`.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -50,11 +50,11 @@ Container: TypeAlias = "onnx.GraphProto | onnx.FunctionProto"
 
 
 def check_rules(model: onnx.ModelProto, *, permitted: Collection[str] = ()) -> None:
-    """Check that a graph ends, opens nothing, and has sizes that do not depend on values of the image.
+    """Check that a graph terminates, opens no files, and has sizes that do not depend on values of the image.
 
     Args:
         model: the graph and its functions.
-        permitted: operators that are taken although a rule forbids them.
+        permitted: operators that are accepted although a rule forbids them.
 
     Raises:
         InvalidInputError: a rule is broken.
@@ -129,7 +129,7 @@ def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 class _Sizes:
     """Follows values of the image through a graph, to operators that could use them as a size.
 
-    Shapes of the image are no values of it, until an operator has made a shape of values.
+    Shapes do not count as values, unless an operator computes a shape from values.
     """
 
     def __init__(self, functions: Mapping[Function, onnx.FunctionProto], permitted: Collection[str]) -> None:
@@ -138,7 +138,7 @@ class _Sizes:
         self._shapes_are_values = False
 
     def follow(self, nodes: Sequence[onnx.NodeProto], values: set[str]) -> set[str]:
-        """The names that hold values of the image, of `values` and what these nodes make of them."""
+        """Return the names that depend on values of the image: `values`, and results computed from them."""
         for node in nodes:
             if self._makes_values(node, values):
                 values |= set(node.output)

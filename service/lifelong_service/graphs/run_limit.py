@@ -41,7 +41,7 @@ class RunLimit:
 
     @contextmanager
     def limit(self) -> Iterator[onnxruntime.RunOptions]:
-        """Options for runs of graphs within the block; their `terminate` is set when the time is over."""
+        """Yield options for runs of graphs in the block; `terminate` is set when the time limit is over."""
         options = onnxruntime.RunOptions()
         options.log_severity_level = _FATAL
         with self._changing:

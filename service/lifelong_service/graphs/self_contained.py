@@ -1,6 +1,6 @@
 """One self-contained ONNX file from a graph and its external data.
 
-Only the process that checks graphs imports this module: `onnx` never comes into a serving process.
+Only the process that checks graphs imports this module: a serving process never imports `onnx`.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -33,10 +33,10 @@ def self_contained(
 
     Args:
         graph: the ONNX file.
-        folder: whose files it may refer to; None: it may refer to none.
-        maximum_bytes: how large the whole may be.
-        permitted: operators that are taken although a rule of `graph_rules` forbids them.
-        private: files and folders that hold no weights, whatever the graph says.
+        folder: folder of the permitted external files; None: no external data is permitted.
+        maximum_bytes: largest total size.
+        permitted: operators that are accepted although a rule of `lifelong_service.graphs.rules` forbids them.
+        private: files and folders that the graph may not refer to.
 
     Raises:
         InvalidInputError: it is no ONNX file, breaks a rule, or its external data is not in the folder.
@@ -89,7 +89,7 @@ def check_logits(model: onnx.ModelProto) -> None:
     """Check that the graph does not end in a softmax or a sigmoid.
 
     Raises:
-        InvalidInputError: it does, so its outputs are probabilities.
+        InvalidInputError: it does; its outputs are probabilities.
     """
     if len(model.graph.output) != 1:
         return

@@ -1,8 +1,8 @@
 """HTTP: limits, authentication, errors.
 
-- `guard`, `authentication`, `client_addresses`, `console_sessions`: who may call
+- `guard`, `authentication`, `client_addresses`, `console_sessions`: authentication and access rules
 - `bodies`, `json_structure`, `labelled_bodies`, `parameters`: reading requests within limits
-- `protocol`, `connections`, `middleware`: connections and what surrounds each request
+- `protocol`, `connections`, `middleware`: connections; middleware of each request
 - `errors`, `openapi`: error bodies; the description of the API
 - `refused_requests`, `memory_release`: refusals for the audit log; memory after large bodies
 """

@@ -27,12 +27,12 @@ def check_binding(token: Token, environment: str, *, field: str = "environment")
 class Authenticator:
     """Verifies tokens without a database, by the hashes of all valid tokens.
 
-    An unknown token may be new, so the database is asked for it, in a thread of its own and one at a time: a slow
+    An unknown token may be new, so it is looked up in the database, in a separate thread and one at a time: a slow
     database or a flood of wrong tokens delays no other request.
 
     Args:
         tokens: returns the valid tokens by the hash of the secret.
-        ask: looks up a secret in the database, also of an ended token; None when it is unknown.
+        ask: looks up a secret in the database, also of an expired or revoked token; None: it is unknown.
     """
 
     def __init__(

@@ -23,8 +23,8 @@ SMALL_BODY = 16_384
 """Largest body in bytes that is parsed in the event loop; larger ones would delay other requests."""
 
 _PARSER = ThreadPoolExecutor(1, "parser")
-"""One large body at a time, because parsers hold the interpreter's lock, and always in the same thread: each thread
-keeps the memory that it once needed."""
+"""Parses one large body at a time, because parsers hold the interpreter's lock, and always in the same thread, because
+each thread keeps its largest memory."""
 MEMORY_RELEASE = MemoryRelease(_PARSER)
 """Notified of the end of every body."""
 
@@ -37,7 +37,7 @@ _HOLDING_TEXTS = frozenset((str, list, dict))
 class LimitedReceive:
     """An ASGI `receive` that stops a body at `maximum_bytes`.
 
-    Frameworks swallow what is raised while they parse a body; so the error is kept in `error` as well.
+    Frameworks suppress exceptions while they parse a body; so the error is kept in `error` as well.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class LimitedReceive:
 
         Raises:
             PayloadTooLargeError: the body has grown above the limit.
-            UnavailableError: there is no room for it beside the bodies of other requests.
+            UnavailableError: the budget of all bodies is exhausted.
         """
         message = await self._receive()
         count = len(message.get("body", b""))
@@ -124,7 +124,7 @@ def media_type(headers: Headers) -> str:
 
 
 async def parse_in_turn(parse: Callable[[], Parsed], size: int) -> Parsed:
-    """Return the result of `parse`: of a small body at once, of others in a thread, one at a time.
+    """Return the result of `parse`: small bodies are parsed at once, others in a thread, one at a time.
 
     Args:
         parse: reads the body.
@@ -138,7 +138,7 @@ async def parse_in_turn(parse: Callable[[], Parsed], size: int) -> Parsed:
 def read_values(body: bytes) -> Any:
     """Return the values in a JSON body, by the rules of the standard.
 
-    Python's own reader takes NaN and lone surrogates, which no answer could hold when it is asked for later.
+    Python's own reader accepts NaN and lone surrogates, which a later JSON answer cannot contain.
 
     Raises:
         ValueError: it is not JSON.
@@ -166,7 +166,7 @@ def parse_document(body: bytes, document: type[Document]) -> Document:
 
 
 def _check_size(body: bytes) -> None:
-    if len(body) > SMALL_BODY:  # a smaller one holds nothing that could be too much
+    if len(body) > SMALL_BODY:  # a smaller one cannot exceed the limits
         check_structure(body)
 
 
@@ -177,7 +177,7 @@ def body_error(error: InvalidInputError) -> InvalidInputError:
 
 
 def field_with_nul(body: bytes) -> str | None:
-    """Return the place of a text or field name with U+0000, which PostgreSQL refuses and at which SQLite cuts."""
+    """Return the place of a text or field name with U+0000, which PostgreSQL refuses and SQLite truncates."""
     if _ESCAPED_NUL not in body:
         return None
     place = _place_of_nul(from_json(body))

@@ -40,6 +40,6 @@ def network_of(address: str) -> str:
 
 def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     address = ipaddress.ip_address(text)
-    # On a socket that serves both, IPv4 is dressed up as IPv6.
+    # A dual-stack socket reports IPv4 addresses as mapped IPv6 addresses.
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address

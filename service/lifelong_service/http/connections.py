@@ -1,7 +1,7 @@
-"""Connection limits: with too many, a worker keeps those with a request, then the newest.
+"""Connection limits: above them, a worker keeps connections with a request, then the newest.
 
-A connection waits (for the first bytes, the rest of a request head, or the next request) or carries a request. When
-there is no room, the one that has waited longest is closed, so that half-open connections cannot keep others out.
+A connection is idle (waits for the first bytes, the rest of a request head, or the next request) or carries a request.
+At the limit, the one that is idle longest is closed, so that half-open connections cannot block others.
 """
 
 import ipaddress

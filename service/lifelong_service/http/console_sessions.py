@@ -1,4 +1,4 @@
-"""Sessions of the console: they are in the database, so all workers and replicas share them.
+"""Sessions of the console, stored in the database and shared by all workers and replicas.
 
 During an outage of the database there is no login and no page; sessions continue afterwards.
 """
@@ -18,7 +18,7 @@ _LONGEST_IDENTIFIER = 100
 
 
 class ConsoleSessions:
-    """Finds, begins and ends the sessions of one worker's requests.
+    """Finds, starts and ends console sessions for the requests of one worker.
 
     Args:
         store: the open store; raises UnavailableError while there is none.
@@ -68,7 +68,7 @@ class ConsoleSessions:
         """Log out. Waits for the database.
 
         Raises:
-            UnavailableError: the database cannot be asked; the session ends by itself.
+            UnavailableError: the database cannot be asked; the session expires later.
         """
         self._check_database()
         self._used.discard(identifier)

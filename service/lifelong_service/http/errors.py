@@ -46,7 +46,7 @@ _STATUS: tuple[tuple[type[LifelongError], int], ...] = (
     (ForbiddenError, 403),
     (TooManyRequestsError, 429),
     (UnavailableError, 503),
-    # At run time a file of the database has become unreadable or read-only: operators can fix it without a restart.
+    # At run time: a database file became unreadable or read-only, which operators can fix without a restart.
     (ConfigurationError, 503),
 )
 
@@ -117,7 +117,7 @@ async def on_validation_error(request: Request, error: Exception) -> Response:
 
 
 def _inside(problem: dict[str, Any]) -> tuple[int | str, ...]:
-    """The location of a problem in its body, or the name of its parameter."""
+    """Return the location of a problem in its body, or the name of its parameter."""
     return () if problem["type"] == "json_invalid" else tuple(problem["loc"][1:])
 
 
@@ -149,7 +149,7 @@ def _nearest_path(request: Request) -> str:
 
 
 def _methods_at(request: Request, path: str) -> list[str]:
-    """The methods that the routes of a path take; the framework names only those of one route."""
+    """Return the methods of all routes of a path; the framework names only those of one route."""
     methods: set[str] = set()
     for route in request.app.routes:
         match, _ = route.matches({**request.scope, "path": path})

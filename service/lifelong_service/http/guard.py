@@ -58,13 +58,13 @@ class Access:
     """Access rule of a route.
 
     Attributes:
-        scope: what the token must allow; None: anybody may call.
-        opens: the setting that lifts the need for a token when it is on; None: there is none.
-        media_types: the content types that the body may declare; a name that ends in "/" stands for all of its kind.
-            A body that declares none is read as the first one.
-        body_limit: the setting that bounds the body; JSON and forms are bounded by `maximum_json_bytes`, too.
-        limits: `token`: calls count towards the limits of their token; `queue`: and they need room in the queue of the
-            micro-batcher; None: neither.
+        scope: required scope of the token; None: no token is required.
+        opens: setting that makes the token optional; None: there is none.
+        media_types: permitted content types of the body; a name that ends in "/" permits all its subtypes. A body
+            without a content type is read as the first one.
+        body_limit: setting with the largest body; JSON and forms are also limited by `maximum_json_bytes`.
+        limits: `token`: calls count towards the limits of their token; `queue`: they also need room in the queue of
+            the micro-batcher; None: neither.
     """
 
     scope: TokenScope | None
@@ -114,7 +114,7 @@ def access(
 class StrictRequest(Request):
     """A request whose JSON body follows the standard, stays within limits, and holds no U+0000.
 
-    The framework turns errors of its body into others; so one about the size of a document is kept in `error`.
+    The framework replaces errors while it reads the body; so an error about its size is kept in `error`.
     """
 
     error: PayloadTooLargeError | None = None
@@ -133,7 +133,7 @@ class StrictRequest(Request):
         """Return the document in the body.
 
         Raises:
-            json.JSONDecodeError: it is not JSON; this is what the framework turns into 422.
+            json.JSONDecodeError: it is not JSON; the framework answers it with 422.
             PayloadTooLargeError: it has too many parts.
         """
         body = await self.body()
@@ -155,7 +155,7 @@ class StrictRequest(Request):
 class GuardedRoute(APIRoute):
     """A route that checks token, content type and body size before its endpoint.
 
-    The return annotation of its endpoint is the schema of its answer in OpenAPI; nothing is checked when it is sent.
+    The return annotation of its endpoint is the OpenAPI schema of the answer; answers are not validated.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
@@ -166,11 +166,11 @@ class GuardedRoute(APIRoute):
         super().__init__(path, endpoint, **{**options, "response_model": None})
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """As the framework; HEAD is asked of the routes of GET."""
+        """Match as the framework does; routes of GET also match HEAD."""
         return super().matches(_as_get(scope))
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As the framework; the server leaves out the body of an answer to HEAD."""
+        """Handle as the framework does; the server omits the body of an answer to HEAD."""
         await super().handle(_as_get(scope), receive, send)
 
     @property
@@ -178,7 +178,7 @@ class GuardedRoute(APIRoute):
         """The access rule of this route.
 
         Raises:
-            TypeError: the endpoint does not say.
+            TypeError: the endpoint has none.
         """
         found = getattr(self.endpoint, "__access__", None)
         if not isinstance(found, Access):
@@ -189,7 +189,7 @@ class GuardedRoute(APIRoute):
         """Return the token of a request; None where none is needed.
 
         Raises:
-            UnauthenticatedError: it comes with none, or with one that is not valid.
+            UnauthenticatedError: it has no token, or an invalid one.
             ForbiddenError: the token lacks the scope.
             UnavailableError: the token is not known here, and the database cannot be asked.
         """
@@ -220,7 +220,7 @@ class GuardedRoute(APIRoute):
         return REFUSED_UPLOAD if is_upload and is_known and is_refused else None
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler of the framework, behind our checks."""
+        """Return the handler of the framework, with the checks before it."""
         inner = super().get_route_handler()
         wanted = self.access
 
@@ -251,7 +251,7 @@ class GuardedRoute(APIRoute):
                 try:
                     return await inner(strict)
                 except Exception:
-                    if error := body.error or strict.error:  # the framework turned it into another one
+                    if error := body.error or strict.error:  # the framework has replaced it
                         raise error from None
                     raise
                 finally:
@@ -297,7 +297,7 @@ def _check_media_type(request: Request, wanted: Access) -> None:
 
 
 def _check_texts(request: Request) -> None:
-    """Of the path and the query, whose percent-encoded bytes may be anything."""
+    """Check the texts of path and query: percent-encoded bytes may be invalid UTF-8."""
     for name, value in request.path_params.items():
         _check_text(value, name)
     seen: set[str] = set()

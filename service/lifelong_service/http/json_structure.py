@@ -1,6 +1,6 @@
 """Structural limits of a JSON text, checked on its bytes before it is parsed.
 
-How deep lists and objects may be nested is a limit of the parser itself: 200 levels.
+The parser itself limits the nesting of lists and objects to 200 levels.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ def check_structure(text: bytes) -> None:
     """Check that a JSON text has few enough parts to be parsed; characters inside strings do not count.
 
     Args:
-        text: any bytes; what is not JSON is left to the parser.
+        text: any bytes; the parser rejects invalid JSON.
 
     Raises:
         PayloadTooLargeError: it has too many names, lists and objects, or values.

@@ -27,7 +27,7 @@ _NUMBER_AS_TEXT = 32
 
 
 class LabelledRows(RequestDocument):
-    """Labelled logits: (N, C) raw outputs, N class indices, and perhaps N group keys (patients)."""
+    """Labelled logits: (N, C) raw outputs, N class indices, and optionally N group keys (patients)."""
 
     logits: list[list[float]]
     labels: list[int]
@@ -35,10 +35,10 @@ class LabelledRows(RequestDocument):
 
 
 def labelled_request_body(document: type[BaseModel], part: str) -> dict[str, Any]:
-    """Return the description of such a body for OpenAPI.
+    """Return the OpenAPI description of a body with labelled logits.
 
     Args:
-        document: what a JSON body holds; it has to be among the bodies of `lifelong_service.http.openapi`.
+        document: model of the JSON body, one of the bodies in `lifelong_service.http.openapi`.
         part: the part of a multipart form that holds the file.
     """
     binary = {"type": "string", "format": "binary"}
@@ -90,8 +90,8 @@ async def read_labelled(
     Args:
         request: with the body.
         part: the part of a multipart form that holds the npz file, unless that is named `file`.
-        from_json: reads a JSON body whose arrays take at most so many bytes.
-        from_npz: reads an npz file whose arrays take at most so many bytes.
+        from_json: reads a JSON body; its second argument is the largest size of the arrays in bytes.
+        from_npz: reads an npz file; its second argument is the largest size of the arrays in bytes.
 
     Raises:
         InvalidInputError: the form has other fields, or the set does not fit.

@@ -11,7 +11,7 @@ LARGE_BODY: Final = 4_000_000
 LARGE_PARSED_BODY: Final = 100_000
 """The same for a body that is parsed to Python objects."""
 PAUSE_SECONDS: Final = 0.5
-"""Time from the first large body to the release, which then serves all bodies of that time."""
+"""Time from the first large body to the release, which covers all bodies of that time."""
 
 
 class MemoryRelease:
@@ -33,7 +33,7 @@ class MemoryRelease:
             is_parsed: whether the body was parsed to Python objects.
         """
         loop = asyncio.get_running_loop()
-        # A closed loop calls nothing.
+        # A release that is scheduled in a closed loop never runs, so the loop is compared.
         if self._due_in is loop or received <= (LARGE_PARSED_BODY if is_parsed else LARGE_BODY):
             return
         self._due_in = loop

@@ -22,14 +22,14 @@ class RequestMiddleware:
 
     Every answer forbids browsers to guess its content type.
 
-    Nothing is ever raised to the server: BentoML would let the client hang until its own timeout.
+    No exception reaches the server: BentoML would let the client wait until its own timeout.
 
     Args:
         app: the application.
-        timeout_seconds: when to give up; below BentoML's `traffic.timeout`, whose answer is not ours.
-        worker: what the header X-Lifelong-Worker says.
-        draining: the end of the worker. From its beginning on answers close their connections, so that the next
-            request does not meet one that is just being closed.
+        timeout_seconds: time limit of a request; below BentoML's `traffic.timeout`, whose answer has another form.
+        worker: value of the header X-Lifelong-Worker.
+        draining: the end of the worker. While it drains, answers close their connections, so that no later request
+            uses a connection that is being closed.
     """
 
     def __init__(self, app: ASGIApp, *, timeout_seconds: float, worker: str, draining: Draining) -> None:
@@ -95,7 +95,7 @@ class RequestMiddleware:
 
 
 def _has_ambiguous_length(scope: Scope) -> bool:
-    """Whether a proxy may see another end of the body, and so another next request (RFC 9112, 6.1)."""
+    """Whether a proxy may read another body length, and so another next request (RFC 9112, 6.1)."""
     names = {name for name, _ in scope["headers"]}
     return b"transfer-encoding" in names and (b"content-length" in names or scope["http_version"] == "1.0")
 
@@ -103,11 +103,11 @@ def _has_ambiguous_length(scope: Scope) -> bool:
 class OnlyOurRoutes:
     """Replaces BentoML's router by our application; BentoML keeps start and stop.
 
-    So none of BentoML's own paths (schema, metrics, health, static files) is reachable, and its 404 is not either.
+    BentoML's own paths (schema, metrics, health, static files) and its 404 are unreachable.
 
     Args:
-        app: what BentoML made.
-        ours: what answers instead.
+        app: BentoML's application.
+        ours: our application, which answers all requests.
     """
 
     def __init__(self, app: ASGIApp, ours: ASGIApp) -> None:

@@ -16,7 +16,7 @@ from lifelong_service.routes.feedback import Label, Labels
 from lifelong_service.schemas.references import resolve_references
 
 _BODIES = (Label, Labels, LogitsBody, NewCalibrationSet, NewLabelledSet, NewModel)
-"""Documents that endpoints parse themselves, named `#/components/schemas/{class}`."""
+"""Request bodies that endpoints parse themselves, named `#/components/schemas/{class}`."""
 
 _TEXT_OR_NULL = {"type": ["string", "null"]}
 _ERROR: dict[str, Any] = {

@@ -25,8 +25,8 @@ def parameters_of(request: Request) -> dict[str, str]:
     """Return the parameters of a request.
 
     Raises:
-        InvalidInputError: a parameter has another name: a misspelt `environment` must not end in `default`; or a
-            header is given twice, or is not ASCII.
+        InvalidInputError: a parameter is unknown (a misspelt `environment` must not become `default`), or a header
+            appears twice or is not ASCII.
     """
     check_parameters(request.query_params, tuple(HEADERS))
     found = {name: _header(request, header) for name, header in HEADERS.items()} | dict(request.query_params)
@@ -34,10 +34,10 @@ def parameters_of(request: Request) -> dict[str, str]:
 
 
 def check_parameters(given: Iterable[str], known: Sequence[str]) -> None:
-    """Check that all names in the query are known, where an ignored one would do harm.
+    """Check that all names in the query are known, for routes where an ignored name would do harm.
 
     Raises:
-        InvalidInputError: a name is not.
+        InvalidInputError: a name is unknown.
     """
     unknown = sorted(set(given) - set(known))
     if unknown:
@@ -53,7 +53,7 @@ def _header(request: Request, header: str) -> str | None:
     if not values:
         return None
     if not values[0].isascii():
-        # Some clients send UTF-8, others Latin-1: one patient would get two hashes, and erasing would miss one.
+        # Clients send UTF-8 or Latin-1: one patient would get two hashes, and an erasure would miss one.
         raise InvalidInputError(
             "expected ASCII: which characters other bytes stand for is not said.",
             field=header,

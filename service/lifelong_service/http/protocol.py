@@ -1,6 +1,6 @@
 """HTTP connections of a worker: limits that the server (uvicorn) lacks, and refusal of ambiguous line ends.
 
-Everything here happens before a request reaches the application, whose own limits are in `guard` and `middleware`.
+These limits apply before a request reaches the application, whose own limits are in `guard` and `middleware`.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from lifelong_core.settings import Settings
 from lifelong_service import metrics
 from lifelong_service.http.connections import Connections
 
-if TYPE_CHECKING:  # which of the two it is, is found at run time; we use what they share
+if TYPE_CHECKING:  # uvicorn chooses one of two protocols at run time; only their common interface is used
     from uvicorn.protocols.http.h11_impl import H11Protocol as AutoHTTPProtocol
 else:
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -32,7 +32,7 @@ else:
 logger = logging.getLogger(__name__)
 
 UNREAD_SECONDS = 30
-"""Time without any acknowledgement by the client after which an answer is dropped."""
+"""Time in seconds without any acknowledgement by the client after which an answer is dropped."""
 OTHER_FILES = 256
 """Files of a worker besides its connections: database, spool, models, libraries."""
 
@@ -68,7 +68,7 @@ _NO_ROOM = _refusal(
 def limit_connections(settings: Settings) -> None:
     """Apply the limits of the settings to the server of this process, which is created later.
 
-    Only trusted proxies may say for whom they ask; by itself the server believes every process of this machine.
+    Only trusted proxies may forward client addresses; uvicorn's default trusts every process of this machine.
     """
     os.environ["FORWARDED_ALLOW_IPS"] = ",".join(settings.trusted_proxies)
     maximum = _reserve_files(settings.maximum_connections)
@@ -84,7 +84,7 @@ def limit_connections(settings: Settings) -> None:
 def _reserve_files(connections: int) -> int:
     """Raise the limit of open files of this process; return how many connections it allows.
 
-    The server accepts as many connections as its backlog holds before it looks at the first of them.
+    The server accepts up to its whole backlog of connections before it handles the first of them.
     """
     backlog = config.Config("", log_config=None).backlog  # else it would change the loggers
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -109,16 +109,16 @@ def _reserve_files(connections: int) -> int:
 class LimitedProtocol(AutoHTTPProtocol):
     """One connection, with the HTTP protocol of the server and our limits.
 
-    - The head of the first request has to arrive in time after the connection was opened, that of each further one in
-      time after its first byte. Bytes that follow an early answer count as the next head.
+    - The time limit of the first request head starts with the connection, that of each further head with its first
+      byte. Bytes that follow an early answer count as the next head.
     - An idle connection is closed after `keep_alive_seconds`.
-    - A client that does not read its answer is cut off by the kernel.
+    - The kernel closes the connection of a client that does not read its answer.
     - There are no WebSockets.
 
     Args:
-        connections: all those of this worker.
-        settings: with the limits.
-        options: what the server gives.
+        connections: all connections of this worker.
+        settings: the limits.
+        options: arguments from the server.
     """
 
     def __init__(self, *, connections: Connections, settings: Settings, **options: Any) -> None:
@@ -170,7 +170,7 @@ class LimitedProtocol(AutoHTTPProtocol):
             self._all.wait(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is closed."""
+        """Remove the closed connection."""
         super().connection_lost(exc)
         self._stop_timer()
         self._all.remove(self)
@@ -215,7 +215,7 @@ def _give_up_unread_answers(connection: socket.socket | None) -> None:
 class StrictReceiveBuffer(ReceiveBuffer):
     r"""Refuses a head whose lines do not end with CR LF.
 
-    h11 takes LF alone as well. A proxy in front of the service may see other lines then, and another request.
+    h11 accepts LF alone as well; a proxy may then read other lines, and so another request.
     """
 
     def maybe_extract_lines(self) -> list[bytearray] | None:

@@ -1,8 +1,8 @@
 """Refused requests for the audit log: counted in memory, one entry for each address, reason and minute.
 
-A flood cannot fill the database. At most 20 entries of a minute, and 100 of an hour, name an address and a token; what
-is beyond that is summed up in one entry for each reason. What goes on for more than five minutes has one entry for the
-rest of the hour. No secret is kept, only the name of a token that is known.
+A flood cannot fill the database. At most 20 entries per minute, and 100 per hour, name an address and a token; further
+refusals are summed in one entry for each reason. A kind of refusal that lasts longer than five minutes gets one entry
+for the rest of the hour. Secrets are not kept, only names of known tokens.
 """
 
 import logging
@@ -32,7 +32,7 @@ NAMED_PER_HOUR = 100
 MINUTES_PER_HOUR = 5
 """Entries per minute for one kind of refusal; after them, one for the rest of the hour."""
 MOST_WAITING = 1000
-"""Largest number of unwritten entries during an outage; beyond it, refusals are summed up by the hour."""
+"""Largest number of unwritten entries during an outage; beyond it, refusals are summed per hour."""
 _AT_ONCE = 20
 """Entries per transaction."""
 _MOST_REQUESTS = 3
@@ -74,7 +74,7 @@ class RefusalCounter:
 
     Args:
         now: tells the time.
-        monotonic: seconds of a clock that is never set.
+        monotonic: returns the seconds of a monotonic clock.
     """
 
     def __init__(
@@ -94,12 +94,12 @@ class RefusalCounter:
         self._lock = threading.Lock()
 
     def note(self, request: Request, error: LifelongError, *, action: str = REFUSED_ACCESS) -> None:
-        """Count a refused request unless the audit log has it already.
+        """Count a refused request unless the audit log already has it.
 
         Args:
-            request: whose token, if it was accepted, is in `state.token`.
-            error: why it is refused.
-            action: what was attempted, one of `REFUSALS`.
+            request: the request; an accepted token is in `state.token`.
+            error: reason of the refusal.
+            action: attempted action, one of `REFUSALS`.
         """
         if error.is_audited:
             return
@@ -120,9 +120,9 @@ class RefusalCounter:
         """Count one refused request.
 
         Args:
-            action: what was attempted.
-            actor: name of its token, if that is known.
-            source: address from which it came.
+            action: attempted action.
+            actor: name of its token, if known.
+            source: address of the client.
             reason: code of the error.
             request: method and path of the route.
             message: of the error; that of the first refusal is kept.
@@ -151,7 +151,7 @@ class RefusalCounter:
         with self._lock:
             over = [key for key in self._counts if unfinished or key[1] <= moment]
             taken = {key: self._counts.pop(key) for key in over}
-        # A few in each transaction: on SQLite, predictions wait for it.
+        # Few entries per transaction: on SQLite, predictions wait for its end.
         for keys in batched(list(taken), _AT_ONCE):
             entries = [_refusals(key[0], taken[key]) for key in keys]
             try:

@@ -3,5 +3,5 @@
 - `launch`: start and its checks
 - `supervisor`, `signals`: the supervisor of the workers; SIGTERM and SIGINT
 - `confinement`: limits that a process sets itself
-- `spool_folder`: can the spool be written?
+- `spool_folder`: write test of the spool folder
 """

@@ -46,7 +46,7 @@ def refuse_calls() -> str | None:
     """Let the kernel refuse sockets, new programs and access to other processes, in all threads.
 
     Returns:
-        Why the kernel does not; None: it does.
+        Reason why the kernel cannot refuse them; None: it does.
     """
     machine = platform.machine()
     if machine not in _CALLS:

@@ -1,7 +1,7 @@
 """Start of the service: its command line, its environment, and one check before the workers.
 
-The check takes as long as loading BentoML does, so a child process makes it meanwhile; BentoML's parent process waits
-for its verdict before it starts a worker.
+The check takes as long as loading BentoML, so a child process makes it at the same time; BentoML's parent process waits
+for its exit status before it starts a worker.
 """
 
 import gc
@@ -27,11 +27,10 @@ ANSWERING_SECONDS = 2.5
 CLOSING_SECONDS = 0.6
 """Time after that for the end of all threads. The three together stay well below 5 s."""
 GRACE_SECONDS = 3
-"""The server, which looks at the clock a little later, cuts with 500 what is in flight so long after it stopped
-listening: a little longer than we leave anything in flight."""
+"""Time after the end of listening at which the server answers 500 to requests in flight; longer than ours, because the
+server checks its clock with a delay."""
 LOCKED_SECONDS = 4.0
-"""A SQLite file that another process keeps locked for longer keeps the service from starting; an upgrade is over by
-then."""
+"""Longest wait in seconds for the lock of a SQLite file at the start; upgrades take less."""
 SERVICE = "lifelong_service.service:Lifelong"
 """Import path of the BentoML service."""
 REFUSED = 2
@@ -57,22 +56,24 @@ def serve(settings: Settings, service: str = SERVICE) -> None:
     check_port(settings.host, settings.port)
     needed = environment(settings)
     os.environ.update(needed)
-    # Whoever started us may ignore the ends of children; then nobody could ask how the checker ended.
+    # The parent may ignore SIGCHLD, which is inherited; the exit status of the checker would be lost.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with signals.hold_signals():
         signals.end_with_child(_checker)
         os.environ[CHECKER] = str(start_checker(settings))
     os.environ[PARENT] = str(os.getpid())
     sys.argv = arguments(settings, service)
-    # Nothing that is loaded now will be garbage; looking for it takes a fifth of the time. The service enables the
-    # collector when it has been loaded.
+    # Objects loaded here stay alive; collecting garbage would take a fifth of the time. The service enables the
+    # collector when it is loaded.
     gc.disable()
     runpy.run_module("bentoml", run_name="__main__")
 
 
 def open_standard_streams() -> None:
-    """Where one of the three was closed by whoever started us, put a stream to nowhere in its place: the next file that
-    is opened, perhaps one of the spool, would get its number and with it what libraries print."""
+    """Replace closed standard streams by the null device.
+
+    Otherwise the next opened file, perhaps one of the spool, gets the descriptor and the output of libraries.
+    """
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(descriptor)
@@ -103,7 +104,7 @@ def environment(settings: Settings) -> dict[str, str]:
     Raises:
         ConfigurationError: the data directory cannot be written.
     """
-    # BentoML wipes its metrics folder when it starts: two services on one data directory must not share it.
+    # BentoML empties its metrics folder at its start: two services on one data directory must not share it.
     home = settings.data_directory.resolve() / "bentoml" / str(settings.port)
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -115,10 +116,10 @@ def environment(settings: Settings) -> dict[str, str]:
         ) from error
     found = {
         "BENTOML_HOME": str(home),
-        # Workers need not start in the caller's folder.
+        # Workers may start in another folder than the caller's.
         "LIFELONG_DATA_DIRECTORY": str(settings.data_directory.resolve()),
-        # glibc gives large decode buffers back and fetches them anew at each image otherwise: three times slower. Each
-        # thread keeps so much.
+        # Without it, glibc frees and allocates large decode buffers for each image: three times slower. Each thread
+        # keeps this much memory.
         "MALLOC_TOP_PAD_": str(16 * 1024 * 1024),
     }
     file = Path(os.environ.get("LIFELONG_CONFIG", "lifelong.toml"))
@@ -128,10 +129,10 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 def parent_process() -> int:
-    """Return the id of the process whose end is the end of this worker.
+    """Return the id of the process whose end also ends this worker.
 
-    It may have died before anybody looks, so who starts BentoML says its id; the one that is asked for here and now
-    is the parent only where BentoML was started directly.
+    The environment holds the id, because the process may have died already; `os.getppid` is used only if BentoML was
+    started directly.
     """
     return int(os.environ.get(PARENT) or os.getppid())
 
@@ -157,14 +158,14 @@ def check_port(host: str, port: int) -> None:
 
 
 def check_database(settings: Settings) -> None:
-    """Check the installation before the workers start, which would fail again and again.
+    """Check the installation before the workers start, because failing workers are restarted for ever.
 
-    A database that does not answer is no such thing where the registry was kept on the disk: the workers serve from
-    that, and what they answer waits in the spool.
+    A database that does not answer is accepted if the registry is cached on the disk: the workers serve the cached
+    registry, and their predictions wait in the spool.
 
     Raises:
         ConfigurationError: the database is missing, has the schema of another version or cannot be written.
-        UnavailableError: the spool cannot be written; or the database does not answer, and there is no registry.
+        UnavailableError: the spool cannot be written; or the database does not answer, and no registry is cached.
     """
     from lifelong_core.store import Store
     from lifelong_service.process.spool_folder import check_spool_folder
@@ -224,7 +225,7 @@ def start_checker(settings: Settings) -> int:
 def await_checker() -> int:
     """Return the exit status of the checker that the environment names: 0, or the status of the service.
 
-    Where there is none (BentoML was started directly), the check is made here and now.
+    Without a checker (BentoML was started directly), the check runs in this process.
     """
     child = _checker()
     if child is not None:
@@ -247,7 +248,7 @@ def _checker() -> int | None:
 
 
 def _check_absolute(settings: Settings) -> None:
-    """BentoML changes to the folder of its bento: a relative path would mean another folder there."""
+    """Check that paths are absolute: BentoML changes to the folder of its bento, where relative paths differ."""
     if not settings.data_directory.is_absolute():
         raise ConfigurationError(
             f"expected an absolute path, got {str(settings.data_directory)!r}.",

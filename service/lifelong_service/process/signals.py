@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT in the parent process, from the first moment of the start: none is lost, none leaves a child."""
+"""SIGTERM and SIGINT in the parent process during the whole start: no signal is lost, and no child process is left."""
 
 import os
 import signal
@@ -28,8 +28,8 @@ def end_with_child(child: Callable[[], int | None]) -> None:
     """On a signal, end this process and its child, until BentoML's server handles signals itself.
 
     Args:
-        child: its process id; None: there is none any more, and nothing is done. The server will soon listen, or has
-            listened and is about to end: `insist` sees to it that it hears of the signal.
+        child: returns its process id; None: the child has ended, and nothing is done. The server handles the signal
+            soon, or is about to end: `insist` repeats the signal for it.
     """
 
     def end(number: int, _: FrameType | None) -> None:
@@ -39,7 +39,7 @@ def end_with_child(child: Callable[[], int | None]) -> None:
             os.kill(process, signal.SIGKILL)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
-        # Process 1 of a container does not die of that.
+        # The default action of a signal does not end process 1 of a container.
         os._exit(128 + number)
 
     for number in ENDING:
@@ -56,13 +56,13 @@ def end_at_once() -> None:
 def insist() -> None:
     """Repeat the first signal until this process has ended.
 
-    What looks after BentoML's workers drops a signal that comes while it is starting one.
+    The supervisor of BentoML's workers drops a signal that arrives while it starts a worker.
     """
     if threading.current_thread() is not threading.main_thread():
         return  # only the main thread handles signals: BentoML runs inside another program
     reader, writer = socket.socketpair()
     writer.settimeout(0)
-    # Whoever handles the signal, its number is written there too.
+    # The signal number is also written to this file descriptor, whichever handler is installed.
     signal.set_wakeup_fd(writer.detach(), warn_on_full_buffer=False)
     threading.Thread(target=_repeat, args=(reader,), name="signals", daemon=True).start()
 

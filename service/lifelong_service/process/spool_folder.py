@@ -12,7 +12,7 @@ _PROBE_BYTES = 64 * 1024
 
 
 def check_spool_folder(folder: Path) -> None:
-    """Create the folder if it is missing, and write as much as a micro-batch.
+    """Create the folder if it is missing, and write a file of the size of a micro-batch.
 
     Raises:
         UnavailableError: it cannot be written, or its disk is full.
