@@ -43,7 +43,7 @@ def show_audit_log(
     before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
     kind: AuditKind | None = None,
 ) -> Response:
-    """Show the newest entries, newest first, or those before the end of the last page."""
+    """Show the newest entries, newest first, or the entries after the previous page."""
     worker = worker_of(request)
     entries = worker.store.audit.list(MOST + 1, before, kind=kind)
     return page(

@@ -1,4 +1,4 @@
-"""Inputs of the form for a question, and the answer that a form holds."""
+"""Inputs of the form for a question, and the answer in a form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from lifelong_core.design.method.schema import Question
 
 MOST_BOXES = 12
-"""Classes that get an input each; for more, and while their number is unknown, a text area takes a copied table."""
+"""Largest number of classes with an input each; for more or an unknown number, a text area takes a copied table."""
 
 MOST_SHOWN = 10_000
-"""Numbers of an answer that a text area shows; more have to be pasted again."""
+"""Largest number of values that a text area shows; a longer answer must be pasted again."""
 
 MOST_ORDERED = 100
-"""Classes whose order is listed in the help of a text area."""
+"""Largest number of classes whose order is listed in the help of a text area."""
 
 Typed = Mapping[str, Any]
 
@@ -73,13 +73,13 @@ def entry_of(
     wrong: str | None = None,
     abstains: bool | None = None,
 ) -> Entry:
-    """The inputs of a question, filled with its answer.
+    """Return the inputs of a question, filled with its answer.
 
     Args:
         question: the question.
         interview: the interview, with its answers and the names of its classes.
         typed: a form with an error; None: no form was sent.
-        wrong: the name of the wrong input.
+        wrong: name of the invalid input.
         abstains: whether the costs have a column for abstaining; None: as in the answer.
     """
     from lifelong_core.design.interview.views import possible_answers
@@ -107,7 +107,7 @@ def entry_of(
 
 
 def answer_of(question: "Question", interview: "Interview", form: Typed) -> object:
-    """The answer in a form.
+    """Return the answer in a form.
 
     Raises:
         InvalidInputError: an input is empty or cannot be read; `field` names it.
@@ -147,7 +147,7 @@ def answer_of(question: "Question", interview: "Interview", form: Typed) -> obje
 
 
 def number(text: str, *, field: str, what: str) -> float:
-    """The number in one input.
+    """Return the number in one input.
 
     Raises:
         InvalidInputError: it is no number.
@@ -165,12 +165,12 @@ def number(text: str, *, field: str, what: str) -> float:
 
 
 def _token(value: object) -> str:
-    """An answer as the value of an input."""
+    """Return an answer as the value of an input."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _choices(options: list[Option], chosen: object) -> Entry:
-    """Options to pick one from; the chosen one, else the first, has the focus."""
+    """Return radio buttons; the chosen one, else the first, has the focus."""
     focus = next((option.value for option in options if option.value == chosen), options[0].value)
     return Entry(
         "choices",
@@ -182,13 +182,13 @@ def _choices(options: list[Option], chosen: object) -> Entry:
 
 
 def _listed(options: list[Option], chosen: str) -> Entry:
-    """One of so many options that a drop-down list shows them."""
+    """Return a drop-down list of many options."""
     listed = tuple(replace(option, is_chosen=option.value == chosen) for option in options)
     return Entry("list", options=listed, cells=((Cell("value", chosen, has_focus=True),),))
 
 
 def _column(labels: tuple[str, ...], value: Any, typed: Typed | None, wrong: str | None) -> Entry:
-    """One number for each class."""
+    """Return inputs for one number for each class."""
     known = list(value or ())
     given = [_plain(entry) for entry in known] if len(known) == len(labels) else [""] * len(labels)
     cells = [(Cell(f"value-{row}", _text(typed, f"value-{row}", given[row])),) for row in range(len(labels))]
@@ -198,7 +198,7 @@ def _column(labels: tuple[str, ...], value: Any, typed: Typed | None, wrong: str
 def _table(
     labels: tuple[str, ...], value: Any, typed: Typed | None, wrong: str | None, *, abstains: bool | None
 ) -> Entry:
-    """One number for each true class and each decision."""
+    """Return inputs for one number for each true class and each decision."""
     from lifelong_core.design.interview.class_names import decision_names
 
     classes = len(labels)
@@ -229,7 +229,7 @@ def _table(
 
 
 def _line(question: "Question", interview: "Interview", value: Any, chosen: Any, *, is_wrong: bool) -> Entry:
-    """One text, on several lines where many numbers are asked for."""
+    """Return an input for one text, with several lines for many numbers."""
     from lifelong_core.design.interview.answer_texts import format_answer
     from lifelong_core.design.interview.class_names import list_class_names
 
@@ -248,7 +248,7 @@ def _line(question: "Question", interview: "Interview", value: Any, chosen: Any,
 
 
 def _area(question: "Question", interview: "Interview", value: Any, chosen: Any) -> Entry:
-    """Lines of numbers."""
+    """Return a text area for lines of numbers."""
     from lifelong_core.design.interview.answer_texts import format_answer
 
     hint, known = _order(question, interview), ""
@@ -262,7 +262,7 @@ def _area(question: "Question", interview: "Interview", value: Any, chosen: Any)
 
 
 def _order(question: "Question", interview: "Interview") -> str:
-    """How to write one number for each class, or a row of them."""
+    """Return the help for one number, or one row of numbers, for each class."""
     labels, names = interview.class_labels, interview.class_names
     count = f"{len(labels)} numbers, one for each class" if labels else "One number for each class"
     order = (
@@ -274,7 +274,7 @@ def _order(question: "Question", interview: "Interview") -> str:
 
 
 def _focused(cells: list[tuple[Cell, ...]], wrong: str | None) -> tuple[tuple[Cell, ...], ...]:
-    """Inputs with the focus on the wrong one, else on the first empty one, else on the first."""
+    """Return the inputs with the focus on the invalid one, else on the first empty one, else on the first."""
     every = [cell for row in cells for cell in row]
     empty = next((cell.name for cell in every if not cell.text), every[0].name)
     names = {cell.name for cell in every}
@@ -292,7 +292,7 @@ def _has_abstention(form: Typed) -> bool:
 
 
 def _number(form: Typed, name: str, what: str) -> float:
-    """The number in an input.
+    """Return the number in an input.
 
     Raises:
         InvalidInputError: it is empty, or no number.
@@ -308,5 +308,5 @@ def _text(typed: Typed | None, name: str, known: str) -> str:
 
 
 def _plain(number: float) -> str:
-    """A number as people type it."""
+    """Return a number in the notation of form inputs."""
     return f"{number:.12g}"

@@ -113,7 +113,7 @@ def _changed(
         identifier: identifier of the interview.
         form: the form, with the revision on its page.
         change: the change of the interview.
-        item: the item whose page shows an error of the answer; None: the error gets a page of its own.
+        item: the item whose page shows an error of the answer; None: the error gets a separate page.
     """
     interviews = worker_of(request).store.interviews
     record = interviews.get(identifier)
@@ -143,10 +143,10 @@ def _outdated(
     item: str | None,
     actor: str,
 ) -> Response:
-    """The response to a form of an older page.
+    """Return the response to a form of an older page.
 
-    A browser's back button shows such pages, and a double click sends a form twice. If the same user made the latest
-    change, the answer is shown again to be confirmed, unless it equals the saved one.
+    The browser's back button shows such pages, and a double click sends a form twice. If the same user made the latest
+    change, the page asks to confirm the answer, unless it equals the saved one.
     """
     if item is None or record.updated_by != actor:
         return interview_page(request, record, status=409, notice=_meanwhile(record, actor))
@@ -158,7 +158,7 @@ def _outdated(
 
 
 def _next(record: "InterviewRecord") -> str:
-    """The address of the next page; each question has its own, so that the browser's back button works."""
+    """Return the path of the next page; each question has its own, so that the browser's back button works."""
     interview = record.interview
     if not interview.contradictions and interview.question is not None:
         return item_path(record, interview.question.field)
@@ -166,7 +166,7 @@ def _next(record: "InterviewRecord") -> str:
 
 
 def _meanwhile(record: Any, actor: str) -> str:
-    """Why an answer was not saved."""
+    """Return the reason why an answer was not saved."""
     is_own = record.updated_by == actor
     cause = "This interview has changed" if is_own else f"{record.updated_by} has changed this interview"
     return f"{cause} in the meantime. Your answer was not saved; this is the current state of the interview."

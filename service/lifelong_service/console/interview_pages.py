@@ -29,7 +29,7 @@ SIGNS = {"pro": "For:", "con": "Against:", "neutral": "Note:"}
 def interview_page(
     request: Request, record: "InterviewRecord", *, status: int = 200, notice: str | None = None
 ) -> Response:
-    """The next page; contradictions come first, since further answers would build on them."""
+    """Return the next page; contradictions come first, because further answers depend on them."""
     interview = record.interview
     if interview.contradictions:
         return _page(
@@ -65,13 +65,13 @@ def item_page(
     abstains: bool | None = None,
     notice: str | None = None,
 ) -> Response:
-    """The page of one question or choice, in any order.
+    """Return the page of one question or choice, in any order.
 
     Args:
         request: the request.
         record: the interview.
         item: the field or guide.
-        typed: the form that was sent and is not saved.
+        typed: the sent form that is not saved.
         error: the error in the form.
         abstains: whether the costs get a column for abstaining.
         notice: why a form without errors was not saved.
@@ -93,7 +93,7 @@ def item_page(
 
 
 def _guides(record: "InterviewRecord") -> list["GuideOutcome"]:
-    """The guides that can be decided; none before all questions are answered."""
+    """Return the guides that can be decided; none before all questions are answered."""
     interview = record.interview
     if interview.question is not None or interview.contradictions:
         return []
@@ -176,7 +176,7 @@ def _choice(
 def _page(
     request: Request, record: "InterviewRecord", template: str, *, item: str | None = None, **context: Any
 ) -> Response:
-    """A page of an interview, with the progress and the list of answers."""
+    """Return a page of an interview, with the progress and the list of answers."""
     interview = record.interview
     progress = interview.progress
     return page(
@@ -198,7 +198,7 @@ def _page(
 
 
 def _back(record: "InterviewRecord", item: str | None) -> str | None:
-    """The page of the previous answer; showing it withdraws nothing."""
+    """Return the path of the previous answer; the page withdraws nothing."""
     history = list(record.interview.history)
     before = history[: history.index(item)] if item in history else history
     reachable = [name for name in before if not is_guide(name)] if record.interview.question else before

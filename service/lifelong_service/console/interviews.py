@@ -1,4 +1,4 @@
-"""The start page and the list of interviews, with forms to begin and to discard one."""
+"""The start page and the list of interviews, with forms to start and to discard an interview."""
 
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from lifelong_core.store.design.records import AttachedRecommendation
 
 FEW = 3
-"""Interviews on the start page."""
+"""Largest number of interviews on the start page."""
 MOST = 50
-"""Interviews in the list: the stage of each takes some milliseconds."""
+"""Largest number of interviews in the list; the stage of each takes some milliseconds."""
 
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
@@ -43,7 +43,7 @@ def list_interviews(request: Request) -> Response:
 @router.post("/console/interviews")
 @access(Scope.OPERATE, media_types=FORM)
 def begin(request: Request, form: Form) -> Response:
-    """Begin an interview, for a task or for named classes if given."""
+    """Start an interview, optionally for a task or for named classes."""
     from lifelong_core.design.interview.interview import start_interview
 
     store = worker_of(request).store

@@ -48,7 +48,7 @@ def page(
 
 
 def as_sentence(text: str) -> str:
-    """The message of an error as a sentence.
+    """Return the message of an error as a sentence.
 
     Examples:
         >>> as_sentence("nothing is chosen")
@@ -58,13 +58,13 @@ def as_sentence(text: str) -> str:
 
 
 def see_other(path: str) -> Response:
-    """Redirect after a form, so that reloading the page sends nothing again."""
+    """Redirect after a form, so that reloading the page does not send the form again."""
     return RedirectResponse(path, status_code=303)
 
 
 @cache
 def stylesheet() -> tuple[bytes, str]:
-    """The style sheet and a name of its version."""
+    """Return the style sheet and a name of its version."""
     content = (_HERE / "console.css").read_bytes()
     return content, hashlib.sha256(content).hexdigest()[:12]
 
@@ -81,7 +81,7 @@ def _class_list(names: Sequence[str]) -> str:
 
 @cache
 def _templates() -> "Environment":
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # 50 ms that no prediction needs
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # 50 ms that predictions save
 
     made = Environment(
         loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined

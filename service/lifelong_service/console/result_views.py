@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def result_view(interview: "Interview", recommendation: "Recommendation") -> dict[str, Any]:
-    """All values that the page shows of a recommendation."""
+    """Return all values of a recommendation that the page shows."""
     from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DISPLAY_NAMES
     from lifelong_core.design.method.loader import load_method
     from lifelong_core.metrics import METRICS
@@ -40,14 +40,14 @@ def result_view(interview: "Interview", recommendation: "Recommendation") -> dic
 
 
 def _number(steps: list[dict[str, Any]], names: list[str]) -> None:
-    """Give the first card of every metric the id that the list at the top links to."""
+    """Set the id that the list at the top links to, on the first card of every metric."""
     waiting = {name: f"metric-{index}" for index, name in enumerate(names)}
     for card in (card for step in steps for card in step["metrics"]):
         card["id"] = waiting.pop(card["label"], None)
 
 
 def format_range(text: str) -> str:
-    """The range of a metric as it is printed.
+    """Return the range of a metric in mathematical notation.
 
     Examples:
         >>> format_range("(-inf,inf); [0,sqrt2] for c>=0")
@@ -81,7 +81,7 @@ def _step(step: "Step", labels: Sequence[str]) -> dict[str, Any]:
 
 
 def _by_category(recommendation: "Recommendation") -> list[tuple[str, list[Any]]]:
-    """The advice by category, in the order of the method."""
+    """Return the advice by category, in the order of the method."""
     found: dict[str, list[Any]] = {}
     for advice in recommendation.advice:
         found.setdefault(advice.category.capitalize(), []).append(advice)
@@ -114,7 +114,7 @@ def _guide(guide: Any) -> dict[str, Any]:
 
 
 def _card(metric: "RecommendedMetric", labels: Sequence[str]) -> dict[str, Any]:
-    """A metric with its card, its parameters and its classes."""
+    """Return a metric with its card, its parameters and its classes."""
     from lifelong_core.design.recommendation.views import view_metric
 
     view = view_metric(metric, labels)
@@ -137,7 +137,7 @@ def _reported_for(view: "MetricView") -> str:
 
 
 def _costs(metric: "RecommendedMetric", labels: Sequence[str]) -> dict[str, Any] | None:
-    """The cost matrix with the names of its rows and columns."""
+    """Return the cost matrix with the names of its rows and columns."""
     from lifelong_core.design.interview.class_names import decision_names
 
     costs: Any = metric.parameters.get("costs")
@@ -149,7 +149,7 @@ def _costs(metric: "RecommendedMetric", labels: Sequence[str]) -> dict[str, Any]
 
 
 def _values(metric: "RecommendedMetric", labels: Sequence[str]) -> list[tuple[str, str]]:
-    """The other parameters, by name."""
+    """Return the other parameters, by name."""
     from lifelong_core.metrics import METRICS
 
     found: list[tuple[str, str]] = []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lifelong_core.store.design.records import InterviewRecord
 
 UNFINISHED = ("questions", "contradictions")
-"""Stages in which there are no metrics yet."""
+"""Stages without recommended metrics."""
 TOO_EARLY = (
     "The interview has open questions, so there are no metrics to attach yet. This is its current state."
 )
@@ -118,7 +118,7 @@ def _shown(
 
 
 def _tasks(store: Store, record: "InterviewRecord") -> list[Task]:
-    """The tasks that the metrics fit: the task of the interview, else all with its classes in the same order."""
+    """Return the tasks that the metrics fit: the task of the interview, else all with its classes in this order."""
     if record.task is not None:
         return [store.tasks.get(record.task)]
     names, count = record.interview.class_names, record.interview.fingerprint.number_of_classes
@@ -130,7 +130,7 @@ def _tasks(store: Store, record: "InterviewRecord") -> list[Task]:
 
 
 def _attached(store: Store, tasks: list[Task], document: str) -> list[dict[str, Any]]:
-    """The tasks to which these metrics are attached."""
+    """Return the tasks to which these metrics are attached."""
     newest = [store.recommendations.current(task.name) for task in tasks]
     return [
         {
@@ -147,7 +147,7 @@ def _attached(store: Store, tasks: list[Task], document: str) -> list[dict[str, 
 
 
 def _heads(store: Store, task_name: str) -> dict[str, list[str]]:
-    """The heads of a task's promoted model, by whether they use the costs of the task."""
+    """Return the heads of a task's promoted model, grouped by whether they use the costs of the task."""
     registry = store.registry()
     if registry is None:
         raise TypeError("the registry of an unknown digest is always loaded")

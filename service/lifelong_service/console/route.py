@@ -1,4 +1,4 @@
-"""Routes of pages: a cookie names the session, forms only from our own pages, and errors are pages, too."""
+"""Routes of pages: a cookie holds the session, forms must come from pages of the console, and errors are pages."""
 
 import json
 import logging
@@ -32,12 +32,12 @@ HEADERS = {
         "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none';"
         " base-uri 'none'"
     ),
-    # With no-referrer, browsers call the origin of our own forms 'null', and over plain HTTP nothing else tells them
-    # from those of strangers.
+    # With no-referrer, browsers send the origin 'null' for our own forms, and over plain HTTP no other header
+    # distinguishes them from forms of other sites.
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Of every page, unless it says otherwise."""
+"""Default headers of every page."""
 
 logger = logging.getLogger(__name__)
 
@@ -47,19 +47,19 @@ async def _read(request: Request) -> FormData:
 
 
 Form: TypeAlias = Annotated[FormData, Depends(_read)]
-"""What a form sent; so declared, endpoints are plain functions, which may ask the database."""
+"""The fields of a sent form; this dependency allows plain functions as endpoints, which may query the database."""
 
 
 class ConsoleRoute(GuardedRoute):
     """A guarded route for browsers."""
 
     async def authorize(self, request: Request, worker: Worker) -> Token | None:
-        """The token of the session in the cookie; None for public pages.
+        """Return the token of the session in the cookie; None for public pages.
 
         Raises:
             UnauthenticatedError: there is no session, or it has ended.
             ForbiddenError: the token of the session lacks the scope.
-            UnavailableError: the database, which knows the sessions, cannot be asked.
+            UnavailableError: the database, which holds the sessions, cannot be asked.
         """
         if self.access.scope is None:
             return None
@@ -105,7 +105,7 @@ class ConsoleRoute(GuardedRoute):
 def check_origin(request: Request) -> None:
     """Refuse a form that was not sent by a page of this console.
 
-    Browsers say so: in Sec-Fetch-Site, where the connection is trustworthy, else in Origin.
+    Browsers name the sender in Sec-Fetch-Site on trustworthy connections, else in Origin.
 
     Raises:
         ForbiddenError: another site sent it, or its sender is unknown.
@@ -125,7 +125,7 @@ def check_origin(request: Request) -> None:
 
 
 def error_page(request: Request, answer: Response) -> Response:
-    """The page for an error response of the API."""
+    """Return the page for an error response of the API."""
     error = json.loads(bytes(answer.body))["error"]
     kept = {name: answer.headers[name] for name in ("retry-after", "connection") if name in answer.headers}
     return page(
@@ -140,7 +140,7 @@ def error_page(request: Request, answer: Response) -> Response:
 
 
 def _to_login(request: Request) -> Response:
-    """A redirect to the login page, which leads back to the requested page."""
+    """Redirect to the login page, which redirects back to the requested page."""
     path, ended = request.url.path, "&ended=true" if COOKIE in request.cookies else ""
     if request.method == "GET":
         path += f"?item={item}" if (item := request.query_params.get("item")) else ""
@@ -152,9 +152,9 @@ def _to_login(request: Request) -> Response:
 
 
 def _comes_from_elsewhere(request: Request) -> bool:
-    """Whether the link of another site led here, by the headers of the browser.
+    """Whether the request follows a link of another site, by the headers of the browser.
 
-    Without HTTPS it does so in Referer only.
+    Without HTTPS, only the header Referer shows it.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None:

@@ -46,8 +46,8 @@ async def login_form(
 ) -> Response:
     """Show the login form; a logged-in browser is redirected.
 
-    After a link of another site (`linked`), browsers keep a SameSite=Strict cookie back. So the answer to one is a page
-    that leads here again: then the cookie comes along.
+    After a link of another site (`linked`), browsers do not send a SameSite=Strict cookie. So the answer is a page that
+    loads this address again, then with the cookie.
     """
     goal = _inside(next)
     if COOKIE in request.cookies:
@@ -65,7 +65,7 @@ async def login_form(
 @router.post("/console/login")
 @access(None, media_types=FORM)
 async def log_in(request: Request, form: Form) -> Response:
-    """Start a session if the token is valid and has the scope `read`; its identifier goes into a cookie."""
+    """Start a session if the token is valid and has the scope `read`; a cookie holds its identifier."""
     secret, goal = str(form.get("token", "")).strip(), _inside(str(form.get("next", START)))
     worker, address = worker_of(request), client_address(request)
     try:
@@ -80,7 +80,7 @@ async def log_in(request: Request, form: Form) -> Response:
         raise
     worker.login_limiter.succeed(address)
     logger.info("logged in to the console", extra={"details": {"token": token.name, "address": address}})
-    if COOKIE in request.cookies:  # a new login ends the session before it
+    if COOKIE in request.cookies:  # a new login ends the previous session
         await run_in_threadpool(worker.console_sessions.end, request.cookies[COOKIE])
     response = see_other(goal)
     response.set_cookie(
@@ -175,7 +175,7 @@ def _login_page(  # noqa: PLR0913, RUF100
 
 
 def _inside(path: str) -> str:
-    """The path of a page of the console, else the start page: the login must not redirect to other sites."""
+    """Return the path if it is a page of the console, else the start page: logins must not redirect to other sites."""
     return path if re.fullmatch(r"/console(/[A-Za-z0-9-]+)*(\?item=[A-Za-z0-9._]+)?", path) else START
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ESTIMATE = "estimate"
 
 MOST_TO_PICK = 100
-"""Most classes for which a threshold can name one; with more, thresholds apply to the mean."""
+"""Largest number of classes for which a threshold can name a class; with more, thresholds apply to the mean."""
 
 
 def threshold_rows(
@@ -24,12 +24,12 @@ def threshold_rows(
     typed: Mapping[str, Any] | None = None,
     error: LifelongError | None = None,
 ) -> list[dict[str, Any]]:
-    """One row for each metric, with the typed values.
+    """Return one row for each metric, with the typed values.
 
     Args:
         recommendation: the recommendation.
         labels: the names of the classes.
-        typed: a form that was sent.
+        typed: the sent form.
         error: the error in the form.
     """
     from lifelong_core.design.interview.wording import THRESHOLD_RELATIONS
@@ -65,7 +65,7 @@ def _can_pick(metric: "RecommendedMetric", labels: Sequence[str]) -> bool:
 def thresholds_of(
     recommendation: "Recommendation", labels: Sequence[str], form: Mapping[str, Any]
 ) -> "tuple[AcceptanceThreshold, ...]":
-    """The thresholds in a form.
+    """Return the thresholds in a form.
 
     Raises:
         InvalidInputError: a value is no number; `field` names its input.

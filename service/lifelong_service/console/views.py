@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COUNT = "number_of_classes"
 LONGEST_TEXT = 200
-"""Characters of an answer in a list."""
+"""Largest length of an answer in a list, in characters."""
 
 DAMAGED = "cannot be read"
 """Shown in place of a damaged document in a list."""
@@ -42,17 +42,17 @@ class AnswerLine:
 
 
 def path_of(record: "InterviewRecord") -> str:
-    """The address of an interview."""
+    """Return the path of an interview."""
     return f"/console/interviews/{record.id}"
 
 
 def item_path(record: "InterviewRecord", item: str) -> str:
-    """The address of one question or choice of an interview."""
+    """Return the path of one question or choice of an interview."""
     return f"{path_of(record)}?item={quote(item)}"
 
 
 def title_of(record: "InterviewRecord") -> str:
-    """Title of an interview: its task, else its classes, else the day of its start."""
+    """Return the title of an interview: its task, else its classes, else the day of its start."""
     if record.task is not None:
         return record.task
     names = record.interview.class_names
@@ -68,7 +68,7 @@ def _day_of(record: "InterviewRecord") -> str:
 
 
 def moment(at: datetime) -> str:
-    """A date and time as text.
+    """Return a date and time as text.
 
     Examples:
         >>> moment(datetime(2026, 3, 4, 5, 6))
@@ -78,7 +78,7 @@ def moment(at: datetime) -> str:
 
 
 def summary(record: "InterviewRecord") -> dict[str, Any]:
-    """An interview in a list; a damaged one stays in the list, so that it can be discarded."""
+    """Return an interview for a list; a damaged one stays in the list, so that it can be discarded."""
     try:
         stage, title = str(record.interview.stage), title_of(record)
     except UnavailableError:
@@ -95,7 +95,7 @@ def summary(record: "InterviewRecord") -> dict[str, Any]:
 
 
 def question_of(item: str) -> "Question":
-    """The question of a field.
+    """Return the question of a field.
 
     Raises:
         NotFoundError: there is no such question.
@@ -109,14 +109,14 @@ def question_of(item: str) -> "Question":
 
 
 def is_guide(item: str) -> bool:
-    """Whether this is a guide, which asks for a choice between metrics, and no field."""
+    """Whether the item is a guide (a choice between metrics), not a field."""
     from lifelong_core.design.method.loader import load_method
 
     return load_method().has_guide(item)
 
 
 def list_answers(interview: "Interview", current: str | None = None) -> list[AnswerLine]:
-    """Answers and choices in the order of the interview; names of classes answer how many classes there are."""
+    """Return answers and choices in the order of the interview; class names also answer the number of classes."""
     by_names = [] if interview.class_names is None else [COUNT]
     lines: list[AnswerLine] = []
     for item in (*by_names, *interview.history):
@@ -127,7 +127,7 @@ def list_answers(interview: "Interview", current: str | None = None) -> list[Ans
 
 
 def answer_of_item(interview: "Interview", item: str) -> "AnswerView":
-    """An answer or a choice in words; options with the names of their metrics, and classes with their names."""
+    """Return an answer or a choice as text; options have the names of their metrics, and classes their names."""
     from lifelong_core.design.interview.class_names import list_class_names
     from lifelong_core.design.interview.views import view_answer
     from lifelong_core.design.recommendation.views import option_label

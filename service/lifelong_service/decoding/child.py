@@ -1,11 +1,11 @@
 """`python -m lifelong_service.decoding.child`: decodes images until its input ends.
 
-The serving process starts it and kills it without warning. It limits itself: processor time for each image, memory for
-all that it does, no files and no further processes, and it ends with its parent. So a client's image harms nothing,
-not even one that exploits a decoder.
+The serving process starts it and may kill it at any time. It limits its processor time for each image and its memory,
+may open no sockets and start no processes, and ends with its parent. So an image cannot harm the service, even if it
+exploits a decoder.
 
-The serving process has checked the header of each image. For each, this process reads two frames, a document and the
-image, and answers with a document: `error`, or the `shape` of the model's input, followed by its content.
+The serving process has checked the header of each image. For each image, this process reads two frames (a document and
+the image), and answers with a document: `error`, or the `shape` of the model's input, followed by its content.
 """
 
 import json
@@ -25,8 +25,8 @@ from lifelong_service.prediction.images import decode, preprocess
 from lifelong_service.process import confinement
 
 BYTES_PER_PIXEL: Final = 40
-"""Of the address space that decoding and preprocessing one pixel may take: coefficients of a progressive JPEG (6 to
-12), decoded pixels (4) and their copy turned upright (4), a model input of three float32 and a copy of it (24)."""
+"""Address space for decoding and preprocessing one pixel: coefficients of a progressive JPEG (6 to 12), decoded pixels
+(4) and their upright copy (4), a model input of three float32 and its copy (24)."""
 ERRORS: Final[dict[str, type[LifelongError]]] = {
     error.code: error for error in (InvalidInputError, PayloadTooLargeError)
 }
@@ -36,7 +36,7 @@ def main() -> int:
     """Decode images one after the other until the input ends."""
     configure_logging(early_format())
     limits = json.loads(sys.argv[1])
-    Image.init()  # loads the readers of all formats, which the first image would pay for
+    Image.init()  # loads the readers of all formats, which would delay the first image
     source, answers = sys.stdin.buffer, _private_output()
     _confine(limits["maximum_pixels"])
     while True:
@@ -48,7 +48,7 @@ def main() -> int:
         signal.setitimer(signal.ITIMER_PROF, limits["seconds"])
         _answer(answers, request, image, limits["maximum_pixels"])
         signal.setitimer(signal.ITIMER_PROF, 0)
-        del image  # nobody needs it while the next one is read
+        del image  # frees its memory while the next image is read
 
 
 def _private_output() -> BinaryIO:
@@ -61,9 +61,9 @@ def _private_output() -> BinaryIO:
 def _confine(maximum_pixels: int) -> None:
     """Drop all rights that decoding does not need."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal; the parent ends this process
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process when an image has used up its time
-    confinement.end_with_parent()  # ordinary images, which the parent decodes by itself, go first
-    confinement.refuse_calls()  # where the kernel cannot, the limits below are left
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process when an image exceeds its processor time
+    confinement.end_with_parent()  # lower priority than ordinary images, which the parent decodes
+    confinement.refuse_calls()  # without support of the kernel, the limits below still apply
     confinement.limit_memory(BYTES_PER_PIXEL * maximum_pixels + (64 << 20))
     for kind, most in (
         (resource.RLIMIT_FSIZE, 0),

@@ -1,4 +1,4 @@
-"""Decoding of images by the routes: the micro-batcher decodes cheap images, a process of its own the costly ones."""
+"""Decoding of images for the routes: the micro-batcher decodes cheap images, a separate process the costly ones."""
 
 import math
 from dataclasses import replace
@@ -21,10 +21,10 @@ from lifelong_service.prediction.requests import ImageRequest
 from lifelong_service.worker.snapshot import Snapshot
 
 MAXIMUM_WAITING: Final = 4
-"""Costly images of one worker that are decoded or wait for it; one more gets 503. The last of them is answered within
-the time limit of a request even if each takes all the time that it may, unless other workers decode large ones."""
+"""Largest number of costly images of one worker that are decoded or wait; one more gets 503. All are answered within
+the time limit of a request even if each takes its longest time, unless other workers decode large images."""
 PIXELS_PER_SAMPLE: Final = 262_144
-"""A larger image counts in a micro-batch as several samples, so that the pixels of a batch are bounded too."""
+"""Pixels of one sample in a micro-batch; a larger image counts as several, which bounds the pixels of a batch."""
 
 
 class ImageDecoder:
@@ -32,7 +32,7 @@ class ImageDecoder:
 
     Args:
         maximum_pixels: of one image.
-        turns: of large images, among the workers of this machine.
+        turns: turns for large images, shared by the workers of this machine.
     """
 
     def __init__(self, *, maximum_pixels: int, turns: Turns) -> None:
@@ -48,11 +48,11 @@ class ImageDecoder:
     async def prepare(self, request: ImageRequest, snapshot: Snapshot) -> ImageRequest:
         """Decode a costly image; return the request with the pixels, or with the declared size of a cheap image.
 
-        The result names the model version whose preprocessing was applied. An error of a request with an id is kept in
-        the result: the id may have been answered before, or belong to another body.
+        The result names the model version of the applied preprocessing. An error of a request with an id is kept in the
+        result, because the id may have been answered before, or belong to another body.
 
         Raises:
-            InvalidInputError: the image must not, or cannot, be decoded.
+            InvalidInputError: the image is not permitted, or cannot be decoded.
             PayloadTooLargeError: it is too large, or takes too long.
             UnavailableError: too many costly images wait, or the machine is busy.
         """

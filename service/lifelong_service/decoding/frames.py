@@ -1,4 +1,4 @@
-"""Frames between the serving process and its decoding process: bytes with their length before them."""
+"""Frames between the serving process and its decoding process: length-prefixed bytes."""
 
 import json
 import struct
@@ -22,7 +22,7 @@ def read_frame(stream: BinaryIO) -> bytes:
     """Return the next frame.
 
     Raises:
-        EOFError: the other side is gone, before the frame or in the middle of it.
+        EOFError: the other process has ended, before or within the frame.
     """
     return _read(stream, _LENGTH.unpack(_read(stream, _LENGTH.size))[0])
 

@@ -1,8 +1,8 @@
 """Format, size and cost of an image, read from its header.
 
-The readers follow the container's structure only as far as the size and the amount of metadata. They read a bounded
-number of blocks, so that a file of a million tiny blocks costs no more than any other. What they cannot read is
-`UNKNOWN`: such an image is not proven cheap.
+The readers parse the container only for the size and the amount of metadata. They read a bounded number of blocks, so
+that a file of a million tiny blocks costs no more than any other. An unreadable header is `UNKNOWN`: the image counts
+as costly.
 """
 
 import struct
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 MAXIMUM_BLOCKS: Final = 2000
-"""Blocks of a file (JPEG segments, PNG or RIFF chunks) that are read; PNG encoders write one for each 8 kB of pixels.
-Pillow handles each of them in Python."""
+"""Largest number of blocks (JPEG segments, PNG or RIFF chunks) that are read; PNG encoders write one for each 8 kB of
+pixels. Pillow handles each block in Python."""
 JPEG_SCAN: Final = b"\xff\xda"
 
 
@@ -21,16 +21,16 @@ class ImageHeader:
     """The properties that the header of an image declares.
 
     Attributes:
-        format: PNG, JPEG, BMP, WEBP, TIFF or empty when it is none of them.
-        width: in pixels; 0 when it is not known.
-        height: in pixels; 0 when it is not known.
-        scans: passes over all pixels that decoding takes; 1 but for JPEG.
-        metadata_bytes: size of what is neither pixels nor structure.
-        metadata_blocks: number of blocks among those that were read that hold no pixels.
-        compression: of a BMP, as its header numbers it; 0 elsewhere.
+        format: PNG, JPEG, BMP, WEBP, TIFF, or empty for other formats.
+        width: in pixels; 0: unknown.
+        height: in pixels; 0: unknown.
+        scans: passes over all pixels during decoding; 1 except for JPEG.
+        metadata_bytes: size of all content except pixels and structure.
+        metadata_blocks: number of read blocks without pixels.
+        compression: compression number in the header of a BMP; 0 for other formats.
         is_complete: whether the structure was read up to the pixels.
-        is_sequential: whether it is a JPEG that is decoded row by row, so that a fraction of its size takes as little
-            memory; other JPEGs are held as a whole.
+        is_sequential: whether it is a JPEG that is decoded row by row, so that decoding at a fraction of its size takes
+            that fraction of memory; other JPEGs are held in full.
     """
 
     format: str
@@ -95,8 +95,8 @@ def _read_jpeg(data: bytes) -> ImageHeader:
     width = height = metadata = blocks = 0
     frame_marker = components = 0
     position, is_complete, is_sequential = 2, False, False
-    # In the pixels 0xFF is always followed by 0 or a restart marker, so this counts scans exactly there; a thumbnail in
-    # the metadata may add some.
+    # In pixel data 0xFF is always followed by 0 or a restart marker, so the count of scans is exact; a thumbnail in the
+    # metadata may add some.
     scans = data.count(JPEG_SCAN)
     while blocks < MAXIMUM_BLOCKS:
         marker, length = _jpeg_segment(data, position)
@@ -120,7 +120,7 @@ def _read_jpeg(data: bytes) -> ImageHeader:
 
 
 def _jpeg_segment(data: bytes, position: int) -> tuple[int, int]:
-    """Marker and length of the segment; fill bytes and segments without a length are not proven harmless."""
+    """Return marker and length of the segment; fill bytes and segments without a length count as unreadable."""
     prefix, marker, length = struct.unpack_from(">BBH", data, position)
     if prefix != 0xFF or marker in (0x00, 0x01, 0xFF) or 0xD0 <= marker <= 0xD9:
         raise IndexError("not a plain segment")
@@ -163,7 +163,7 @@ def _read_webp(data: bytes) -> ImageHeader:
 
 
 def _read_tiff(data: bytes) -> ImageHeader:  # noqa: ARG001 - the readers look alike
-    """The size stands in a directory anywhere in the file, and dozens of compressions are possible."""
+    """Return a header without a size: its directory may be anywhere in the file, with dozens of compressions."""
     return ImageHeader("TIFF")
 
 

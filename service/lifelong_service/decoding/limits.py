@@ -1,4 +1,4 @@
-"""Limits of images by their headers: which are refused, and which are cheap enough for the serving process."""
+"""Limits of images by their headers: for refusal, and for decoding in the serving process."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from lifelong_service.decoding.header import ImageHeader
 from lifelong_service.prediction.images import FULL_PIXELS
 
 MAXIMUM_ASPECT: Final = 100
-"""Longest edge over the shortest one. Resizing a line of pixels needs memory for each pixel of the longest edge."""
+"""Largest ratio of the edges. Resizing a line of pixels needs memory for each pixel of the longer edge."""
 MAXIMUM_SCANS: Final = 50
 """Passes over the pixels of a JPEG; encoders write some ten, and a thumbnail may have as many. Each pass costs as much
 as decoding all pixels."""
@@ -22,7 +22,7 @@ CHEAP_BYTES: Final = 4_000_000
 CHEAP_METADATA_BYTES: Final = 262_144
 """EXIF directories are read in Python, entry by entry."""
 CHEAP_FORMATS: Final = frozenset({"PNG", "JPEG", "BMP", "WEBP"})
-"""TIFF allows too many compressions and structures to know the cost from a header."""
+"""TIFF is missing: it has too many compressions and structures to derive the cost from a header."""
 
 
 def check_header(header: ImageHeader, *, maximum_pixels: int) -> None:
@@ -85,8 +85,8 @@ def takes_much_memory(header: ImageHeader, target: Preprocessing) -> bool:
     """Whether decoding may take tens of megabytes.
 
     Args:
-        header: of an image that was not refused.
-        target: what it is decoded for: a sequential JPEG is decoded at a fraction of its size.
+        header: header of an accepted image.
+        target: preprocessing of the model: a sequential JPEG is decoded at a fraction of its size.
     """
     if header.is_complete and header.is_sequential and target.resize is not None:
         return False

@@ -19,7 +19,7 @@ from lifelong_service.decoding.child import ERRORS
 from lifelong_service.decoding.turns import Turns
 
 PROCESSOR_SECONDS: Final = 1.5
-"""Processor time that one image may take; 16 million pixels as PNG take some 0.5 s."""
+"""Limit of processor time for one image; 16 million pixels as PNG take some 0.5 s."""
 PATIENCE_SECONDS: Final = 4.0
 """Time limit of one image, also on a busy machine."""
 
@@ -27,7 +27,7 @@ TURN_SECONDS: Final = 4.0
 """Longest wait of an image for large images of other workers."""
 
 STARTING_SECONDS: Final = 4.0
-"""Added for the first image of a process; on a free core it starts in half a second."""
+"""Additional time for the first image of a process; on a free core the process starts in half a second."""
 
 
 class DecodingProcess:
@@ -50,9 +50,9 @@ class DecodingProcess:
         """Return the model's input for one image, as `lifelong_service.prediction.images.preprocess`.
 
         Args:
-            image: as it was sent.
-            preprocessing: of the model.
-            is_large: whether it waits for its turn among the large images of all workers.
+            image: encoded bytes.
+            preprocessing: preprocessing of the model.
+            is_large: whether it waits for a turn among the large images of all workers.
 
         Raises:
             InvalidInputError: the image cannot be decoded, or decoding it takes too long.
@@ -87,7 +87,7 @@ class DecodingProcess:
         return None
 
     def _start(self) -> subprocess.Popen[bytes]:
-        # Large blocks are given back as soon as they are free, so that the process stays small between images.
+        # Free large blocks are returned to the system at once, so that the process stays small between images.
         environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(1 << 20), "OPENBLAS_NUM_THREADS": "1"}
         environment.pop("MALLOC_TOP_PAD_", None)
         command = [sys.executable, "-m", "lifelong_service.decoding.child", self._limits]

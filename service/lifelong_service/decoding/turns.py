@@ -11,9 +11,9 @@ from lifelong_core.errors import UnavailableError
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
 
 LOOK_SECONDS: Final = 0.002
-"""Time between two attempts to get a turn."""
+"""Time in seconds between two attempts to get a turn."""
 PAUSE_SECONDS: Final = 2 * LOOK_SECONDS
-"""Pause after its own turn, so that other processes get the next one."""
+"""Pause of a process after its turn, so that other processes get the next one."""
 
 
 def usual_number() -> int:
@@ -24,7 +24,7 @@ def usual_number() -> int:
 class Turns:
     """Shares turns with all processes that use the same folder.
 
-    The kernel ends the turn of a process that dies. Where the folder cannot be used, nobody waits.
+    The kernel ends the turn of a process that dies. If the folder cannot be used, turns are unlimited.
 
     Args:
         folder: on a local disk.
@@ -43,7 +43,7 @@ class Turns:
             seconds: to wait at most.
 
         Raises:
-            UnavailableError: the others take longer.
+            UnavailableError: no turn is free within this time.
         """
         time.sleep(max(0.0, self._not_before - time.monotonic()))
         deadline = time.monotonic() + seconds
@@ -62,7 +62,7 @@ class Turns:
                 self._not_before = time.monotonic() + PAUSE_SECONDS
 
     def _take(self, stack: ExitStack) -> bool:
-        """Take a turn if there is one; return whether. The stack ends it."""
+        """Take a turn if one is free; return whether it was taken. The stack ends it."""
         for lock in self._locks:
             try:
                 stack.enter_context(lock.hold(until=0))

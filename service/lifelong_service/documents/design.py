@@ -70,9 +70,9 @@ def interview_summary(record: "InterviewRecord") -> InterviewSummary:
 
 
 def question_document(question: "Question", interview: "Interview") -> QuestionAnswer:
-    """A question with its explanation and the answers that it offers.
+    """A question with its explanation and possible answers.
 
-    `answers` is empty for questions that ask for a number, a text or several values.
+    `answers` is empty for questions about a number, a text or several values.
     """
     from lifelong_core.design.interview.views import possible_answers
 
@@ -108,7 +108,7 @@ def recommendation_document(
 ) -> RecommendationAnswer:
     """A recommendation: metrics with cards and reasons, and rejected metrics with reasons.
 
-    `document` is the recommendation itself, to be stored and to be attached to a task.
+    `document` is the complete recommendation, which can be stored and attached to a task.
     """
     from lifelong_core.design.recommendation.views import view_metrics
 
@@ -183,7 +183,7 @@ def attached_document(
 
 
 def attached_summary(attached: "AttachedRecommendation") -> AttachedSummary:
-    """Version, digest, author and metrics of an attached recommendation; `damaged` says why it cannot be read."""
+    """Version, digest, author and metrics of an attached recommendation; `damaged` holds the reason if unreadable."""
     labels, damage = _labels(attached)
     return {
         "task": attached.task,
@@ -207,7 +207,7 @@ def _labels(attached: "AttachedRecommendation") -> tuple[list[str], str | None]:
 
 
 def refit_document(refit: "Refit") -> RefitAnswer:
-    """The heads that a recommendation published, and those it left; environment null is the default head."""
+    """The heads that a recommendation published, and those that it kept; environment null is the default head."""
     return {
         "model": refit.model.reference,
         "head_version": refit.default_version,

@@ -20,7 +20,7 @@ from lifelong_service.schemas.registry import (
 
 
 def task_document(task: Task, models: dict[int, Model]) -> TaskAnswer:
-    """A task with the reference of the model that it serves."""
+    """A task with the reference of its promoted model."""
     promoted = models.get(task.promoted_model_id) if task.promoted_model_id is not None else None
     return {
         "name": task.name,
@@ -124,7 +124,7 @@ def worker_document(worker: ServingWorker, models: dict[int, Model]) -> WorkerAn
 
 
 def monitor_document(monitor: MonitorProcess, models: dict[int, Model]) -> MonitorAnswer:
-    """A monitor, its newest tick, and its newest visit of each population."""
+    """A monitor, its latest tick, and its latest visit to each population."""
     heartbeat = monitor.heartbeat
     tick = heartbeat.tick
     return {

@@ -10,7 +10,7 @@ from lifelong_service.limits.sharing import has_room
 
 
 class BodyBudget:
-    """Counts received bytes; declared ones take no room. Used in the event loop only.
+    """Counts received bytes, not declared ones. Used in the event loop only.
 
     Args:
         maximum_bytes: of all bodies together; one body alone may be larger.

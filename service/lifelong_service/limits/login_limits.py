@@ -28,7 +28,7 @@ class LoginLimiter:
     An address with a successful login has only its own limit: other addresses cannot lock it out.
 
     Args:
-        failures_per_minute: from one address; a minute's worth may come at once.
+        failures_per_minute: limit per address; it is also the largest burst.
         clock: seconds, monotonic.
     """
 

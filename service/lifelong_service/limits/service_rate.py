@@ -6,10 +6,9 @@ _BATCHES = 16
 
 
 class ServiceRate:
-    """Mean seconds per sample over the last batches, whatever mixture of models they ran.
+    """Mean seconds per sample over the last batches of all models.
 
-    The slowest of these batches is left out: one that waited for the database, or was the first of its process, says
-    nothing about the next.
+    The slowest of these batches is left out: it may have waited for the database, or be the first of its process.
 
     Examples:
         >>> rate = ServiceRate()

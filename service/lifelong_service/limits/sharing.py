@@ -4,13 +4,13 @@
 def has_room(*, own: float, total: float, limit: float) -> bool:
     """Whether one of several users of a resource may take more of it.
 
-    Each may hold as much as is free: a single one at most half of the limit, two greedy ones a third each, and a
-    newcomer always finds room. These are the dynamic thresholds of Choudhury and Hahne (1998).
+    Each may hold as much as is free: a single user at most half of the limit, two users a third each, so that a new
+    user always gets a share. These are the dynamic thresholds of Choudhury and Hahne (1998).
 
     Args:
-        own: what this user holds.
-        total: what all users hold together.
-        limit: what there is.
+        own: amount that this user holds.
+        total: amount that all users hold together.
+        limit: size of the resource.
 
     Examples:
         >>> has_room(own=49, total=49, limit=100), has_room(own=50, total=50, limit=100)

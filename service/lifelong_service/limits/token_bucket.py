@@ -25,8 +25,8 @@ class TokenBucket:
         """Take the units if they are available.
 
         Returns:
-            0: they are taken. Else nothing is taken, and the seconds after which they are there; infinite where the
-            bucket never holds as many.
+            0: they are taken. Otherwise nothing is taken, and the value is the seconds until they are available;
+            infinite if they exceed the burst.
         """
         self._fill(now)
         if units <= self._level:

@@ -29,7 +29,7 @@ class TokenLimiter:
     """Counts by the names of tokens, which bounds its memory. Used in the event loop only.
 
     Args:
-        limits: those of the token with a name.
+        limits: returns the limits of the token with a name.
         clock: seconds, monotonic.
     """
 

@@ -4,6 +4,6 @@
 - `micro_batcher`, `batch_item`, `batch_pipeline`: batches: decode, infer, decide, log
 - `idempotency`, `answered_requests`: repeated requests get their first answer
 - `group_keyring`, `new_environments`: hashes of groups; environments that predictions create
-- `prediction_log`, `database_calls`, `circuit_breaker`, `spool_delivery`: the log, also while the database is away
-- `lookups`, `answers`: questions of the event loop to the database; the JSON answers
+- `prediction_log`, `database_calls`, `circuit_breaker`, `spool_delivery`: the log, also in a database outage
+- `lookups`, `answers`: database look-ups of the event loop; the JSON answers
 """

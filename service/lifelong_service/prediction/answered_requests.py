@@ -34,10 +34,10 @@ class AnsweredRequests:
         self._has_backlog = has_backlog
 
     def find(self, keys: Collection[RequestKey]) -> dict[RequestKey, StoredRequest]:
-        """The answered requests among these keys, as far as they are known now.
+        """Return the answered requests among these keys, as far as they are known now.
 
-        Without the database, answers of other machines are unknown. Use it before costly work only: `PredictionLog`
-        rejects repeated requests by itself.
+        Without the database, answers of other machines are unknown. It only saves costly work: `PredictionLog` itself
+        rejects repeated requests.
 
         Raises:
             UnavailableError: the spool cannot be read.
@@ -45,10 +45,10 @@ class AnsweredRequests:
         return self._look_up(keys)[0]
 
     def first_answers(self, keys: Collection[RequestKey]) -> dict[RequestKey, StoredRequest]:
-        """The first answers to requests that the log has rejected; a missing one was erased since.
+        """Return the first answers to requests that the log has rejected; a missing one has been erased.
 
         Raises:
-            UnavailableError: it cannot be looked up now. A guess that the request is new would answer it twice.
+            UnavailableError: it cannot be looked up now. Treating the request as new would answer it twice.
         """
         found, problem = self._look_up(keys)
         if problem is not None:
@@ -59,7 +59,7 @@ class AnsweredRequests:
         return found
 
     def find_keys(self, entries: Sequence[LogEntry]) -> set[RequestKey | None]:
-        """Keys of entries that were answered before, by the database or, without it, by this machine.
+        """Return keys of entries that were answered before, from the database or, without it, from this machine.
 
         The spool checks its own keys when it is written.
         """
@@ -73,7 +73,7 @@ class AnsweredRequests:
         self._recent.add([entry for entry, is_new in zip(entries, written, strict=True) if is_new])
 
     def head(self, model: str, version: int) -> HeadRecord:
-        """A head that is no longer served, for a repeated answer.
+        """Return a head that is no longer served, for a repeated answer.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -86,8 +86,8 @@ class AnsweredRequests:
         return self._database.call(lambda store: store.heads.get(model, version))
 
     def _look_up(self, keys: Collection[RequestKey]) -> tuple[dict[RequestKey, StoredRequest], str | None]:
-        """The answered requests, and why the database could not be asked about the others."""
-        # The spool first: records that are delivered meanwhile are then found in the database.
+        """Return the answered requests, and why the database could not be asked about the others."""
+        # The spool first: records that are delivered during the search are then found in the database.
         found: dict[RequestKey, StoredRequest] = {}
         if self._has_backlog():
             found = {key: stored for key in keys if (stored := self._spool.find(key)) is not None}

@@ -38,7 +38,7 @@ class BatchItem:
 
 
 def group_by(items: Sequence[BatchItem], key: Callable[[BatchItem], Hashable]) -> list[list[BatchItem]]:
-    """Items with equal keys together, in order."""
+    """Return the items grouped by equal keys, in order."""
     groups: defaultdict[Hashable, list[BatchItem]] = defaultdict(list)
     for item in items:
         groups[key(item)].append(item)
@@ -51,7 +51,7 @@ def run_stage(items: Sequence[BatchItem], stage: Callable[[BatchItem], None]) ->
         if item.outcome is None:
             try:
                 stage(item)
-            except Exception as error:  # noqa: BLE001 - it is raised to the request that it belongs to
+            except Exception as error:  # noqa: BLE001 - raised to its request
                 item.outcome = error
 
 

@@ -1,7 +1,7 @@
 """The stages of a micro-batch: decode, infer, decide, log, answer.
 
-A batch uses one snapshot of the registry and one log transaction. An error concerns only its own request: each stage
-goes on with the others.
+A batch uses one snapshot of the registry and one log transaction. An error affects only its own request: each stage
+continues with the others.
 """
 
 import logging
@@ -84,7 +84,7 @@ class BatchPipeline:
 
     def _prepare(self, item: BatchItem, snapshot: Snapshot) -> None:
         model = item.model
-        # Before anything else: without the key a request with a group is refused.
+        # First, because a request with a group is refused without the key.
         item.group_hashes = self._group_hashes(item.request.groups)
         if isinstance(item.request, LogitsRequest):
             item.logits = item.request.logits
@@ -110,7 +110,7 @@ class BatchPipeline:
             try:
                 _infer_together(batch)
             except UnavailableError as error:
-                # The time limit of the whole batch is over: its other images are not tried again.
+                # The time limit of the whole batch is over: its images are not tried one by one.
                 for item in batch:
                     item.outcome = error
                 details = {"model": batch[0].model.reference, "images": len(batch), "reason": error.message}
@@ -181,7 +181,7 @@ class BatchPipeline:
         return [hashes[group] if group else None for group in groups]
 
     def _keep(self, items: Sequence[BatchItem], snapshot: Snapshot) -> None:
-        """Log all requests in one transaction; when the log refuses an entry, each one by itself."""
+        """Log all requests in one transaction; if the log refuses an entry, each request in a separate one."""
         waiting = [item for item in items if item.outcome is None]
         if not waiting:
             return
@@ -202,7 +202,7 @@ class BatchPipeline:
         """Log new requests and answer repeated ones.
 
         Returns:
-            Repeated requests whose first answer was erased in between.
+            Repeated requests whose first answer has been erased.
         """
         repeated: list[BatchItem] = []
         for item, new in zip(items, self._log.append([item.entry for item in items]), strict=True):

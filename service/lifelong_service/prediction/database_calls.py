@@ -12,7 +12,7 @@ from lifelong_service.prediction.circuit_breaker import CircuitBreaker
 Result = TypeVar("Result")
 
 DATABASE_FAILURES: Final = (UnavailableError, ConfigurationError)
-"""Errors of an outage. A file that becomes read-only or unreadable at run time is one, too: it can be repaired."""
+"""Errors of an outage, including a database file that becomes read-only or unreadable at run time."""
 
 
 class DatabaseCalls:
@@ -51,7 +51,7 @@ class DatabaseCalls:
 
     @property
     def outage(self) -> str | None:
-        """Why the database is not called; None while the circuit breaker is closed. Any thread may ask."""
+        """Reason why the database is not called; None while the circuit breaker is closed. Any thread may call this."""
         return self.circuit_breaker.reason
 
     def begin_batch(self) -> None:
@@ -59,11 +59,11 @@ class DatabaseCalls:
         self._left = self._timeout
 
     def call(self, question: Callable[[Store], Result]) -> Result:
-        """Return the answer of the store to a question.
+        """Return the result of a query of the store.
 
         Raises:
-            UnavailableError: the database does not answer within the time that is left to the micro-batch.
-            LifelongError: as the question.
+            UnavailableError: the database does not answer within the remaining time of the micro-batch.
+            LifelongError: as raised by the query.
         """
         if self._left <= 0:
             raise UnavailableError(

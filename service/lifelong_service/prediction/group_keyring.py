@@ -1,6 +1,6 @@
-"""The key with which a worker hashes groups; the database must know it.
+"""The key for hashes of groups; its digest must be in the database.
 
-A worker never creates a key. It follows changes of the key file and of the registry without a restart.
+A worker never creates a key. It reads changes of the key file and of the registry without a restart.
 """
 
 import logging
@@ -29,9 +29,9 @@ class _Judged:
 
     Attributes:
         seen: known digests and state of the file at the check.
-        file: the latest one that could be read.
+        file: the latest readable content.
         key: for new hashes; None: there is none, for the reason in `problem`.
-        problem: what is wrong with the file, even if there is a key.
+        problem: fault of the file, even if there is a key.
     """
 
     seen: tuple[object, ...] = ()
@@ -57,7 +57,7 @@ class GroupKeyring:
         """Return the key for new hashes.
 
         Raises:
-            UnavailableError: this host has no key that the database knows.
+            UnavailableError: this host has no key with a digest in the database.
         """
         judged = self._judge()
         if judged.key is None:
@@ -70,7 +70,7 @@ class GroupKeyring:
         return judged.key
 
     def problem(self) -> str | None:
-        """Return the problem of this host's key file; None: there is none, or no registry yet."""
+        """Fault of this host's key file; None: it has none, or there is no registry yet."""
         problem = None if self._known() is None else self._judge().problem
         return None if problem is None else str(problem)
 
@@ -113,7 +113,7 @@ class GroupKeyring:
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """A stamp that changes with the file; None if it cannot be read."""
+    """Return a stamp that changes with the file; None: it cannot be read."""
     try:
         state = path.stat()
     except OSError:

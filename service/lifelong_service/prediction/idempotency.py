@@ -31,7 +31,7 @@ class Idempotency:
         self._heads: dict[tuple[int, int], HeadRecord] = {}
 
     def keep_head(self, head: HeadRecord) -> None:
-        """Keep a head for repetitions that come after its end: heads are immutable and few, one per swap."""
+        """Keep a head for repetitions after it is replaced: heads are immutable and few, one per swap."""
         self._heads[head.model_id, head.version] = head
 
     def answer_known(self, items: Sequence[BatchItem], snapshot: Snapshot) -> None:
@@ -64,7 +64,7 @@ class Idempotency:
             return
         try:
             stored = look_up({key for _, key in keyed})
-        except Exception as error:  # noqa: BLE001 - it is raised to the requests that it belongs to
+        except Exception as error:  # noqa: BLE001 - raised to its requests
             for item, _ in keyed:
                 item.outcome = error
             return
@@ -80,7 +80,7 @@ class Idempotency:
                 hint="Use a new request id for every new request.",
             )
         if len(stored.predictions) != item.request.samples:
-            return  # its rows are being deleted, and the key goes with the last ones
+            return  # its rows are being deleted, and the key with the last ones
         item.head = self._head(item.model, stored.predictions[0].head_version, snapshot)
         item.predictions = stored.predictions
         item.output = item.head.head.apply(np.stack([prediction.logits for prediction in stored.predictions]))

@@ -1,4 +1,4 @@
-"""From the bytes of an image to the model's input: decoding within limits, then the steps of `Preprocessing`."""
+"""Decode the bytes of an image within limits, and apply the steps of `Preprocessing`."""
 
 import warnings
 from io import BytesIO
@@ -12,15 +12,14 @@ from lifelong_core.preprocessing import CentreCrop, Preprocessing, Resize
 
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP")
 FULL_PIXELS = 4_000_000
-"""Up to here an image is always decoded in full, and resized as a whole."""
+"""Largest number of pixels of an image that is always decoded in full and resized as a whole."""
 STRIP_PIXELS = 1_000_000
-"""Pixels of a larger image that are converted and narrowed at once."""
+"""Pixels of a larger image that are converted and resized in width at once."""
 KEPT_EDGES = 2
-"""How many times the edges of the resized image are left at least when a larger JPEG is decoded at a fraction of its
-size."""
+"""Least ratio of the decoded edges to the resized edges if a larger JPEG is decoded at a fraction of its size."""
 MENDS_BROKEN = "Send one complete PNG, JPEG, TIFF, BMP or WebP image."
 
-# Our own check below knows the configured limit; Pillow's would warn below it and raise above it.
+# The check below uses the configured limit; Pillow's fixed limit would warn and raise at other sizes.
 Image.MAX_IMAGE_PIXELS = None
 
 _INTERPOLATIONS = {
@@ -38,14 +37,14 @@ def decode(
     declared: tuple[int, int] | None = None,
     target: Preprocessing | None = None,
 ) -> Image.Image:
-    """The first image in `data`, turned upright by its EXIF orientation.
+    """Return the first image in `data`, turned upright by its EXIF orientation.
 
     Args:
         data: the bytes of the image.
-        maximum_pixels: that are decoded.
-        declared: width and height on which the caller relies; None: any.
-        target: what the image is decoded for. A JPEG of more than `FULL_PIXELS` is then decoded at 1/2, 1/4 or 1/8 of
-            its size if that leaves twice the edges that `target` resizes it to. None: always in full.
+        maximum_pixels: limit of width times height.
+        declared: width and height that the image must have; None: any.
+        target: later preprocessing. A JPEG of more than `FULL_PIXELS` is decoded at 1/2, 1/4 or 1/8 of its size if its
+            edges stay at least twice those that `target` resizes it to. None: always in full.
 
     Raises:
         InvalidInputError: not an image of a known format, broken, of another size than declared, or of 32-bit samples,
@@ -53,7 +52,7 @@ def decode(
         PayloadTooLargeError: the header declares more than `maximum_pixels`; nothing was decoded.
     """
     with warnings.catch_warnings():
-        # Pillow warns about odd metadata; whoever sent the image cannot see it.
+        # Pillow warns about unusual metadata, which only the client could correct.
         warnings.simplefilter("ignore")
         image = _opened(data)
         width, height = image.size
@@ -73,12 +72,12 @@ def decode(
 def preprocess(
     image: Image.Image, preprocessing: Preprocessing, *, maximum_pixels: int = 50_000_000
 ) -> NDArray[np.float32]:
-    """The model's input for one image, without the batch axis: (C, H, W) or (H, W, C), as the layout says.
+    """Return the model's input for one image, without the batch axis: (C, H, W) or (H, W, C), as in the layout.
 
-    Transparency is ignored, as training pipelines do. Samples of 16 bits keep their precision: full scale is 1.
+    Transparency is ignored, as in training pipelines. Samples of 16 bits keep their precision: full scale is 1.
 
     Raises:
-        InvalidInputError: smaller than the crop, or so elongated that resizing makes more than `maximum_pixels`.
+        InvalidInputError: smaller than the crop, or so elongated that the resized image exceeds `maximum_pixels`.
     """
     if preprocessing.resize is None:
         image = _coloured(image, preprocessing)
@@ -101,7 +100,7 @@ def preprocess(
 def _opened(data: bytes) -> Image.Image:
     try:
         return Image.open(BytesIO(data), formats=FORMATS)
-    except Exception as error:  # Pillow's parsers raise a dozen kinds of errors on garbage
+    except Exception as error:  # Pillow's parsers raise many kinds of errors for invalid files
         raise InvalidInputError(
             "this is not an image that can be read.", field="image", hint=MENDS_BROKEN
         ) from error
@@ -113,7 +112,7 @@ def _loaded(image: Image.Image) -> Image.Image:
         ImageOps.exif_transpose(image, in_place=True)
     except MemoryError:
         raise
-    except Exception as error:  # as above; a truncated file shows only here
+    except Exception as error:  # as above; a truncated file fails only here
         raise _broken() from error
     if image.mode in ("I", "F"):
         raise InvalidInputError(
@@ -129,21 +128,21 @@ def _broken() -> InvalidInputError:
 
 
 def _reduce(image: Image.Image, target: Preprocessing) -> None:
-    """Let a JPEG be decoded at a fraction of its size: 16 times fewer pixels at a quarter of the edges.
+    """Decode a JPEG at a fraction of its size: a quarter of the edges has 16 times fewer pixels.
 
-    The result differs from a full decode by a few of 255 grey levels before it is resized.
+    The result differs from a full decode by a few of 255 grey levels before resizing.
     """
     resize = target.resize
     if resize is None or image.format != "JPEG":
         return
-    # The image may be turned later, so either edge may become the width.
+    # The image may be rotated later, so either edge may become the width.
     edge = max(resize.height, resize.width) * KEPT_EDGES
     mode = "L" if target.colour == "grey" and image.mode == "L" else None
     image.draft(mode, (edge, edge))
 
 
 def _coloured(image: Image.Image, preprocessing: Preprocessing) -> Image.Image:
-    """Of the colours that the model takes; 16-bit greys become floats in 0..255."""
+    """Return the image in the colours of the model; 16-bit greys become floats in 0..255."""
     if image.mode.startswith("I;16"):
         samples = np.asarray(image).astype(np.float32)
         samples /= np.float32(257)
@@ -166,7 +165,7 @@ def _coloured(image: Image.Image, preprocessing: Preprocessing) -> Image.Image:
 def _resized(
     image: Image.Image, preprocessing: Preprocessing, resize: Resize, maximum_pixels: int
 ) -> Image.Image:
-    """Of the model's colours and the size that is asked for."""
+    """Return the image in the model's colours and the requested size."""
     if resize.mode == "exact":
         width, height = resize.width, resize.height
     elif image.width <= image.height:
@@ -190,10 +189,10 @@ def _resized(
 def _narrowed(
     image: Image.Image, preprocessing: Preprocessing, width: int, interpolation: Image.Resampling
 ) -> Image.Image:
-    """The image in the model's colours, of another width and its own height.
+    """Return the image in the model's colours, with a new width and its present height.
 
-    Pillow resizes across, then down. To do the first strip by strip gives the same pixels, and takes no second image of
-    the full size, which the colours would need.
+    Pillow resizes the width, then the height. Resizing the width strip by strip gives the same pixels, without a second
+    image of the full size for the conversion of colours.
     """
     rows = max(1, STRIP_PIXELS // image.width)
     found: Image.Image | None = None

@@ -43,7 +43,7 @@ class LogitsBody(RequestDocument):
 
 
 def read_json_request(body: bytes, parameters: dict[str, str], *, maximum_rows: int) -> LogitsRequest:
-    """The request in a JSON body, whose parameters are stronger than those of query and headers.
+    """Return the request in a JSON body, whose parameters take precedence over those of query and headers.
 
     Raises:
         InvalidInputError: the body does not fit; the message names the field.
@@ -67,17 +67,17 @@ def read_json_request(body: bytes, parameters: dict[str, str], *, maximum_rows: 
 
 
 def read_npy_request(body: bytes, parameters: dict[str, str], *, maximum_rows: int) -> LogitsRequest:
-    """The request in the bytes of an npy file.
+    """Return the request in the bytes of an npy file.
 
     Raises:
-        InvalidInputError: not an npy file of numbers, or it is cut off.
+        InvalidInputError: not an npy file of numbers, or it is truncated.
         PayloadTooLargeError: too many rows.
     """
     return LogitsRequest(request_context(parameters), _checked(_npy_array(body), maximum_rows))
 
 
 def _json_array(values: Any) -> NDArray[np.float64]:
-    """The array in nested lists. numpy would give an array with a text the size of the longest one for each number."""
+    """Return the array in nested lists. With a text among them, numpy would allocate its length for each number."""
     numbers = array("d")
     try:
         lengths = set(map(len, values))
@@ -111,7 +111,7 @@ def _checked(values: NDArray[Any], maximum_rows: int) -> Logits:
 
 
 def _npy_array(body: bytes) -> NDArray[Any]:
-    """The array in an npy file. `numpy.load` would reserve whatever memory the header asks for."""
+    """Return the array in an npy file. `numpy.load` would allocate any size in the header."""
     file = BytesIO(body)
     try:
         shape, fortran, dtype = _NPY_HEADERS[np.lib.format.read_magic(file)](file)
@@ -132,7 +132,7 @@ def _npy_array(body: bytes) -> NDArray[Any]:
         raise _not_npy(f"the file holds {len(content)} bytes for an array of shape {shape} and type {dtype}")
     try:
         return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
-    except (ValueError, OverflowError) as error:  # no sample, each of more classes than can be counted
+    except (ValueError, OverflowError) as error:  # e.g. zero rows with a number of classes that overflows
         raise _not_npy(f"there is no array of shape {shape}") from error
 
 

@@ -1,4 +1,4 @@
-"""Look-ups of requests in the database: a slow database or a flood of them delays no other request."""
+"""Look-ups in the database for requests: a slow database or a flood of look-ups delays no other request."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -18,7 +18,7 @@ MOST_WAITING = 32
 
 
 class Lookups:
-    """Makes look-ups in a thread of its own, one at a time. Used in the event loop only.
+    """Makes look-ups in a separate thread, one at a time. Used in the event loop only.
 
     Args:
         name: of the thread.

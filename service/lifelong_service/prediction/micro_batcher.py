@@ -35,17 +35,17 @@ class _Waiting(Generic[Request, Answer]):
 class MicroBatcher(Generic[Request, Answer]):
     """A bounded queue before one thread. There is no artificial delay: a lone request is processed at once.
 
-    Overload is refused at the entrance: a request is rejected when the requests before it take longer than
-    `maximum_wait_seconds`, by the measured rate. So requests in the queue are answered in time, in order of arrival.
-    Owners share the wait by `sharing.has_room`: one owner alone fills half of it.
+    A request is rejected on arrival if the requests before it take longer than `maximum_wait_seconds` at the measured
+    rate. So requests in the queue are answered in time, in order of arrival. Owners share the wait by
+    `sharing.has_room`: one owner alone fills half of it.
 
     Args:
         process: processes a batch, in the thread; returns one answer or exception per request, in order.
         capacity: largest number of waiting requests; one more is rejected.
-        maximum_samples: a batch is closed before it would hold more samples than this; one large request is a batch.
-        maximum_wait_seconds: expected time in the queue above which requests are rejected. A batch is closed before
-            it would take a quarter of it.
-        watch: called with the length of the queue whenever it changes.
+        maximum_samples: largest number of samples in a batch, except for a single larger request.
+        maximum_wait_seconds: expected time in the queue above which requests are rejected. A batch takes at most a
+            quarter of it.
+        watch: called with the length of the queue after each change.
     """
 
     def __init__(
@@ -97,12 +97,12 @@ class MicroBatcher(Generic[Request, Answer]):
 
     @property
     def queue_length(self) -> int:
-        """Jobs that wait, without those being worked on."""
+        """Number of waiting requests, without those of the present batch."""
         return len(self._waiting)
 
     @property
     def expected_wait_seconds(self) -> float:
-        """Expected wait of a request that is submitted now, by the measured rate."""
+        """Expected wait of a new request, at the measured rate."""
         rate = self._rate.seconds_per_sample
         present = max(0.0, self._working * rate - self.busy_seconds)
         return self._samples.total() * rate + present
@@ -165,7 +165,7 @@ class MicroBatcher(Generic[Request, Answer]):
             _deliver(batch, answers)
 
     def _take(self) -> list[_Waiting[Request, Answer]]:
-        """The next batch; empty only when the batcher closes and nothing waits."""
+        """Return the next batch; empty only when the batcher closes and nothing waits."""
         with self._changed:
             while True:
                 batch = self._gather()
@@ -182,7 +182,7 @@ class MicroBatcher(Generic[Request, Answer]):
                 break
             self._waiting.popleft()
             self._samples[first.owner] -= first.samples
-            if first.future.cancelled():  # the client has given up
+            if first.future.cancelled():  # its client has closed the connection
                 continue
             batch.append(first)
             samples += first.samples
@@ -192,7 +192,7 @@ class MicroBatcher(Generic[Request, Answer]):
         return batch
 
     def _largest_batch(self) -> int:
-        """Samples of a batch that takes at most a quarter of the wait, since later requests wait for all of it."""
+        """Return the samples of a batch that takes at most a quarter of the wait: later requests wait for its end."""
         rate = self._rate.seconds_per_sample
         if not rate or math.isinf(self._maximum_wait):
             return self._maximum_samples
@@ -215,7 +215,7 @@ def _deliver(batch: Sequence[_Waiting[Request, Answer]], answers: Sequence[Answe
         mine = [(w.future, answer) for w, answer in zip(batch, answers, strict=True) if w.loop is loop]
         try:
             loop.call_soon_threadsafe(_settle, mine)
-        except RuntimeError:  # the loop is closed: its clients are gone
+        except RuntimeError:  # the loop is closed, and its connections, too
             logger.warning("dropped %d answers: the event loop is closed", len(mine))
 
 

@@ -70,7 +70,7 @@ class NewEnvironments:
         self._promise(name, creator)
 
     def forget_promises(self) -> None:
-        """Count no promised environments: the spool has been delivered."""
+        """Reset the promised environments: the spool has been delivered."""
         self._promised.clear()
 
     def _promise(self, name: str, creator: str) -> None:

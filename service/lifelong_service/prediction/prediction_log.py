@@ -1,7 +1,7 @@
 """The prediction log of a worker: in the database, and during an outage in the spool on the local disk.
 
-An answer leaves only when its predictions are committed in the database or appended to the spool. After a call without
-an answer the predictions go to the spool, too: the delivery inserts each prediction once, by its id.
+An answer is sent only after its predictions are committed in the database or appended to the spool. After a call
+without an answer the predictions also go to the spool: the delivery inserts each prediction once, by its id.
 """
 
 import time
@@ -22,10 +22,10 @@ from lifelong_service.prediction.spool_delivery import DeliveryThread
 from lifelong_service.process.spool_folder import check_spool_folder
 
 LAST_ONES_SECONDS = 0.1
-"""After an outage, a micro-batch waits this long for the delivery of the last records. Without that, steady load would
-put one batch after the other into the spool, and it would never be empty."""
+"""Wait of a micro-batch after an outage for the delivery of the last records. Without it, steady load would write every
+batch to the spool, which would never be empty."""
 YIELDING_SECONDS = 0.02
-"""With more records, a micro-batch waits this long: the delivery must be faster than the load."""
+"""Wait of a micro-batch if more records are left: the delivery must be faster than the load."""
 _LOOK_SECONDS = 0.001
 
 _ROOM = 0.98
@@ -33,7 +33,7 @@ _ROOM = 0.98
 
 
 class PredictionLog:
-    """Stores predictions; used by the micro-batcher's thread, unless a method says otherwise.
+    """Stores predictions; used by the micro-batcher's thread, except for the methods that any thread may call.
 
     Attributes:
         answered: finds requests that were answered before.
@@ -96,7 +96,7 @@ class PredictionLog:
 
     @property
     def problem(self) -> str | None:
-        """Why predictions go to the spool; None when they go to the database. Any thread may ask."""
+        """Reason why predictions go to the spool; None: they go to the database. Any thread may call this."""
         if self._circuit_breaker.reason is not None:
             return self._circuit_breaker.reason
         if self._has_backlog():
@@ -105,23 +105,24 @@ class PredictionLog:
 
     @property
     def outage(self) -> str | None:
-        """Why the database is not called at present. Any thread may ask."""
+        """Reason why the database is not called now; None: it is called. Any thread may call this."""
         return self._circuit_breaker.reason
 
     @property
     def failure(self) -> str | None:
-        """Why predictions cannot be answered at present: no database, and no spool. Any thread may ask."""
+        """Reason why predictions cannot be answered now: no database and no spool. Any thread may call this."""
         return self.spool_problem if self._circuit_breaker.reason is not None else None
 
     @property
     def recent_problem(self) -> str | None:
-        """Why repeated requests might not be recognised during an outage. Any thread may ask."""
+        """Reason why repeated requests might not be recognised in an outage. Any thread may call this."""
         return self._recent.problem
 
     def state(self) -> SpoolState | None:
-        """The state of the spool, for probes; sets its metrics, too. None: it cannot be read.
+        """Return the state of the spool, for probes, and set its metrics. None: it cannot be read.
 
-        Any thread may ask. A spool problem is checked again here: a worker that is not ready gets no requests.
+        Any thread may call this. A spool problem is checked again here, because a worker that is not ready gets no
+        requests that would check it.
         """
         metrics.LOG_DEGRADED.set(self.problem is not None)
         try:
@@ -145,7 +146,7 @@ class PredictionLog:
         self._database.begin_batch()
 
     def append(self, entries: Sequence[LogEntry]) -> tuple[bool, ...]:
-        """Store the predictions of these requests; their answers may leave when this returns.
+        """Store the predictions of these requests; their answers may be sent afterwards.
 
         Returns:
             For each entry whether it was written. False: its key is taken, see `AnsweredRequests.first_answers`.
@@ -171,7 +172,7 @@ class PredictionLog:
         return written
 
     def _may_write_directly(self) -> bool:
-        """Whether the spool is empty; waits a moment for its delivery."""
+        """Whether the spool is empty; waits up to `LAST_ONES_SECONDS` for its delivery."""
         began = time.monotonic()
         while self._circuit_breaker.reason is None:
             if not self._has_backlog():

@@ -45,7 +45,7 @@ class ImageRequest:
         image: encoded bytes.
         declared: width and height in the header; a decoded image of another size is refused.
         pixels: the model's input, if another process decoded the image; the context then names the model version.
-        weight: number of samples for which it counts in a micro-batch.
+        weight: number of samples that it counts as in a micro-batch.
         fault: the reason why the image cannot be decoded.
     """
 

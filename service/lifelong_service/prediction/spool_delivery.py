@@ -16,14 +16,14 @@ logger = logging.getLogger(__name__)
 
 SHORTEST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 1.0
-"""Between two attempts the pause grows from the shortest to this while the database does not answer."""
+"""Largest pause between two attempts; the pause grows while the database does not answer."""
 PREDICTIONS_AT_ONCE = 1000
 CLOSING_SECONDS = 0.3
 """Time limit for the end of the thread; undelivered records stay in the spool."""
 
 
 class DeliveryThread:
-    """Delivers the spool. Each worker has one: the first delivers, the others only check that the database answers.
+    """Delivers the spool. Each worker has one: one of them delivers, the others only check that the database answers.
 
     Attributes:
         is_near_end: whether the next delivery may empty the spool.
@@ -98,7 +98,7 @@ class DeliveryThread:
             if self._circuit_breaker.failures != failures:
                 return False
             logger.warning("the spool cannot be delivered", extra={"details": {"reason": str(error)}})
-        if not delivered and not self._is_writable():  # nothing waits any longer, or another process delivers
+        if not delivered and not self._is_writable():  # the spool is empty, or another process delivers
             return False
         self._circuit_breaker.close(failures)
         metrics.DELIVERED_PREDICTIONS.inc(delivered or 0)

@@ -8,7 +8,7 @@
     design        interviews, recommendations, jobs
     references    schemas of the models of `lifelong_core.design`, which a worker does not import at its start
 
-They are typed dictionaries: nothing is checked or converted when an answer is sent. pyright compares them with the
-functions that make the answers, and the tests compare every answer that they get with the OpenAPI document. An endpoint
-that returns a `Response` names its schema itself: `responses={200: {"model": ...}}`.
+They are typed dictionaries: answers are not validated or converted. pyright checks the functions that return them, and
+the tests compare every received answer with the OpenAPI document. An endpoint that returns a `Response` names its
+schema in `responses={200: {"model": ...}}`.
 """

@@ -40,7 +40,7 @@ class CalibrationFinding(TypedDict):
 
 
 class CalibrationReportAnswer(TypedDict):
-    """How good the head of a calibration set is (docs/calibration.md); figures are of the class mix of the set."""
+    """Quality of the head of a calibration set (docs/calibration.md); figures are for the class mix of the set."""
 
     schema_version: int
     verdict: Literal["accepted", "refused"]
@@ -61,7 +61,7 @@ class CalibrationReportAnswer(TypedDict):
 
 
 class CalibrationTrialAnswer(TypedDict):
-    """The report of a calibration set that was only tried; `old_head_version` is that of the present default head."""
+    """The report of a dry run of a calibration set; `old_head_version` is the version of the present default head."""
 
     model: str
     dry_run: bool
@@ -76,7 +76,7 @@ class CalibrationTrialAnswer(TypedDict):
 
 
 class NewCalibrationSetAnswer(CalibrationSetAnswer):
-    """A calibration set that was added, the head that was fitted on it, its report, and whether it is served."""
+    """An added calibration set, the head fitted on it, its report, and whether it is served."""
 
     model: str
     head_version: int

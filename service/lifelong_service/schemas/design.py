@@ -68,7 +68,7 @@ class PossibleAnswer(TypedDict):
 class QuestionAnswer(TypedDict):
     """A question with its explanation and possible answers.
 
-    `answers` is empty where a number, a text or several values are asked for.
+    `answers` is empty for questions about a number, a text or several values.
     """
 
     id: str
@@ -154,7 +154,7 @@ class ActionAnswer(TypedDict):
 
 
 class RecommendationAnswer(TypedDict):
-    """A recommendation in words; `document` is the recommendation itself, to be kept and to be attached to a task."""
+    """A recommendation as text; `document` is the complete recommendation, to be stored and attached to a task."""
 
     metrics: list[MetricAnswer]
     rejected: list[RejectedAnswer]
@@ -211,7 +211,7 @@ class KeptHead(TypedDict):
 
 
 class RefitAnswer(TypedDict):
-    """Heads that became active with a recommendation, and heads that stayed; `model` null: no head was requested."""
+    """Heads that became active with a recommendation, and heads that stayed; `model` null: no refit was requested."""
 
     model: str | None
     head_version: int | None

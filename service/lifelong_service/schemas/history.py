@@ -137,7 +137,7 @@ class TokenAnswer(TypedDict):
 
 
 class TokenWithSecret(TokenAnswer):
-    """A new token; the secret is shown this once."""
+    """A new token; its secret is shown only once."""
 
     secret: str
 
@@ -149,7 +149,7 @@ class TokenList(TypedDict):
 
 
 class LoadAnswer(TypedDict):
-    """How a worker runs a model: the execution provider, or why it cannot be loaded."""
+    """The execution provider of a model in a worker, or the reason why it cannot be loaded."""
 
     provider: str | None
     failure: str | None
@@ -170,7 +170,7 @@ class WorkerAnswer(TypedDict):
 
 
 class WorkerList(TypedDict):
-    """The serving processes of all machines; `revision` is that of the registry now."""
+    """The serving processes of all machines; `revision` is the present revision of the registry."""
 
     revision: int
     workers: list[WorkerAnswer]
@@ -186,7 +186,7 @@ class TickAnswer(TypedDict):
 
 
 class VisitAnswer(TypedDict):
-    """The newest visit of a population; `watched_at`: a cycle judged it, or nothing was new."""
+    """The latest visit to a population; `watched_at`: latest cycle, or latest visit without new predictions."""
 
     model: str
     environment: str
@@ -197,7 +197,7 @@ class VisitAnswer(TypedDict):
 
 
 class MonitorAnswer(TypedDict):
-    """A monitor, its newest tick, and its newest visit of each population."""
+    """A monitor, its latest tick, and its latest visit to each population."""
 
     monitor: str
     host: str
@@ -223,7 +223,7 @@ class MonitorList(TypedDict):
 
 
 class ErasedAnswer(TypedDict):
-    """How many rows were erased."""
+    """Numbers of erased rows."""
 
     predictions: int
     labels: int

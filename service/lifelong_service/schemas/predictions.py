@@ -54,7 +54,7 @@ class LogitsAnswer(TypedDict):
 
 
 class LabelAnswer(TypedDict):
-    """The result for one label; `prediction_id` is null where no prediction has its request id."""
+    """The result for one label; `prediction_id` is null if no prediction has its request id."""
 
     prediction_id: str | None
     outcome: LabelOutcome

@@ -20,7 +20,7 @@ def schema_of(path: str) -> WithJsonSchema:
 
 
 def resolve_references(document: dict[str, Any]) -> None:
-    """Replace the marks of `schema_of` in an OpenAPI document by references, and add the schemas to its components."""
+    """Replace the markers of `schema_of` in an OpenAPI document by references, and add the schemas to it."""
     models: dict[str, type[BaseModel]] = {}
     _replace(document, models)
     _, found = models_json_schema(

@@ -9,14 +9,14 @@ from lifelong_core.fail_fast import FailFastModel
 
 
 class RequestDocument(FailFastModel):
-    """A document in the body of a request without unknown fields; an error names the first one only."""
+    """A JSON document in a request body without unknown fields; an error names only the first one."""
 
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
     def _keep_one_unknown(cls, given: Any) -> Any:
-        """pydantic would describe each of a million unknown fields, in gigabytes."""
+        """Keep only one unknown field: pydantic would describe each of a million fields, in gigabytes."""
         if not isinstance(given, Mapping) or len(given) <= len(cls.model_fields):
             return given
         known = {name: given[name] for name in cls.model_fields if name in given}

@@ -19,7 +19,7 @@ class AuditTask:
         anchor: of this host.
 
     Attributes:
-        problem: why the audit log cannot be trusted; None: no reason is known.
+        problem: reason why the audit log cannot be trusted; None: none is known.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class AuditTask:
         self.problem: str | None = None
 
     def __call__(self, registry: Registry) -> None:
-        """Write refusals and anchor; do nothing while the database is away.
+        """Write refusals and anchor; do nothing during an outage of the database.
 
         Raises:
             LifelongError: as `AnchorFile.advance`, or the database does not answer.

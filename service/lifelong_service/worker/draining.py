@@ -1,4 +1,4 @@
-"""Draining after SIGTERM: the worker reports not ready at once, answers for a moment, then the server stops."""
+"""Draining after SIGTERM: the worker reports not ready at once, answers for a short time, then the server stops."""
 
 import asyncio
 import logging
@@ -14,8 +14,9 @@ logger = logging.getLogger(__name__)
 class Draining:
     """Delays SIGTERM for the server, and shortens the time limits of requests.
 
-    On SIGTERM the server closes its listener at once, before a load balancer notices, and new connections would hang.
-    So it gets the signal after a pause. It answers 500 to requests that outlive its own limit, so ours end before.
+    On SIGTERM the server would close its listener at once, before a load balancer reacts, and new connections would
+    hang. So the server gets the signal after a pause. It answers 500 to requests above its own time limit, so ours is
+    shorter.
 
     Args:
         begin: called at once in the signal handler.
@@ -60,7 +61,7 @@ class Draining:
                 limit.reschedule(self._earlier(limit.when()))
 
     def limit(self, seconds: float) -> asyncio.Timeout:
-        """A time limit for one request: `seconds`, or less while the worker drains."""
+        """Return a time limit for one request: `seconds`, or less while the worker drains."""
         limit = asyncio.timeout_at(self._earlier(asyncio.get_running_loop().time() + seconds))
         self._limits.add(limit)
         return limit
@@ -74,6 +75,6 @@ class Draining:
 
 
 def stop_orphaned_worker() -> None:
-    """Send SIGTERM to this process: without its parent nothing would restart or stop it, and it holds the port."""
+    """Send SIGTERM to this process: without its parent it would hold the port and never be restarted or stopped."""
     logger.error("the parent process has died, this worker stops")
     os.kill(os.getpid(), signal.SIGTERM)

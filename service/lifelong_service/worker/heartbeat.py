@@ -40,7 +40,7 @@ class Heartbeat:
         self._is_listed = False
 
     def __call__(self, registry: Registry) -> None:
-        """Write a heartbeat with this registry; do nothing while the database is away.
+        """Write a heartbeat with this registry; do nothing during an outage of the database.
 
         Raises:
             UnavailableError: the database does not answer.

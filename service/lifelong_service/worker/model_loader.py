@@ -1,4 +1,4 @@
-"""Loads graphs of models from the artifacts: those that are served, and one that a route tries."""
+"""Loads graphs of models from the artifacts: served graphs, and one graph for the trial of a route."""
 
 import threading
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class ModelLoader:
         return self._artifacts
 
     def load(self, model: Model, task: Task) -> Classifier:
-        """Load the graph of a model from the artifacts and try it.
+        """Load the graph of a model from the artifacts and run it on trial images.
 
         Raises:
             LifelongError: it cannot be found, loaded or used.
@@ -63,7 +63,7 @@ class ModelLoader:
         )
 
     def classifier(self, model: Model) -> Classifier:
-        """The graph of a model, also of one that is not served; the latest such graph is kept.
+        """Return the graph of a model, even if it is not served; the latest such graph is kept.
 
         Raises:
             LifelongError: as `load`, or the model is external.

@@ -1,4 +1,4 @@
-"""Periodic tasks of a worker: registry cache, heartbeat and audit log, each in a thread of its own."""
+"""Periodic tasks of a worker: registry cache, heartbeat and audit log, each in a separate thread."""
 
 import logging
 import threading
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class PeriodicTask(Generic[Value]):
-    """A thread that processes the newest value, at once and then periodically.
+    """A thread that processes the latest value, at once and then periodically.
 
     Errors are logged, repeated equal ones once, and the next turn tries again.
 
@@ -105,7 +105,7 @@ class CacheKeeper:
         self._seen: tuple[int, int] | None = None
 
     def __call__(self, registry: Registry) -> None:
-        """Write the registry to the cache unless it is there.
+        """Write the registry to the cache unless the cache holds it.
 
         Raises:
             UnavailableError: it cannot be written.

@@ -30,12 +30,12 @@ logger = logging.getLogger(__name__)
 class RegistryPoller:
     """Publishes a new snapshot whenever the registry changes or a graph has been loaded.
 
-    Graphs are loaded in a thread of their own, so that heads of other models do not wait for them. While the store does
-    not answer, the last known registry is served; before the first read, the cached one.
+    Graphs are loaded in a separate thread, so that heads of other models do not wait for them. While the store does not
+    answer, the last known registry is served; before the first read, the cached one.
 
     Args:
-        fetch: returns the registry, or None while it has the given revision; raises when the store is away. It may
-            hang: another thread calls it, with a time limit.
+        fetch: returns the registry, or None while it has the given revision; raises if the store cannot be reached. It
+            may hang: another thread calls it, with a time limit.
         load: loads the graph of a model.
         serving: updated by this poller only.
         seconds: longest time between two polls.
@@ -124,12 +124,12 @@ class RegistryPoller:
             self._published(self._registry)  # unchanged, but listeners need a database that answers
 
     def _ask(self, timeout_seconds: float) -> Registry | None:
-        """The registry of the store, if it differs from the known one and the store answers."""
-        # With damaged heads, now and then the whole registry: they may have been repaired in the database.
+        """Return the registry of the store, if it differs from the known one and the store answers."""
+        # With damaged heads, the whole registry is read periodically: they may have been repaired in the database.
         known = self._known_revision if time.monotonic() < self._ask_for_all_at else None
         try:
             changed = self._reader.call(lambda: self._fetch(known), timeout_seconds)
-        except Exception as error:  # noqa: BLE001 - a row that nobody can read keeps no worker from what was known
+        except Exception as error:  # noqa: BLE001 - an unreadable row must not stop the known registry
             self._report(str(error) if isinstance(error, LifelongError) else _unexpected(error), error)
             # A database restored from a backup may have the same revision with another content.
             self._known_revision = None
@@ -148,7 +148,7 @@ class RegistryPoller:
         return registry if previous is None else keep_last_good(registry, previous)
 
     def _last_known(self) -> Registry | None:
-        """The registry in the cache when this worker read it first."""
+        """Return the cached registry, as read at the first call."""
         if not self._has_recalled:
             self._has_recalled = True
             try:
@@ -190,11 +190,11 @@ class RegistryPoller:
             self._loading[model.id] = self._loader.submit(model, task)
 
     def _collect(self, registry: Registry) -> bool:
-        """Take over finished graphs of the loader; return whether there were any."""
+        """Add finished graphs of the loader; return whether there were any."""
         finished = [model_id for model_id, future in self._loading.items() if future.done()]
         for model_id in finished:
             error = (future := self._loading.pop(model_id)).exception()
-            if model_id not in registry.models:  # gone meanwhile: the database was restored
+            if model_id not in registry.models:  # removed since: the database was restored
                 continue
             reference = registry.models[model_id].reference
             if error is None:
@@ -243,7 +243,7 @@ def _unexpected(error: Exception) -> str:
 
 
 def _is_same(registry: Registry, known: Registry | None) -> bool:
-    # To compare the numbers first saves the long comparison for nearly all changes.
+    # Comparing the revisions first avoids the long comparison for nearly all changes.
     return known is not None and registry.revision == known.revision and registry == known
 
 
@@ -257,10 +257,10 @@ def _count_providers(previous: Snapshot | None, snapshot: Snapshot) -> None:
 
 
 def _swapped_heads(previous: Snapshot | None, registry: Registry) -> list[str]:
-    """The places with a new head version, as `model@version environment: old -> new`.
+    """Return the places with a new head version, as `model@version environment: old -> new`.
 
-    Places are the model's default head (`*`) and each environment with a head of its own, now or before: the first own
-    head of an environment and its return to the default head are changes, too. The first head of a model is none.
+    Places are the model's default head (`*`) and each environment that has or had its own head: the first own head of
+    an environment and its return to the default head are changes, the first head of a model is not.
     """
     if previous is None:
         return []
@@ -278,7 +278,7 @@ def _swapped_heads(previous: Snapshot | None, registry: Registry) -> list[str]:
 
 
 def _answering(registry: Registry, model_id: int, environment: str | None) -> int | None:
-    """Version of the head that answers a place; None before the first calibration."""
+    """Return the version of the head in force at a place; None before the first calibration."""
     model = registry.models.get(model_id)
     if model is None:
         return None

@@ -1,4 +1,4 @@
-"""The state that a worker serves now; the registry poller writes it, all other parts read it."""
+"""The state that a worker serves; the registry poller writes it, all other parts read it."""
 
 from collections.abc import Mapping
 

@@ -18,10 +18,10 @@ class Snapshot:
     """Registry and graphs at one moment; immutable, so that a batch sees one state.
 
     Attributes:
-        registry: tasks, models and heads as of one revision. Where a promoted model is not loaded yet, its task
-            still shows the one that this worker served before.
+        registry: tasks, models and heads of one revision. Until a promoted model is loaded, its task keeps the
+            previously served one.
         classifiers: the loaded graphs by model id.
-        failures: why the other graphs could not be loaded, by model id.
+        failures: reasons why the other graphs could not be loaded, by model id.
     """
 
     registry: Registry
@@ -36,7 +36,7 @@ class Snapshot:
         classifiers: Mapping[int, Classifier],
         failures: Mapping[int, str],
     ) -> Self:
-        """Return the next snapshot: a newly promoted model waits until it is loaded, all else changes at once."""
+        """Return the next snapshot: a newly promoted model waits until it is loaded, other changes apply at once."""
         tasks = {
             task.id: _keeping_served(task, previous, registry, classifiers)
             for task in registry.tasks.values()
@@ -84,7 +84,7 @@ class Snapshot:
         )
 
     def unserved(self) -> list[str]:
-        """Reasons why requests without a model get no answer: the only promoted model is not loaded or has no head.
+        """Return reasons why requests without a model get no answer: the only promoted model is not loaded, or no head.
 
         With promoted models of several tasks, requests must name a model.
         """

@@ -54,7 +54,7 @@ class StoreConnection:
             return self._store
 
     def changes(self) -> Changes:
-        """The wait for changes of the registry; the store brings its own when it opens."""
+        """The wait for changes of the registry; an open store provides its own."""
         return self._changes
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class TokenFinder:
 
     Args:
         connection: to the database.
-        serving: tells whether the database answers.
+        serving: holds whether the database answers.
     """
 
     def __init__(self, connection: StoreConnection, serving: ServingState) -> None:
@@ -101,7 +101,7 @@ class TokenFinder:
         self._serving = serving
 
     def find(self, secret: str) -> Token | None:
-        """The token with this secret, also an ended one; None: there is none.
+        """Return the token with this secret, even if expired or revoked; None: there is none.
 
         Raises:
             UnavailableError: the database does not answer.

@@ -59,7 +59,7 @@ def build_parts(settings: Settings) -> WorkerParts:
     serving = ServingState()
     connection = StoreConnection(settings)
     group_keyring = GroupKeyring(settings.resolved_group_key_file, serving.group_keys)
-    # A request ends after this time, so a longer run of a graph is of no use.
+    # A request ends after this time, so a longer run of a graph is useless.
     run_limit = RunLimit(settings.request_timeout_seconds)
     models = ModelLoader(settings, serving, connection.get, run_limit)
     log = PredictionLog(settings, store=connection.get, environments=serving.environments)
