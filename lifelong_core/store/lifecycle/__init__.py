@@ -1,6 +1,6 @@
-"""The life of stored data.
+"""Life cycle of stored data.
 
 - `retention`, `erasure`: deletion by age, and of a group
-- `exports`: the log of one environment, page by page
+- `exports`: export of the log of one environment by pages
 - `privacy`, `group_keys`: hashes of groups and their keys
 """

@@ -1,4 +1,4 @@
-"""Erasure of a group: deletes its predictions, labels and request ids, also those that are still in a spool."""
+"""Erasure of a group: deletes its predictions, labels and request ids, those in spools included."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,37 +23,37 @@ from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.summaries import Summaries, bucket_of
 
 SETTLING_SECONDS = 1.0
-"""After this time, a transaction that was logging at the erasure has a lock or has ended."""
+"""After this time, a transaction that was logging at the start of the erasure holds a lock or has ended."""
 _WAITING_SECONDS = 0.2
 _ATTEMPTS = 50
-"""To wait for transactions that began before."""
+"""Attempts to wait for transactions that began before the erasure."""
 
 _log, _labels, _requests = tables.predictions, tables.labels, tables.requests
 
 
 @dataclass(frozen=True)
 class ErasureOutcome:
-    """Numbers of deleted rows, or of rows that would be deleted."""
+    """Number of rows per table that are deleted, or would be."""
 
     predictions: int = 0
     labels: int = 0
     requests: int = 0
 
     def __add__(self, other: "ErasureOutcome") -> "ErasureOutcome":
-        """Both together."""
+        """Sum of both outcomes."""
         return ErasureOutcome(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True)
 class _Some:
-    """Some of the predictions, all of one model, environment and day, and their requests, by primary keys."""
+    """A batch of predictions of one model, environment and day, and the primary keys of their requests."""
 
     predictions: list[Row]
     requests: list[tuple[Any, ...]]
 
     @property
     def keys(self) -> list[tuple[Any, ...]]:
-        """Of the predictions, and of the labels that any of them has."""
+        """Primary keys of the predictions, and of their labels."""
         return [(row.logged_on, row.id) for row in self.predictions]
 
 
@@ -64,10 +64,10 @@ class Erasure:
         self._database = database
 
     def count(self, hashes: Sequence[bytes]) -> ErasureOutcome:
-        """What `erase` would delete now. It reads the whole log.
+        """Count the rows that `erase` would delete now. It reads the whole log.
 
         Raises:
-            InvalidInputError: there is no hash, or one that is none.
+            InvalidInputError: there is no hash, or one is invalid.
         """
         _check(hashes)
         rows, _ = self._rows(hashes, appeared=0)
@@ -78,20 +78,20 @@ class Erasure:
         return sum(parts, ErasureOutcome())
 
     def erase(self, hashes: Sequence[bytes], *, actor: str) -> ErasureOutcome:
-        """Delete all that was logged of a group so far; harmless to repeat. It reads the whole log.
+        """Delete all logged data of a group; idempotent. It reads the whole log.
 
-        From the first transaction on, what waits in a spool of any machine is left out when it is delivered, if it was
-        made before. Then the rows go, a batch at a time. In a SQLite file they are overwritten; PostgreSQL does that
-        when it vacuums. Backups are not touched.
+        The first transaction records the erasure: from then on, deliveries from any spool leave out earlier predictions
+        of the group. Then the rows are deleted in batches. SQLite overwrites them in the file; PostgreSQL does so at
+        the next vacuum. Backups do not change.
 
         Args:
-            hashes: all that may stand for the group, one for each key of the installation.
+            hashes: of the group, one for each key of the installation.
             actor: name of the person or token.
 
         Raises:
-            InvalidInputError: there is no hash, or one that is none.
-            UnavailableError: the database does not answer, or a transaction that began before does not end; what is
-                left goes with the next call.
+            InvalidInputError: there is no hash, or one is invalid.
+            UnavailableError: the database does not answer, or a transaction that began before does not end; the next
+                call deletes the rest.
         """
         _check(hashes)
         self._bury(hashes, actor)
@@ -118,7 +118,7 @@ class Erasure:
         return erased
 
     def _bury(self, hashes: Sequence[bytes], actor: str) -> None:
-        """Record the erasure, so that spools restore nothing."""
+        """Record the erasure, so that deliveries from spools leave the group out."""
         with self._database.write() as connection:
             statement = upsert_into(connection, tables.erased_groups)
             statement = statement.on_conflict_do_update(
@@ -127,14 +127,14 @@ class Erasure:
             moment = database_time(connection)
             rows = [{"group_hash": one, "erased_at": moment} for one in sorted(set(hashes))]
             connection.execute(statement, rows)
-            # Without the group, and without its hashes.
+            # The audit log holds neither the group nor its hashes.
             details = {"hashes": len(hashes)}
             write_audit(connection, actor=actor, action="groups.erase", subject="a group", details=details)
 
     def _erase_since(
         self, appeared: int, hashes: Sequence[bytes], batches: Batches
     ) -> tuple[ErasureOutcome, int]:
-        """Erase what appeared at or after a log position; also the present one."""
+        """Erase rows committed at or after a log position; return the outcome and the present log position."""
         rows, log_position = self._rows(hashes, appeared)
         erased = ErasureOutcome()
         for some in self._parts(rows, at_once=lambda: min(batches.size, MOST_VALUES)):
@@ -143,7 +143,7 @@ class Erasure:
         return erased, log_position
 
     def _rows(self, hashes: Sequence[bytes], appeared: int) -> tuple[list[Row], int]:
-        """The predictions of the group that appeared at or after a log_position, and the present log position."""
+        """Predictions of the group committed at or after a log position, and the present log position."""
         columns = _log.c.model_id, _log.c.environment, _log.c.logged_on, _log.c.id
         query = sa.select(*columns).where(_log.c.group_hash.in_(hashes), _log.c.commit_order >= appeared)
         with self._database.read() as connection:
@@ -151,7 +151,7 @@ class Erasure:
             return sorted(connection.execute(query).all()), log_position
 
     def _parts(self, rows: list[Row], at_once: Callable[[], int] = lambda: MOST_VALUES) -> Iterator[_Some]:
-        """The rows, sorted as they are, in parts of one model, environment and day, with what belongs to them."""
+        """Split sorted rows into batches of one model, environment and day, with their requests."""
         for _, day in groupby(rows, key=lambda row: row[:3]):
             left = list(day)
             while left:
@@ -162,7 +162,7 @@ class Erasure:
                 yield _Some(part, requests)
 
     def _labels(self, some: _Some) -> int:
-        """How many of the predictions have a label."""
+        """Number of the predictions with a label."""
         query = sa.select(sa.func.count()).where(
             _labels.c.logged_on == some.predictions[0].logged_on,
             _labels.c.prediction_id.in_([row.id for row in some.predictions]),
@@ -172,7 +172,7 @@ class Erasure:
 
     @contextmanager
     def _overwriting(self, connection: sa.Connection) -> Generator[None, None, None]:
-        """Let SQLite overwrite deleted content, which is not its default."""
+        """Make SQLite overwrite deleted content in the block, which is not its default."""
         if self._database.is_postgresql:
             yield
             return
@@ -197,17 +197,17 @@ def _delete(connection: sa.Connection, some: _Some) -> ErasureOutcome:
         buckets={bucket_of(row.id) for row in some.predictions},
     )
     requests = delete_rows(connection, _requests, some.requests)
-    # Before their labels: it waits for whoever is labelling one of them, and what they wrote is deleted then.
+    # Predictions first: their deletion waits for concurrent labelling, whose labels are deleted next.
     predictions = delete_rows(connection, _log, some.keys)
     labels = delete_rows(connection, _labels, some.keys)
     return ErasureOutcome(predictions=predictions, labels=labels, requests=requests)
 
 
 def _requests_of(connection: sa.Connection, rows: list[Row]) -> list[tuple[Any, ...]]:
-    """The requests that these predictions answered. One belongs to the day of its first prediction."""
+    """Primary keys of the requests of these predictions. A request has the day of its first prediction."""
     days = rows[0].logged_on, rows[0].logged_on - timedelta(days=1)
     ids = {row.id for row in rows}
-    # Most requests have one prediction, and need not come here to be looked into.
+    # Most requests have one prediction; SQL compares those, and only longer ones are compared here.
     blob = _requests.c.prediction_ids
     candidates = sa.or_(blob.in_([one.bytes for one in ids]), sa.func.length(blob) > len(rows[0].id.bytes))
     query = sa.select(*_requests.primary_key, blob).where(

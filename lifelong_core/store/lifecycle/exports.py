@@ -1,4 +1,4 @@
-"""Exports the log of one environment page by page."""
+"""Export of the log of one environment by pages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,33 +17,33 @@ _log, _labels = tables.predictions, tables.labels
 
 @dataclass(frozen=True)
 class LoggedPage:
-    """Some predictions of one model and environment in the order of their ids; entry i of every list is one of them."""
+    """Predictions of one model and environment in the order of their ids; entry i of every list is one prediction."""
 
     ids: list[UUID]
     head_versions: list[int]
     decisions: list[int]
     logits: list[bytes]
-    """float32, little-endian, as they were logged"""
+    """float32, little-endian, as logged"""
     groups: list[bytes | None]
     labels: list[int | None]
     labels_recorded_at: list[datetime | None]
 
 
 class Exports:
-    """Reads the log page by page, with bounded memory and short transactions."""
+    """Reads the log by pages, with bounded memory and short transactions."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def log_position(self) -> int:
-        """Log position now: an export up to it holds all present rows and no later ones."""
+        """Present log position: an export up to it holds all present rows and no later ones."""
         with self._database.read() as connection:
             return read_log_position(connection)
 
     def models(self, environment: str) -> list[int]:
         """The ids of the models that have predictions in an environment, sorted."""
         model = tables.models.c.id
-        # One look into the index for each model.
+        # One index lookup per model.
         newest = (
             sa.select(_log.c.id)
             .where(_log.c.model_id == model, _log.c.environment == environment)
@@ -66,14 +66,14 @@ class Exports:
         until: datetime | None = None,
         size: int = 10_000,
     ) -> Iterator[LoggedPage]:
-        """All predictions of a population, oldest first, with the labels that they have by now.
+        """Yield all predictions of a population, oldest first, with their present labels.
 
         Args:
             model_id: of the model.
             environment: its name.
             log_position: rows committed at or after it are left out.
-            since: aware; predictions made before are left out. None: none are.
-            until: aware; predictions made then or later are left out. None: none are.
+            since: aware; earlier predictions are left out. None: no lower bound.
+            until: aware; predictions at or after it are left out. None: no upper bound.
             size: largest number of predictions in a page.
         """
         label = (_labels.c.logged_on == _log.c.logged_on) & (_labels.c.prediction_id == _log.c.id)
@@ -98,5 +98,5 @@ class Exports:
                 return
             yield LoggedPage(*(list(column) for column in zip(*rows, strict=True)))
             last: UUID = rows[-1].id
-            # The day lets PostgreSQL leave out the partitions before it.
+            # The condition on the day lets PostgreSQL skip earlier partitions.
             reached = query.where(_log.c.id > last, _log.c.logged_on >= logged_on(last))

@@ -1,7 +1,7 @@
-"""Which keys of the group hash the database knows, and whether the key file of a host fits them.
+"""Keys of the group hash: their digests in the database, and the check of a host's key file against them.
 
-The database holds digests only. All hosts of one installation use the same key file: with another key, the groups of
-one host match those of no other, and erasing a group finds nothing.
+The database holds digests only. All hosts of one installation use the same key file: with different keys, groups of
+two hosts do not match, and erasing a group finds no rows.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ _SHOWN = 8
 
 
 def key_digest(key: bytes) -> str:
-    """The digest (SHA-256, hex) by which the database knows a key.
+    """Return the digest (SHA-256, hex) of a key, as stored in the database.
 
     A key has 256 random bits and cannot be guessed; the prefix separates this hash from those of groups.
     """
@@ -40,12 +40,12 @@ def key_digest(key: bytes) -> str:
 
 
 def short_digest(digest: str) -> str:
-    """As much of a digest as people need to compare two hosts."""
+    """Return the first characters of a digest, enough to compare two hosts by eye."""
     return digest[:_SHOWN]
 
 
 class GroupKeyError(ConfigurationError):
-    """The key file of this host does not fit the database."""
+    """The key file of this host does not match the database."""
 
     code = "group_key"
 
@@ -59,7 +59,7 @@ class KeyFile:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """The file at `path`.
+        """Read the file at `path`.
 
         Raises:
             ConfigurationError: it is missing, unreadable or damaged.
@@ -68,19 +68,19 @@ class KeyFile:
 
     @cached_property
     def digests(self) -> tuple[str, ...]:
-        """One for each key, in the same order."""
+        """Digests of the keys, in the same order."""
         return tuple(map(key_digest, self.keys))
 
     def newest_of(self, known: Sequence[str]) -> bytes | None:
-        """The newest key that the database knows, too; None if it knows none of them."""
+        """Return the newest key whose digest is in `known`; None: there is none."""
         held = dict(zip(self.digests, self.keys, strict=True))
         return next((held[digest] for digest in known if digest in held), None)
 
     def unknown_newer(self, known: Sequence[str]) -> tuple[str, ...]:
-        """Digests that stand before all known ones, when the file holds every known key.
+        """Return the digests before all known ones, if the file holds every known key; else none.
 
-        Such a file is the installation's own, of a rotation that did not reach the database. Where the database knows
-        no key at all (before schema 0005), these are all.
+        They come from a rotation on this installation that the database did not record. If the database holds no
+        digest (before schema 0005), all digests are returned.
         """
         if not set(known) <= set(self.digests):
             return ()
@@ -93,9 +93,9 @@ class KeyInstallation:
     """Result of installing a copy of a key file.
 
     Attributes:
-        file: the key file of this host now.
-        kept: how many keys of this host's own it holds as old ones; groups may have been logged under them.
-        set_aside: the file with the own keys under which nothing was logged here; None: there were none.
+        file: the key file of this host after the installation.
+        kept: number of previous keys of this host kept as old keys; logged groups may use them.
+        set_aside: file of the previous keys without logged groups here; None: there were none.
     """
 
     file: KeyFile
@@ -104,10 +104,10 @@ class KeyInstallation:
 
 
 def load_key_file(path: Path, known: Sequence[str]) -> KeyFile:
-    """The file at `path`.
+    """Read the file at `path`.
 
     Raises:
-        GroupKeyError: there is none, and the database knows keys: the message says where to get it.
+        GroupKeyError: it is missing, and the database holds digests: the message tells how to get it.
         ConfigurationError: it is missing, unreadable or damaged.
     """
     if known and not path.exists():
@@ -116,12 +116,12 @@ def load_key_file(path: Path, known: Sequence[str]) -> KeyFile:
 
 
 def hashing_key(file: KeyFile, known: Sequence[str]) -> bytes:
-    """The key for new hashes: the newest in the file that the database knows.
+    """Return the key for new hashes: the newest in the file that the database has recorded.
 
-    On a host whose file is older than the last rotation, that is an old key.
+    On a host with a file from before the last rotation, this is an old key.
 
     Raises:
-        GroupKeyError: the database knows no key of the file.
+        GroupKeyError: the database has recorded no key of the file.
     """
     key = file.newest_of(known)
     if key is not None:
@@ -136,10 +136,10 @@ def hashing_key(file: KeyFile, known: Sequence[str]) -> bytes:
 
 
 def check_complete(file: KeyFile, known: Sequence[str]) -> None:
-    """Check that the file holds every key under which groups may be in the log.
+    """Check that the file holds every recorded key, since the log may hold groups under each of them.
 
     Raises:
-        GroupKeyError: keys are missing; the message says which and how to get them.
+        GroupKeyError: keys are missing; the message names them and tells how to get them.
     """
     missing = [digest for digest in known if digest not in file.digests]
     if not missing:
@@ -161,23 +161,23 @@ def check_complete(file: KeyFile, known: Sequence[str]) -> None:
 
 
 class GroupKeys:
-    """Keeps the digests of all keys of the group hash; each change is in the audit log."""
+    """Records the digests of all keys of the group hash; each change is in the audit log."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def known_digests(self) -> tuple[str, ...]:
-        """The digests that the database knows, the current one first."""
+        """Return the recorded digests, the current one first."""
         with self._database.read() as connection:
             return known_keys(connection)
 
     def confirm(self, file: KeyFile, *, actor: str) -> tuple[str, ...]:
-        """Record the newer keys of a file that holds all known ones; any other file changes nothing.
+        """Record the newer keys of a file that holds all recorded ones; another file changes nothing.
 
-        Of several processes that do this at once on a database without a key, the first decides.
+        On a database without a digest, the first of several concurrent calls decides.
 
         Returns:
-            The digests that the database knows afterwards.
+            The recorded digests afterwards.
         """
         known = self.known_digests()
         if not file.unknown_newer(known):
@@ -188,15 +188,15 @@ class GroupKeys:
             return _record(connection, (*newer, *known), actor) if newer else known
 
     def create(self, path: Path, *, actor: str) -> KeyFile:
-        """Make the first key of a fresh installation, or confirm the file that there is.
+        """Create the first key of a fresh installation, or confirm the existing file.
 
         Raises:
-            GroupKeyError: the database has a key already, or was set up from another host, and this host has no file.
+            GroupKeyError: this host has no file, and the database has a digest or was set up from another host.
             ConfigurationError: the file cannot be read or written.
         """
         if not path.exists():
             with change_registry(self._database) as connection:
-                # Only here nobody else can make one at the same time.
+                # The lock on the registry excludes a concurrent creation.
                 known = known_keys(connection)
                 if known or not _is_fresh(connection):
                     raise missing_key_file(path, known)
@@ -207,14 +207,14 @@ class GroupKeys:
         return file
 
     def install(self, path: Path, source: KeyFile, *, actor: str) -> KeyInstallation:
-        """Put a copy of another host's key file at `path`.
+        """Install a copy of another host's key file at `path`.
 
-        Keys of this host that the copy lacks are unknown to the database. A host never hashes groups with such a
-        key, so they are moved to a file beside `path`: another database may need them. Versions before schema 0007 did
-        hash with them: on a database that they used, such keys stay as old ones, for erasing.
+        Keys of this host that the copy lacks are not recorded in the database. A host never hashes groups with such a
+        key, so they move to a file beside `path`, since another database may need them. Versions before schema 0007
+        hashed with them: on a database of such a version, these keys stay as old ones, for erasure.
 
         Raises:
-            GroupKeyError: the source does not hold every key that the database knows.
+            GroupKeyError: the source does not hold every recorded key.
             ConfigurationError: a file cannot be written.
         """
         with change_registry(self._database) as connection:
@@ -233,7 +233,7 @@ class GroupKeys:
         return KeyInstallation(file, len(kept), set_aside)
 
     def erasing_keys(self, path: Path, *, actor: str) -> tuple[bytes, ...]:
-        """All keys under which a group may be in the log.
+        """Return all keys under which the log may hold a group.
 
         Raises:
             GroupKeyError: the file lacks some of them; erasing would miss predictions.
@@ -244,15 +244,15 @@ class GroupKeys:
         return file.keys
 
     def rotate(self, path: Path, *, actor: str) -> KeyFile:
-        """Put a new key in front; the old ones stay, for erasing.
+        """Add a new current key; the old ones stay, for erasure.
 
-        The file is written first, in the transaction that tells the database. If the process dies in between, hashes
-        are still made with the old key, and `confirm` records the new one later.
+        The file is written before the commit of its digest. If the process ends in between, new hashes still use the
+        old key, and `confirm` records the new one later.
 
         Raises:
-            GroupKeyError: the file of this host lacks keys: it must not be the one that others copy.
+            GroupKeyError: the file of this host lacks keys, so other hosts must not copy it.
             ConfigurationError: the file is missing, damaged or cannot be written.
-            ConflictError: another rotation is going on.
+            ConflictError: another rotation is in progress.
         """
         with change_registry(self._database) as connection:
             known = known_keys(connection)
@@ -265,22 +265,22 @@ class GroupKeys:
         return file
 
     def forgettable(self, path: Path) -> tuple[str, ...]:
-        """The known digests whose keys the file at `path` lacks; all, if there is no file."""
+        """Return the recorded digests whose keys the file at `path` lacks; all, if there is no file."""
         held = KeyFile.load(path).digests if path.exists() else ()
         return tuple(digest for digest in self.known_digests() if digest not in held)
 
     def forget(self, path: Path, digests: Sequence[str], *, actor: str) -> KeyFile:
-        """Forget keys for good: what was logged under them can no longer be erased by its group.
+        """Remove recorded keys permanently: groups logged under them can no longer be erased.
 
-        The keys of the file at `path` are those of the installation from then on; without a file, a new one is made.
+        The keys of the file at `path` become those of the installation; without a file, a new one is created.
 
         Args:
             path: of the key file.
-            digests: what `forgettable` gave.
+            digests: as returned by `forgettable`.
             actor: name of the person or token.
 
         Raises:
-            ConflictError: the keys have changed meanwhile.
+            ConflictError: the keys have changed since.
             ConfigurationError: the file is damaged or cannot be written.
         """
         with change_registry(self._database) as connection:
@@ -301,7 +301,7 @@ class GroupKeys:
 
 
 def missing_key_file(path: Path, known: Sequence[str]) -> GroupKeyError:
-    """What to do on a host without a key file, on a database that another host has set up."""
+    """Return the error for a host without a key file, on a database that another host has set up."""
     what = f"key {short_digest(known[0])}" if known else "a key that only its first host has"
     hint = _copy_to(path) + " If this is that host, bring the file back from the backup."
     if not known:
@@ -338,7 +338,7 @@ def _is_fresh(connection: sa.Connection) -> bool:
 
 
 def _was_used_without_digests(connection: sa.Connection) -> bool:
-    """Whether somebody used the database before it knew a key: a fresh one learns its first key before all else."""
+    """Whether the database was used before its first digest; a fresh one records a digest before any other change."""
     query = sa.select(tables.audit.c.action).order_by(tables.audit.c.id).limit(1)
     return connection.execute(query).scalar_one_or_none() not in (None, _RECORD)
 

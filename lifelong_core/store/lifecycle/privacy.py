@@ -1,7 +1,7 @@
 """Groups (patients, studies) are stored only as a hash under a secret key of the installation.
 
-The key file holds one key per line. The first one is current: all new hashes are made with it. Those below are old:
-with them groups are still found that have to be erased.
+The key file holds one key per line. The first one is current: all new hashes use it. The others are old: erasure uses
+them to find groups in the log.
 """
 
 import hashlib
@@ -31,10 +31,10 @@ def group_hash(key: bytes, group: str) -> bytes:
 
 
 def group_hashes(keys: Sequence[bytes], group: str) -> tuple[bytes, ...]:
-    """All that may stand for a group in the log: its hash under each key.
+    """Return the hash of a group under each key; the log may hold any of them.
 
     Raises:
-        InvalidInputError: the group is empty; that of no prediction is.
+        InvalidInputError: the group is empty; no prediction has an empty group.
     """
     if not group:
         raise InvalidInputError("expected the key of a patient or study.", field="group")
@@ -42,9 +42,9 @@ def group_hashes(keys: Sequence[bytes], group: str) -> tuple[bytes, ...]:
 
 
 def number_groups(groups: NDArray[np.generic] | None) -> Integers | None:
-    """Which samples belong together, and nothing else: shape (N,), groups numbered from 0 in the order of the samples.
+    """Replace group keys by numbers from 0 in the order of the samples, shape (N,).
 
-    What is kept of a labelled set: no key, and no hash that could be guessed.
+    A labelled set is stored with these numbers, without keys or guessable hashes.
 
     Examples:
         >>> number_groups(np.array(["4711", "12", "4711"])).tolist()
@@ -57,21 +57,21 @@ def number_groups(groups: NDArray[np.generic] | None) -> Integers | None:
 
 
 def without_group_keys(labelled: LabeledLogits) -> LabeledLogits:
-    """The same set with numbers in the place of group keys: what may be stored.
+    """Return the set with numbers in place of group keys, for storage.
 
-    Which samples belong together is all that any method uses. A keyed hash would say more than that: whoever has the
-    key could find a patient in the set.
+    Methods use only the partition of the samples into groups. With a keyed hash, a holder of the key could find a
+    patient in the set.
     """
     return LabeledLogits(labelled.logits, labelled.labels, number_groups(labelled.groups))
 
 
 def holds_group_keys(labelled: LabeledLogits) -> bool:
-    """Whether the groups of a set are anything but the numbers of `without_group_keys`: an older version stored it."""
+    """Whether the groups of a set differ from the numbers of `without_group_keys`, as in sets of older versions."""
     return without_group_keys(labelled) != labelled
 
 
 def load_group_key(path: Path, *, create: bool) -> bytes:
-    """The current key in `path`; with `create` it is made (readable by its owner only) where there is none.
+    """Return the current key in `path`; with `create`, a missing file is created, readable by its owner only.
 
     Raises:
         ConfigurationError: as `load_group_keys`.
@@ -82,7 +82,7 @@ def load_group_key(path: Path, *, create: bool) -> bytes:
 
 
 def load_group_keys(path: Path) -> tuple[bytes, ...]:
-    """All keys in `path`, the current one first.
+    """Return all keys in `path`, the current one first.
 
     Raises:
         ConfigurationError: the file is missing, unreadable or does not hold lines of 32 bytes in hexadecimal.
@@ -102,10 +102,10 @@ def load_group_keys(path: Path) -> tuple[bytes, ...]:
 
 
 def parse_group_keys(path: Path, text: str) -> tuple[bytes, ...]:
-    """The keys in the text of a key file, the current one first; `path` names it in errors.
+    """Parse the text of a key file; return its keys, the current one first. `path` is for error messages.
 
     Raises:
-        ConfigurationError: these are no lines of 32 bytes in hexadecimal.
+        ConfigurationError: the text is not lines of 32 bytes in hexadecimal.
     """
     try:
         keys = tuple(bytes.fromhex(line) for line in text.splitlines())
@@ -122,7 +122,7 @@ def parse_group_keys(path: Path, text: str) -> tuple[bytes, ...]:
 
 
 def write_group_keys(path: Path, keys: Sequence[bytes]) -> None:
-    """Put a file with these keys, the current one first, in the place of what is there.
+    """Write these keys, the current one first, to the file at `path`, which is replaced.
 
     Raises:
         ConfigurationError: it cannot be written.
@@ -134,15 +134,15 @@ def write_group_keys(path: Path, keys: Sequence[bytes]) -> None:
 
 
 def rotate_group_key(path: Path) -> int:
-    """Put a new key in front; the old ones stay, for erasing. Returns the number of keys.
+    """Add a new current key; the old ones stay, for erasure. Return the number of keys.
 
     Raises:
         ConfigurationError: the file is missing, damaged or cannot be written.
-        ConflictError: another rotation is going on.
+        ConflictError: another rotation is in progress.
     """
     draft = path.with_name(f"{path.name}.rotating")
     try:
-        # Made before the keys are read: of two rotations at once, one gives up and neither loses the other's key.
+        # The draft is created before the keys are read: of two concurrent rotations one fails, and no key is lost.
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
     except FileExistsError as error:
         raise ConflictError(
@@ -158,7 +158,7 @@ def rotate_group_key(path: Path) -> int:
             _write(file.fileno(), keys)
         draft.replace(path)
     except BaseException as error:
-        # Only here: once it is renamed, a draft of this name is another's.
+        # Only on failure: after the rename, a draft of this name belongs to another rotation.
         draft.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise _not_written(path, error) from error
@@ -168,7 +168,7 @@ def rotate_group_key(path: Path) -> int:
 
 
 def _create(path: Path) -> None:
-    """Write the whole file under another name, then link it: of two processes one wins, and none reads half a key."""
+    """Write the file under another name, then link it, so that one of two processes succeeds and reads are whole."""
     if path.exists():
         return
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")

@@ -1,4 +1,4 @@
-"""Retention: predictions, their labels, request ids and summaries go after so many days, by environment and UTC day."""
+"""Retention: deletes old predictions, labels, request ids and summaries, by environment and UTC day."""
 
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -21,7 +21,7 @@ from lifelong_core.store.summaries.summaries import Summaries
 
 ACTOR = "monitor"
 _ATTEMPTS = 20
-"""Attempts to drop a partition; each gives up early so that writers do not wait."""
+"""Attempts to drop a partition; each has a short timeout so that writers do not wait."""
 _BETWEEN_ATTEMPTS_SECONDS = 0.2
 
 _log, _labels, _requests = tables.predictions, tables.labels, tables.requests
@@ -30,15 +30,15 @@ _summaries = tables.window_summaries
 
 @dataclass(frozen=True)
 class RetentionOutcome:
-    """What one run deleted."""
+    """Numbers of rows that one run deleted."""
 
     predictions: int = 0
     labels: int = 0
     requests: int = 0
     partitions: tuple[date, ...] = ()
-    """days that went as a whole; their predictions are counted too"""
+    """days deleted by partition; `predictions` includes their rows"""
     is_done: bool = True
-    """False: it was stopped, or a partition was in use all the time; the next run goes on"""
+    """False: the run was stopped, or a partition stayed in use; the next run continues"""
 
 
 class Retention:
@@ -55,16 +55,16 @@ class Retention:
         pause: Pause = never_stop,
         seconds: float = float("inf"),
     ) -> RetentionOutcome:
-        """Delete what was made more than so many whole days before `today`.
+        """Delete rows that are older than the retention of their environment, in whole days before `today`.
 
-        It may be called again and again, by several processes at once, and be stopped at any time: what is left goes
-        with the next call. The first transaction that deletes something says in the audit log what goes.
+        Calls may repeat, run concurrently and stop at any time; the next call deletes the rest. The first transaction
+        that deletes rows writes an audit entry with the first kept day of each environment.
 
         Args:
-            days: for how many days the predictions of an environment are kept; None: for ever.
-            today: the present UTC day. Where the clock of a PostgreSQL server is behind, its day counts: what a
-                clock that was set wrong deletes is gone.
-            pause: waits between two transactions, so that others may write; True: stop now.
+            days: retention of an environment in whole days; None: unlimited.
+            today: the present UTC day. An earlier day of the PostgreSQL server's clock takes precedence, so that a
+                fast clock here deletes no rows too early.
+            pause: waits between two transactions, so that other writers proceed; True: stop now.
             seconds: stop after this time.
 
         Raises:
@@ -74,7 +74,7 @@ class Retention:
         return _Run(self._database, first_kept, models, pause, seconds).outcome()
 
     def overdue(self, days: Callable[[str], int | None], today: date) -> list[str]:
-        """The environments with predictions that `delete_expired` would delete."""
+        """Return the environments with predictions that `delete_expired` would delete."""
         first_kept, models = self._plan(days, today)
         found: list[str] = []
         with self._database.read() as connection:
@@ -86,7 +86,7 @@ class Retention:
         return found
 
     def _plan(self, days: Callable[[str], int | None], today: date) -> tuple[dict[str, date], list[int]]:
-        """The first day that is kept, for each environment that does not keep all; and all models."""
+        """Return the first kept day of each environment with limited retention, and all model ids."""
         with self._database.read() as connection:
             names = connection.execute(sa.select(tables.environments.c.name)).scalars().all()
             models = connection.execute(sa.select(tables.models.c.id)).scalars().all()
@@ -98,12 +98,12 @@ class Retention:
 
 
 class _Run:
-    """One run.
+    """One run of retention.
 
     Args:
         database: from which it deletes.
-        first_kept: the first day that is kept, for each environment that does not keep all.
-        models: all there are.
+        first_kept: the first kept day of each environment with limited retention.
+        models: ids of all models.
         pause: between two transactions.
         seconds: after which it stops.
     """
@@ -127,7 +127,7 @@ class _Run:
         self._is_done = True
 
     def outcome(self) -> RetentionOutcome:
-        # Request ids first: one whose predictions are gone would answer a repeated request with nothing.
+        # Request ids first: an id without its predictions would answer a repeated request with none.
         for environment, day in self._first_kept.items():
             old = _requests.c.environment == environment, _requests.c.logged_on < day
             self._delete(_requests, _requests.c.logged_on, old)
@@ -157,11 +157,11 @@ class _Run:
         old: tuple[sa.ColumnElement[bool], ...],
         population: tuple[int, str, date] | None = None,
     ) -> None:
-        """Delete the rows of a table that are old, in batches; those of the log from the summaries, too."""
+        """Delete the old rows of a table in batches; for rows of the log, mark the summaries of `population` stale."""
         columns = [*table.primary_key.columns, order.label("position")]
         reached: tuple[sa.ColumnElement[bool], ...] = ()
         while not self._batches.is_stopped:
-            # Found before the lock is taken. On PostgreSQL what was deleted is still in the index, hence the position.
+            # Selected before the lock is taken. PostgreSQL's index still holds deleted rows, hence the position.
             query = sa.select(*columns).where(*old, *reached).order_by(order).limit(self._batches.size)
             with self._database.read() as connection:
                 rows = connection.execute(query).all()
@@ -174,7 +174,7 @@ class _Run:
             reached = (order >= rows[-1].position,)
 
     def _drop_partitions(self) -> None:
-        """Drop the days of which no environment keeps anything; the others are left to the batches."""
+        """Drop the partitions of days that no environment keeps; batches delete the rest."""
         for day in days_with_partition(self._database, max(self._first_kept.values(), default=date.min)):
             expired = [name for name, first in self._first_kept.items() if day < first]
             for _ in range(_ATTEMPTS):
@@ -197,14 +197,14 @@ class _Run:
         def before(connection: sa.Connection) -> None:
             for environment in expired:
                 _mark_stale(connection, None, environment, self._first_kept[environment])
-            # This takes the lock of the audit log before that of the whole log, against the usual order: if somebody
-            # holds the latter and waits for the former, the drop gives up after its short time, and nothing has waited.
+            # This takes the lock of the audit log before that of the whole log, against the usual order. In a deadlock
+            # with the usual order, the short lock timeout of the drop ends the wait.
             self._announce(connection)
 
         return drop_partition(self._database, day, environments=expired, before=before)
 
     def _drop_buckets(self) -> None:
-        """Summaries of hours whose predictions are gone, also of models that nobody summarises any more."""
+        """Delete the summaries of hours without predictions, those that are no longer updated included."""
         key = list(_summaries.primary_key.columns)
         for environment, day in self._first_kept.items():
             old = _summaries.c.environment == environment, _summaries.c.bucket < _midnight(day)
@@ -222,7 +222,7 @@ class _Run:
     def _announced(self, rows: int) -> Generator[sa.Connection, None, None]:
         with self._batches.write(rows) as connection:
             yield connection
-            # Last: the lock of the audit log comes after all others.
+            # The lock of the audit log comes after all others.
             self._announce(connection)
         self._is_announced = True
 
@@ -235,7 +235,7 @@ class _Run:
 
 
 def _older(table: sa.Table, model: int, environment: str, day: date) -> tuple[sa.ColumnElement[bool], ...]:
-    """The rows of a population that were made before a day, by an index that begins with the population."""
+    """Conditions for rows of a population before a day, by an index that begins with the population."""
     identity = table.c.id if table is _log else table.c.prediction_id
     return (
         table.c.model_id == model,
