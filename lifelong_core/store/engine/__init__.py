@@ -1,8 +1,8 @@
 """Transactions on SQLite and PostgreSQL.
 
 - `database`: engine, read and write transactions
-- `errors`: errors of drivers as errors of the product
+- `errors`: translation of driver errors
 - `columns`, `documents`: column types; documents as text
-- `clock`, `leases`: the clock of the database; one holder at a time
-- `statements`, `deletion`: statements that several tables need; deletion in batches
+- `clock`, `leases`: the clock of the database; leases with fencing tokens
+- `statements`, `deletion`: shared parts of statements; deletion in batches
 """

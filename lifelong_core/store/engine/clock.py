@@ -1,4 +1,4 @@
-"""The one clock that all processes on a database share, and the calendar."""
+"""The common clock of all processes on a database, and the calendar."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -11,12 +11,12 @@ def now() -> datetime:
 
 
 def database_time(connection: sa.Connection) -> datetime:
-    """The present time: the server's on PostgreSQL; on SQLite that of the one machine that there is."""
+    """Return the present time: of the server on PostgreSQL, of the machine on SQLite."""
     if connection.dialect.name == "postgresql":
         return connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
     return now()
 
 
 def days_before(day: date, count: int) -> date:
-    """So many days earlier; the first day of the calendar where it has none so early."""
+    """Return the day `count` days earlier, at least the first day of the calendar."""
     return day - timedelta(days=min(count, (day - date.min).days))

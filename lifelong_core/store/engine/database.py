@@ -1,4 +1,4 @@
-"""One engine with the same transactions on both databases: `read` sees one state, `write` is all or nothing."""
+"""One engine with equal transactions on both databases: `read` sees one snapshot, `write` is atomic."""
 
 import hashlib
 import os
@@ -24,31 +24,31 @@ from lifelong_core.store.engine.errors import (
 )
 
 Durability: TypeAlias = Literal["process", "power"]
-"""Failures that a commit survives: the death of any process, or a power failure too."""
+"""Failures that a commit survives: the end of any process, or a power failure, too."""
 
 WRITER_PATIENCE_SECONDS = 10.0
-"""A writer waits for the write lock at most this long (SQLite)."""
+"""Longest wait of a writer for the write lock (SQLite)."""
 _READER_PATIENCE_MILLISECONDS = 10_000
 _LOG_BYTES = 64 * 2**20
-"""What is left of SQLite's write-ahead log after somebody read one state for so long that it grew above; without a
-limit, it takes that room until the last process closes the file."""
+"""Size to which SQLite truncates its write-ahead log after a long read made it larger; without a limit, the file stays
+large until the last process closes it."""
 _FILE = "lifelong_file"
-"""Key, in the information of a connection, of the identity of the file that it has open."""
+"""Key, in the info of a connection, of the identity of its open file."""
 _USED = "lifelong_used"
-"""Key, in the information of a connection, of when it was last given back."""
+"""Key, in the info of a connection, of the time of its last return to the pool."""
 _TRUSTED_SECONDS = 1.0
-"""A connection that was in use so lately is taken for alive (PostgreSQL)."""
+"""For this time after its last use, a connection is used without a ping (PostgreSQL)."""
 _WRITES = "READ COMMITTED"
-"""Isolation of writing transactions, whatever the server's or the user's settings say: after waiting for a lock they
-look again at what the other has written. A stricter one would let them fail instead, or not see it."""
+"""Isolation of writing transactions, independent of settings of server and user: after a wait for a lock they see the
+rows that the other transaction committed. With a stricter one they would fail or not see them."""
 _RETRY_SECONDS = (0.0001, 0.0005)
-"""SQLite's own busy handler sleeps ever longer, and one of two busy writers starves for seconds. Short waits of random
-length keep the longest wait at a few milliseconds."""
+"""SQLite's busy handler sleeps increasingly long, so that one of two busy writers may wait for seconds. Short random
+waits limit the longest wait to a few milliseconds."""
 
 NETWORK = {"tcp_user_timeout": 10_000, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
-"""Milliseconds; seconds. Without them, a query to a server whose machine vanished hangs for a quarter of an hour, even
-when the server is long back; and a server keeps the transactions of a client that vanished, with their locks, for two
-hours. So both ends get them."""
+"""The timeout is in milliseconds, idle time and interval in seconds; client and server use them. Without them, a query
+to a lost server machine hangs for 15 minutes, even if the server returns earlier, and a server keeps the transactions
+and locks of a lost client for two hours."""
 
 
 class Database:
@@ -57,13 +57,13 @@ class Database:
     Args:
         url: of the database.
         writer_patience_seconds: longest wait of a writer for the write lock (SQLite).
-        durability: what a commit survives. On SQLite `process` leaves it to the system when it writes to the disk
-            (synchronous = NORMAL), `power` waits for the disk at every commit (FULL). On PostgreSQL a commit always
-            waits for the disk (synchronous_commit is never off): what it saves is little, and without it even the
-            death of the server process would cost the last commits.
+        durability: failures that a commit survives. On SQLite, `process` leaves the time of the disk write to the
+            system (synchronous = NORMAL), `power` waits for the disk at every commit (FULL). On PostgreSQL a commit
+            always waits for the disk (synchronous_commit is never off): without it, a crash of the server process
+            alone would lose the last commits.
 
     Raises:
-        ConfigurationError: the URL names no such database, or its driver is not installed.
+        ConfigurationError: the URL is of no supported database, or its driver is not installed.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Generator[sa.Connection, None, None]:
-        """A transaction that sees one state of the database, however many queries it makes.
+        """A transaction in which all queries see the same snapshot of the database.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -104,7 +104,7 @@ class Database:
 
         Raises:
             ConflictError: another transaction wrote the same key first.
-            UnavailableError: the database does not answer, or other writers left no turn.
+            UnavailableError: the database does not answer, or the write lock was not free in time.
         """
         with (
             self._explained(),
@@ -115,12 +115,12 @@ class Database:
 
     @contextmanager
     def write_at_once(self) -> Generator[sa.Connection, None, None]:
-        """As `write`, for a block that executes one statement on PostgreSQL: it is committed by itself, without the
-        round trips to begin and to end a transaction.
+        """As `write`, for a block with one statement on PostgreSQL: autocommit saves the round trips to begin and to
+        commit a transaction.
 
         Raises:
             ConflictError: another transaction wrote the same key first.
-            UnavailableError: the database does not answer, or other writers left no turn.
+            UnavailableError: the database does not answer, or the write lock was not free in time.
         """
         if not self.is_postgresql:
             with self.write() as connection:
@@ -130,21 +130,21 @@ class Database:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections of the pool."""
         self.engine.dispose()
 
     def empty_write_ahead_log(self) -> bool:
-        """Bring all that SQLite has committed into the file itself, so that no older copy of a page is left.
+        """Move all commits of SQLite from the write-ahead log to the database file, so that no old page remains.
 
         Returns:
-            False: a reader holds an older state for too long. Later commits overwrite it all the same.
+            False: a reader held an older snapshot for too long. Later commits overwrite the log in any case.
         """
         if self.is_postgresql:
             return True
         deadline = time.monotonic() + self._patience
         with self._explained(), closing(self.engine.raw_connection()) as connection:
             driver: Any = connection.dbapi_connection
-            # The first needs no lock and leaves little to do for the second, which keeps writers out.
+            # The passive checkpoint needs no lock and shortens the second one, which blocks writers.
             driver.execute("PRAGMA wal_checkpoint(PASSIVE)").close()
             driver.execute("PRAGMA busy_timeout = 0").close()
             try:
@@ -173,7 +173,7 @@ class Database:
                 max_overflow=24,
                 pool_timeout=10,
                 isolation_level=_WRITES,
-                # Errors are logged; request ids, group hashes and logits are not.
+                # Errors are logged; request ids, group hashes and logits must not be.
                 hide_parameters=True,
                 connect_args={"connect_timeout": 5, "application_name": "lifelong", **NETWORK},
             )
@@ -189,7 +189,7 @@ class Database:
         return engine
 
     def _check_sqlite_file(self, *_: object) -> None:
-        # SQLite would make an empty file in the place of one that was removed.
+        # SQLite would create an empty file in place of a removed one.
         if self._was_open and _identity(sqlite_file(self.url)) is None:
             raise self._file_is_gone()
 
@@ -200,15 +200,15 @@ class Database:
         )
 
     def _prepare_sqlite(self, driver: Any, record: Any) -> None:
-        """Transactions are begun by us alone; a commit survives what `durability` says."""
+        """Set a new connection up: explicit transactions, WAL, and the durability of commits."""
         driver.isolation_level = None
         record.info[_FILE] = _identity(sqlite_file(self.url))
         self._was_open = True
-        # Switching a new file to WAL does not wait for others by itself.
+        # SQLite's switch of a new file to WAL does not wait for locks.
         _execute_patiently(driver, "PRAGMA journal_mode = WAL", self._patience)
         if self.durability == "power":
             driver.execute("PRAGMA synchronous = FULL")
-            # Only macOS knows it: there, fsync alone leaves the data in the disk's own memory, at checkpoints too.
+            # Only for macOS: there, fsync alone leaves the data in the disk's cache, at checkpoints too.
             driver.execute("PRAGMA fullfsync = ON")
         else:
             # Checkpoints wait for the disk in both cases: no power failure damages the file.
@@ -219,7 +219,7 @@ class Database:
     def _begin_sqlite(self, connection: sa.Connection) -> None:
         driver: Any = connection.connection.dbapi_connection
         if connection.info.get(_FILE) != _identity(sqlite_file(self.url)):
-            # What is written to a file without a name is lost when the last process closes it.
+            # Commits to an unlinked file are lost when the last process closes it.
             connection.invalidate()
             raise self._file_is_gone()
         if connection.get_execution_options().get("lifelong_writes"):
@@ -244,21 +244,19 @@ class Database:
             cause = getattr(error, "orig", error)
             if lies_in_the_database(cause):
                 raise translate_error(cause, self.url) from error
-            if (
-                isinstance(error, exc.ProgrammingError) and error.statement is None
-            ):  # it could not even connect
+            if isinstance(error, exc.ProgrammingError) and error.statement is None:  # the connection failed
                 raise url_error(cause) from error
-            # A mistake of ours: nobody else can fix it.
+            # A bug of the product; no hint would help.
             raise
         except (exc.DBAPIError, sqlite3.Error) as error:
             raise translate_error(getattr(error, "orig", error), self.url) from error
 
 
 def parse_url(url: str) -> sa.URL:
-    """The URL with our driver filled in.
+    """Parse a database URL; set the driver of the product.
 
     Raises:
-        ConfigurationError: not a URL of a SQLite file or of PostgreSQL.
+        ConfigurationError: the URL is not of a SQLite file or of PostgreSQL.
     """
     field, hint = "LIFELONG_DATABASE_URL", URL_HINT
     try:
@@ -266,7 +264,7 @@ def parse_url(url: str) -> sa.URL:
     except (
         exc.ArgumentError,
         ValueError,
-    ):  # a port that is no number; without the cause, which may quote the URL
+    ):  # a port that is no number; the cause may quote the URL and is left out
         raise ConfigurationError("this is not a database URL.", field=field, hint=hint) from None
     backend = parsed.get_backend_name()
     if backend == "postgresql":
@@ -285,7 +283,7 @@ def parse_url(url: str) -> sa.URL:
 
 
 def database_origin(url: str) -> str:
-    """A digest that identifies the database, without its credentials."""
+    """Return a digest that identifies the database, independent of its credentials."""
     parsed = parse_url(url)
     hosts = parsed.normalized_query.get("host", ())
     parts = (parsed.get_backend_name(), parsed.host, parsed.port, parsed.database, *hosts)
@@ -293,7 +291,7 @@ def database_origin(url: str) -> str:
 
 
 def _identity(file: Path | None) -> tuple[int, int] | None:
-    """Device and inode of the file; None where there is none that can be reached."""
+    """Device and inode of the file; None: it is missing or unreachable."""
     try:
         status = os.stat(file) if file is not None else None  # noqa: PTH116 - as fast as can be: it is asked for each transaction
     except OSError:
@@ -302,13 +300,13 @@ def _identity(file: Path | None) -> tuple[int, int] | None:
 
 
 def _without_values(error: exc.DBAPIError) -> str:
-    """The message of a driver, without the lines in which PostgreSQL quotes values."""
+    """First line of a driver's message; in later lines PostgreSQL quotes values."""
     return str(error.orig).partition("\n")[0]
 
 
 def prepare_session(driver: Any) -> None:
-    """Switch synchronous commits on where PostgreSQL's or the user's settings have them off, let the server give up
-    this connection as soon as we do, and say how a single statement is isolated."""
+    """Set on the server: synchronous commits if they are off, the network timeouts of the client, and the isolation of
+    single statements."""
     wanted = {f"tcp_{name.removeprefix('tcp_')}": str(value) for name, value in NETWORK.items()}
     wanted["default_transaction_isolation"] = _WRITES.lower()
     wanted["synchronous_commit"] = "on"
@@ -330,8 +328,8 @@ def _note_use(_: object, record: Any) -> None:
 
 
 def _check_alive(dialect: sa.Dialect, driver: Any, record: Any, _: object) -> None:
-    """Spare whoever asks after a pause the dead connections that a restart of the server left. Under load a ping for
-    each transaction would be a fourth of its round trips; there, the first who fails has all connections renewed."""
+    """Ping an idle connection before use, since a restart of the server may have closed it. Under load, a ping would be
+    a fourth of a transaction's round trips; there, the first failed transaction renews all connections."""
     if time.monotonic() - record.info[_USED] < _TRUSTED_SECONDS:
         return
     try:

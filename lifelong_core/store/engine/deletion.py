@@ -1,7 +1,7 @@
-"""Deletion of many rows in batches, so that other writers hardly wait.
+"""Deletion of many rows in batches, so that other writers wait only briefly.
 
-SQLite has one writer at a time: to delete a million rows at once would block the log for seconds. The size of each
-batch follows from the duration of the last one; a pause follows each batch.
+SQLite has one writer at a time: one deletion of a million rows would block the log for seconds. The duration of a batch
+sets the size of the next one; a pause follows each batch.
 """
 
 import gc
@@ -15,15 +15,15 @@ import sqlalchemy as sa
 from lifelong_core.store.engine.database import Database
 
 Pause: TypeAlias = Callable[[float], bool]
-"""Waits for at most so many seconds; True: stop. `threading.Event().wait` is one."""
+"""Waits for at most the given seconds; True: stop. Example: `threading.Event().wait`."""
 
 AIM_SECONDS = 0.015
-"""The write lock of SQLite is held about so long; up to the promised 50 ms there is room for a slow disk."""
+"""Target duration of the write lock of SQLite; the margin to the documented 50 ms is for slow disks."""
 _FIRST_BATCH = 100
 _SMALLEST_BATCH = 50
 _LARGEST_BATCH = 5000
 _SHORTEST_PAUSE_SECONDS = 0.005
-"""Enough for all waiting writers, which retry every half a millisecond."""
+"""Enough for all waiting writers, which retry every 0.5 ms."""
 
 
 def never_stop(seconds: float) -> bool:
@@ -33,46 +33,46 @@ def never_stop(seconds: float) -> bool:
 
 
 class Batches:
-    """Writing transactions of a measured size.
+    """Writing transactions whose size adapts to their duration.
 
     Args:
-        database: in which they write.
-        pause: called after each.
+        database: of the transactions.
+        pause: called after each transaction.
 
     Attributes:
-        size: how many rows the next one may delete.
-        is_stopped: a pause asked to stop.
+        size: largest number of rows of the next transaction.
+        is_stopped: whether a pause returned True.
     """
 
     def __init__(self, database: Database, pause: Pause) -> None:
         self._database = database
         self._pause = pause
-        # On PostgreSQL, a deletion blocks no other writer.
+        # On PostgreSQL a deletion blocks no other writer.
         self.size = _LARGEST_BATCH if database.is_postgresql else _FIRST_BATCH
         self.is_stopped = False
 
     @contextmanager
     def write(self, rows: int) -> Generator[sa.Connection, None, None]:
-        """A transaction that deletes so many rows, and the pause after it."""
+        """A transaction that deletes `rows` rows, followed by a pause."""
         with _without_garbage_collection(), self._database.write() as connection:
             started = time.perf_counter()
             yield connection
         held = time.perf_counter() - started
         if not self._database.is_postgresql:
             fitting = int(rows * AIM_SECONDS / max(held, 1e-6))
-            # A single batch that took long may have waited for a core or a disk that others used.
+            # The size changes by at most a factor of 2: a slow batch may have waited for a busy core or disk.
             nearby = max(self.size // 2, min(fitting, 2 * self.size))
             self.size = max(_SMALLEST_BATCH, min(nearby, _LARGEST_BATCH))
         self.wait(max(held, _SHORTEST_PAUSE_SECONDS))
 
     def wait(self, seconds: float) -> None:
-        """Let others work."""
+        """Pause for other writers."""
         self.is_stopped = self._pause(seconds)
 
 
 @contextmanager
 def _without_garbage_collection() -> Generator[None, None, None]:
-    """A full collection takes 100 ms in a process with many objects, and would take them while others wait."""
+    """Disable garbage collection in the block: a full one takes 100 ms in a large process, and would hold the lock."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -83,9 +83,9 @@ def _without_garbage_collection() -> Generator[None, None, None]:
 
 
 def delete_rows(connection: sa.Connection, table: sa.Table, keys: Sequence[tuple[Any, ...]]) -> int:
-    """Delete the rows with these primary keys, each in the order of the key's columns; how many were there.
+    """Delete the rows with these primary keys, each in the order of the key's columns; return the number deleted.
 
-    In one order everywhere: two that delete the same rows wait for each other, but never in a circle.
+    The rows are deleted in sorted order, so that concurrent deletions of the same rows do not deadlock.
     """
     columns: list[sa.Column[Any]] = list(table.primary_key.columns)
     named = [column == sa.bindparam(f"key_{column.name}", type_=column.type) for column in columns]

@@ -1,4 +1,4 @@
-"""Documents stored as text, unchanged: their size is limited on write, and they are parsed on demand."""
+"""Documents stored as unchanged text, limited in size on write and parsed on demand."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -10,45 +10,45 @@ from lifelong_core.deploy.documents import canonical
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 
 LARGEST_DOCUMENT = 4 * 2**20
-"""Bytes of an interview or a recommendation: enough for a cost matrix of some 500 classes."""
+"""Largest size in bytes of an interview or a recommendation: enough for a cost matrix of about 500 classes."""
 
 Value = TypeVar("Value")
 
 
 def document_text(write: Callable[[], str], *, field: str) -> str:
-    """A document as the database keeps it.
+    """Return the stored text of a document.
 
     Args:
-        write: gives it as JSON.
-        field: how errors name it.
+        write: returns the document as JSON.
+        field: its name in errors.
 
     Raises:
         PayloadTooLargeError: it is larger than LARGEST_DOCUMENT.
-        InvalidInputError: it holds what JSON cannot, half a character for instance.
+        InvalidInputError: it cannot be written as JSON, e.g. for a lone surrogate.
     """
     return _bounded(write, LARGEST_DOCUMENT, field)
 
 
 def values_text(values: Mapping[str, Any], *, most: int, field: str) -> str:
-    """JSON values as the database keeps them.
+    """Return the stored text of JSON values.
 
     Args:
         values: a JSON object.
-        most: bytes that they may take.
-        field: how errors name them.
+        most: largest size in bytes.
+        field: their name in errors.
 
     Raises:
-        PayloadTooLargeError: they take more.
-        InvalidInputError: a value is none of JSON, nan among them.
+        PayloadTooLargeError: the text is larger.
+        InvalidInputError: a value cannot be written as JSON, e.g. nan.
     """
     return _bounded(lambda: canonical(values), most, field)
 
 
 def read_kept(read: Callable[[str], Value], text: str, *, name: str) -> Value:
-    """What `read` makes of a text of the database.
+    """Parse a stored text with `read`.
 
     Raises:
-        UnavailableError: it differs from the stored form: it was changed, or a newer version wrote it.
+        UnavailableError: `read` refuses the text: it was changed, or a newer version wrote it.
     """
     try:
         return read(text)
@@ -57,19 +57,19 @@ def read_kept(read: Callable[[str], Value], text: str, *, name: str) -> Value:
 
 
 def as_bytes(connection: sa.Connection, column: sa.Column[str]) -> sa.ColumnElement[Any]:
-    """A column of texts, as bytes on SQLite: its driver refuses a whole result for one text that is not UTF-8."""
+    """Return a text column, cast to bytes on SQLite, whose driver refuses a whole result for one text not in UTF-8."""
     if connection.dialect.name == "sqlite":
         return sa.cast(column, sa.LargeBinary).label(column.name)
     return column
 
 
 def damage_error(name: str, reason: str) -> UnavailableError:
-    """The stored document differs from the written one."""
+    """Return the error for a stored document that was changed."""
     return UnavailableError(f"{name} is damaged: {reason}", hint="Bring the row back from a backup.")
 
 
 def text_digest(*texts: str) -> str:
-    """SHA-256 (hex) over texts, each with its length, so that nothing can move from one to the next."""
+    """Return the SHA-256 (hex) of texts, each with its length, so that different splits give different digests."""
     digest = hashlib.sha256()
     for text in texts:
         content = text.encode()

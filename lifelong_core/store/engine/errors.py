@@ -11,7 +11,7 @@ from lifelong_core.runtime.redaction import redact
 
 _FIELD = "LIFELONG_DATABASE_URL"
 _FULL_BELOW_BYTES = 64 * 1024
-"""SQLite tells some failures for want of space only as 'I/O error'; with less than this the reason is clear."""
+"""SQLite reports a full disk in some cases as 'I/O error'; free space below this bound shows the cause."""
 _NO_PERMISSION = "42501"
 _UNDEFINED_TABLE = "42P01"
 _READ_ONLY = "25006"
@@ -24,7 +24,7 @@ URL_HINT = "Use sqlite:////absolute/path/lifelong.db or postgresql+psycopg://use
 
 
 class BusyError(UnavailableError):
-    """Others use what would have to be locked."""
+    """Other transactions hold a required lock."""
 
 
 def sqlite_file(url: sa.URL) -> Path | None:
@@ -35,7 +35,7 @@ def sqlite_file(url: sa.URL) -> Path | None:
 
 
 def translate_error(error: BaseException | None, url: sa.URL) -> LifelongError:
-    """A driver's error in words."""
+    """Translate a driver's error."""
     file = sqlite_file(url)
     if isinstance(error, sqlite3.Error) and file is not None:
         return _explain_sqlite(error, file)
@@ -43,20 +43,20 @@ def translate_error(error: BaseException | None, url: sa.URL) -> LifelongError:
 
 
 def url_error(error: BaseException | None) -> ConfigurationError:
-    """What is wrong with a URL that a driver does not take."""
+    """Return the error for a URL that a driver refuses."""
     return ConfigurationError(
         f"this is not a URL of a database: {_first_line(error)}.", field=_FIELD, hint=URL_HINT
     )
 
 
 def lies_in_the_database(error: BaseException | None) -> bool:
-    """Whether a PostgreSQL user may not do what was asked, or a table has gone, as in the middle of a restore; the
-    driver takes that for a mistake in the statement."""
+    """Whether a PostgreSQL user lacks a permission, or a table is missing, as during a restore; the driver reports both
+    as errors of the statement."""
     return getattr(error, "sqlstate", None) in (_NO_PERMISSION, _UNDEFINED_TABLE)
 
 
 def _explain_sqlite(error: sqlite3.Error, file: Path) -> LifelongError:
-    # Errors that Python's module raises itself carry no code.
+    # Errors raised by Python's module, not by SQLite, have no code.
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return UnavailableError(
@@ -85,7 +85,7 @@ def _explain_sqlite(error: sqlite3.Error, file: Path) -> LifelongError:
 
 
 def _why_not_writable(file: Path) -> tuple[str, str]:
-    """Return why a file cannot be opened for writing, and the hint; SQLite does not say it."""
+    """Return why a file cannot be opened for writing, and the hint; SQLite does not report it."""
     folder = file.parent
     if not folder.is_dir():
         return f"the folder {folder} of the database does not exist.", "Make it with `lifelong init`."
@@ -125,7 +125,7 @@ def _is_full(folder: Path) -> bool:
 def _explain_postgresql(error: BaseException | None, place: str) -> LifelongError:
     said = _first_line(error)
     state = getattr(error, "sqlstate", None)
-    # A standby refuses the very beginning of a writing transaction, with another code.
+    # A standby refuses the start of a writing transaction, with another code.
     if state == _READ_ONLY or "during recovery" in said:
         return ConfigurationError(
             f"the database {place} takes no changes: {said}.",

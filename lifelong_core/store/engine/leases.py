@@ -1,11 +1,12 @@
-"""Leases: one of several monitors at a time does a piece of work, and a holder that lost its lease writes nothing.
+"""Leases: one of several monitors at a time does a piece of work; a holder that lost its lease cannot write.
 
-A lease is a row with a fencing token that grows with every holder. The holder renews it while it works. Its writing
-transaction locks the row and compares the token, so a holder that lost the lease fails.
+A lease is a row with a fencing token that increases with every holder. The holder renews it during its work. Its
+writing transactions lock the row and compare the token, so they fail after a loss of the lease.
 
-Clocks may be wrong. The row's time is that of the database (on SQLite: of its machine) and decides only when another
-process may take over; a wrong clock causes an early takeover, which the token makes harmless. A row that ends later
-than any lease can comes from a clock that was set back, and counts as expired. A holder uses its own monotonic clock.
+Clocks may be wrong. The expiry in the row follows the clock of the database (SQLite: of its machine) and decides only
+when another process may take over; a wrong clock causes an early takeover, which the token makes harmless. An expiry
+beyond the longest lease comes from a clock that was set back, and counts as expired. A holder uses its own monotonic
+clock.
 """
 
 import os
@@ -25,21 +26,21 @@ from lifelong_core.store.schema import tables
 
 _leases = tables.leases
 _LONGEST_NAME = 128
-"""Of a holder."""
+"""Largest length of a holder's name in characters."""
 
 
 @dataclass
 class Lease:
-    """A lease as its holder sees it; a renewal changes `ends_at` of this object."""
+    """A lease in the process of its holder; a renewal changes `ends_at` of this object."""
 
     name: str
     holder: str
     token: int
-    """fencing token; larger than that of every earlier holder"""
+    """fencing token, larger than that of every earlier holder"""
     seconds: float
-    """duration, counted from the request"""
+    """duration in seconds from the request"""
     ends_at: float
-    """on the monotonic clock of this process; from then on the holder stops"""
+    """end on the monotonic clock of this process, at which the holder stops"""
 
     @property
     def is_over(self) -> bool:
@@ -54,12 +55,12 @@ class Leases:
         self._database = database
 
     def acquire(self, name: str, holder: str, seconds: float) -> Lease | None:
-        """Acquire a lease that is free.
+        """Acquire a free lease.
 
         Args:
             name: of the work, at most 200 characters.
-            holder: name of this process, shown to people; at most 128 characters.
-            seconds: time after which others may acquire it, unless it is renewed.
+            holder: name of this process for display, at most 128 characters.
+            seconds: duration of the lease unless it is renewed.
 
         Returns:
             The lease; None: another process holds it.
@@ -76,11 +77,11 @@ class Leases:
         return None if token is None else Lease(name, holder, token, seconds, asked_at + seconds)
 
     def renew(self, lease: Lease, seconds: float) -> Lease:
-        """Prolong a lease from now on; it is the same object.
+        """Renew a lease from now on; return the same object.
 
         Raises:
-            ConflictError: it was lost: its time was over before, or another has it.
-            UnavailableError: the database does not answer; the lease goes on until its time is over.
+            ConflictError: the lease is lost: it expired, or another process holds it.
+            UnavailableError: the database does not answer; the lease stays valid until its end.
         """
         asked_at = time.monotonic()
         with self._database.write() as connection:
@@ -94,13 +95,13 @@ class Leases:
         return lease
 
     def release(self, lease: Lease) -> None:
-        """Let others have it at once; nothing happens if it was lost.
+        """Release a lease; a lost one is ignored.
 
         Raises:
-            UnavailableError: the database does not answer; others have to wait until its time is over.
+            UnavailableError: the database does not answer; other processes wait until its end.
         """
         with self._database.write() as connection:
-            # The row stays, for its token.
+            # The row stays to keep its token.
             connection.execute(
                 sa.update(_leases)
                 .where(_leases.c.name == lease.name, _leases.c.token == lease.token)
@@ -109,13 +110,13 @@ class Leases:
 
 
 def hold_lease(connection: sa.Connection, lease: Lease) -> None:
-    """Make sure that a writing transaction has the lease, and keep others from taking it until it is committed.
+    """Check that a writing transaction has the lease, and lock the lease until the commit.
 
     Raises:
         ConflictError: the lease was lost.
     """
     if connection.dialect.name == "postgresql":
-        # A process that is stopped here must not keep the others waiting on its locks.
+        # A process that hangs here must not block other processes by its locks.
         milliseconds = max(1, int(lease.seconds * 1000))
         connection.execute(sa.text(f"SET LOCAL idle_in_transaction_session_timeout = {milliseconds}"))
     token = connection.execute(
@@ -131,12 +132,12 @@ def hold_lease(connection: sa.Connection, lease: Lease) -> None:
 
 @cache
 def this_process() -> str:
-    """Host and process id, the name of a holder."""
+    """Return host and process id, the name of a holder."""
     return f"{socket.gethostname()[: _LONGEST_NAME - 12]}/{os.getpid()}"
 
 
 def _take(connection: sa.Connection, name: str, holder: str, seconds: float) -> int | None:
-    """The new token; None: another process holds the lease."""
+    """Take the lease and return its new token; None: another process holds the lease."""
     present = connection.execute(
         sa.select(_leases).where(_leases.c.name == name).with_for_update()
     ).one_or_none()
@@ -146,7 +147,7 @@ def _take(connection: sa.Connection, name: str, holder: str, seconds: float) -> 
         connection.execute(sa.insert(_leases).values(name=name, token=1, **values))
         return 1
     ahead = (present.expires_at - clock).total_seconds()
-    # Twice as far ahead, so that a small correction of the clock takes no lease away.
+    # A tolerance of twice the duration keeps leases through small corrections of the clock.
     if 0 < ahead <= 2 * present.seconds:
         return None
     token = present.token + 1
