@@ -1,4 +1,4 @@
-"""The registry as JSON values, and back; every number survives the round trip exactly."""
+"""The registry as JSON values, and back; the round trip keeps every number exactly."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -51,7 +51,7 @@ def registry_from(document: Mapping[str, Any]) -> Registry:
         pins=_from_populations(document["pins"], _pin_from),
         tokens=MappingProxyType(dict(_token_from(item) for item in document["tokens"])),
         damaged=_from_populations(document["damaged"], lambda item: str(item["reason"])),
-        # Documents of older versions lack these.
+        # Documents of older versions lack these fields.
         group_keys=tuple(str(digest) for digest in document.get("group_keys", ())),
         disabled_environments=frozenset(document.get("disabled_environments", ())),
     )

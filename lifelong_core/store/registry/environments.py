@@ -1,4 +1,4 @@
-"""Environments: where predictions come from. They are added by a person, or by the first prediction, up to a limit."""
+"""Environments of predictions; administrators or, up to a limit, first predictions create them."""
 
 from datetime import datetime, timedelta
 
@@ -15,7 +15,7 @@ from lifelong_core.store.registry.registry import bump_revision, change_registry
 from lifelong_core.store.schema import tables
 
 _NAMED = 20
-"""Environments that a message lists; of more it gives the number."""
+"""Largest number of environments that a message lists; above it, the message has their number."""
 _HOUR = timedelta(hours=1)
 _table = tables.environments
 _USES = (
@@ -25,11 +25,11 @@ _USES = (
     (tables.head_activations, "heads were published there"),
     (tables.head_pins, "its head is pinned"),
 )
-"""What keeps an environment from being deleted."""
+"""Uses of an environment that prevent its deletion."""
 
 
 class Environments:
-    """Adds, lists, disables and deletes environments; `default` is always there."""
+    """Adds, lists, disables and deletes environments; `default` always exists."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -47,15 +47,15 @@ class Environments:
 
         Args:
             name: of the environment.
-            limit: the largest number of environments there may be, `default` included.
-            creator: name of the token that predicts; None: not known.
-            hourly: how many environments one creator may create within an hour; None: any number.
-            source: address from which the prediction was asked for; None: as `write_audit`.
+            limit: the largest number of environments, `default` included.
+            creator: name of the token of the request; None: unknown.
+            hourly: the largest number of environments that one creator may create within an hour; None: any.
+            source: address of the client; None: as `write_audit`.
 
         Raises:
-            InvalidInputError: the name is not legal.
-            ConflictError: there are `limit` environments already.
-            TooManyRequestsError: this creator has created `hourly` environments within the last hour.
+            InvalidInputError: the name is illegal.
+            ConflictError: `limit` environments exist already.
+            TooManyRequestsError: this creator created `hourly` environments within the last hour.
         """
         check_name(name, field="environment")
         if name in self.list():
@@ -79,10 +79,10 @@ class Environments:
             )
 
     def add(self, name: str, *, actor: str) -> Environment:
-        """Add an environment, whatever the limit: a person names it. One that is there stays as it is.
+        """Add an environment without a limit, because a person requests it; an existing one does not change.
 
         Raises:
-            InvalidInputError: the name is not legal.
+            InvalidInputError: the name is illegal.
         """
         check_name(name, field="environment")
         with change_registry(self._database) as connection:
@@ -92,32 +92,32 @@ class Environments:
             return _environment_of(_row(connection, name))
 
     def disable(self, name: str, *, actor: str) -> Environment:
-        """From now on no prediction is made in this environment; doing it again changes nothing.
+        """Refuse predictions in an environment; harmless to repeat.
 
-        What was logged stays, and may still be labelled.
+        Its logged predictions stay and can still be labelled.
 
         Raises:
-            InvalidInputError: the name is not legal.
+            InvalidInputError: the name is illegal.
             NotFoundError: there is no such environment.
         """
         return self._set_disabled(name, now(), action="environments.disable", actor=actor)
 
     def enable(self, name: str, *, actor: str) -> Environment:
-        """Predictions may be made in this environment again; doing it again changes nothing.
+        """Allow predictions in an environment again; harmless to repeat.
 
         Raises:
-            InvalidInputError: the name is not legal.
+            InvalidInputError: the name is illegal.
             NotFoundError: there is no such environment.
         """
         return self._set_disabled(name, None, action="environments.enable", actor=actor)
 
     def delete(self, name: str, *, actor: str) -> None:
-        """Delete an environment in which nothing has happened yet.
+        """Delete an unused environment.
 
         Raises:
-            InvalidInputError: the name is not legal.
+            InvalidInputError: the name is illegal.
             NotFoundError: there is no such environment.
-            ConflictError: something was logged or published there, a token is bound to it, or it is `default`.
+            ConflictError: it has predictions, heads or other records, a token is bound to it, or it is `default`.
         """
         with change_registry(self._database) as connection:
             expect_environment(connection, name, hint="List them: `lifelong environments list`.")
@@ -135,7 +135,7 @@ class Environments:
         """The environment of that name.
 
         Raises:
-            InvalidInputError: the name is not legal.
+            InvalidInputError: the name is illegal.
             NotFoundError: there is no such environment.
         """
         with self._database.read() as connection:
@@ -164,26 +164,26 @@ class Environments:
 
 
 def ensure_environment(connection: sa.Connection, name: str, *, actor: str | None = None) -> None:
-    """Create the environment, whatever the limit, within a writing transaction: a person named it."""
+    """Create the environment without a limit, within a writing transaction, because a person requests it."""
     check_name(name, field="environment")
     if name not in _names(connection):
         bump_revision(connection)
-        # Only now nobody else can create it at the same time.
+        # Checked again: from here on no other transaction can create it.
         if name not in _names(connection):
             _insert(connection, name, actor)
 
 
 def expect_environment(connection: sa.Connection, name: str, *, hint: str) -> None:
-    """Make sure that an environment exists, so that a misspelt name is not taken for another place.
+    """Make sure that an environment exists, so that a misspelt name is an error.
 
     Args:
         connection: of a transaction.
         name: of the environment.
-        hint: what the caller can do if there is none of that name.
+        hint: of the error if it does not exist.
 
     Raises:
-        InvalidInputError: the name is not legal.
-        NotFoundError: there is no such environment; the message names those that there are.
+        InvalidInputError: the name is illegal.
+        NotFoundError: there is no such environment; the message names the existing ones.
     """
     check_name(name, field="environment")
     known = _names(connection)
@@ -196,7 +196,7 @@ def expect_environment(connection: sa.Connection, name: str, *, hint: str) -> No
 
 
 def too_many(name: str, existing: int) -> ConflictError:
-    """There are as many environments as there may be."""
+    """The error that the limit of environments is reached."""
     return ConflictError(
         f"there are {existing} environments already, so {name!r} is not created.",
         field="environment",
@@ -205,7 +205,7 @@ def too_many(name: str, existing: int) -> ConflictError:
 
 
 def too_fast(name: str, hourly: int) -> TooManyRequestsError:
-    """A token has created as many environments within an hour as it may."""
+    """The error that a token has reached its limit of new environments within an hour."""
     return TooManyRequestsError(
         f"{hourly} environments were created with this token within an hour, so {name!r} is not created.",
         field="environment",
@@ -239,10 +239,10 @@ def _created_since(connection: sa.Connection, creator: str | None, since: dateti
 
 
 def _use_of(connection: sa.Connection, name: str) -> str | None:
-    """Why an environment cannot be deleted; None: it can."""
+    """Reason why an environment cannot be deleted; None: it can."""
     if name == DEFAULT_ENVIRONMENT:
         return "requests that name none get it"
-    # All indexes begin with the model.
+    # By model, because all indexes begin with it.
     models = sa.select(tables.models.c.id)
     for table, reason in _USES:
         used = sa.select(sa.literal(1)).where(table.c.model_id.in_(models), table.c.environment == name)

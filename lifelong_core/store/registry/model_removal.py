@@ -1,7 +1,7 @@
-"""Removing a model that nothing uses.
+"""Removes an unused model.
 
-Its calibration sets, its default heads and the artifacts that nothing else names go with it. Its row stays, so that
-neither its id nor its version is ever used again.
+Its calibration sets, its default heads and the artifacts that nothing else refers to are deleted too. Its row stays, so
+that its id and version are never used again.
 """
 
 from collections.abc import Iterator
@@ -27,22 +27,22 @@ _OF_MODEL = (
     tables.heads,
     tables.calibration_sets,
 )
-"""What goes with a model; what refers to another table comes before it."""
+"""Tables whose rows are deleted with a model, referring tables first."""
 
 
 def remove_model(database: Database, artifacts: Artifacts, reference: str, *, actor: str) -> Model:
-    """Remove a model for good.
+    """Remove a model permanently.
 
     Args:
-        database: where it is.
-        artifacts: where its graph and calibration sets are.
+        database: the database of the model.
+        artifacts: the artifacts of its graph and calibration sets.
         reference: `name@version`; a name alone means the promoted or the newest version.
-        actor: who removes it.
+        actor: name for the audit log.
 
     Raises:
         NotFoundError: there is no such model.
-        ConflictError: something uses it; the message says what.
-        UnavailableError: database or artifacts do not answer; nothing was removed from the database then.
+        ConflictError: it is in use; the message lists the uses.
+        UnavailableError: database or artifacts do not answer; the database is unchanged.
     """
     with change_registry(database) as connection:
         model = model_referenced(connection, reference)
@@ -66,14 +66,14 @@ def remove_model(database: Database, artifacts: Artifacts, reference: str, *, ac
         unneeded = sorted(digest for digest in digests if not is_needed(connection, digest, moment))
         details = {"kind": model.kind, "artifact": model.artifact, "artifacts_removed": unneeded}
         write_audit(connection, actor=actor, action="models.remove", subject=model.reference, details=details)
-        # Within the transaction: who adds the same bytes meanwhile waits for it, and puts them once more.
+        # Within the transaction: a simultaneous `add` of the same bytes waits for it and stores them again.
         for digest in unneeded:
             artifacts.remove(digest)
     return model
 
 
 def _uses(connection: sa.Connection, model: Model) -> Iterator[str]:
-    """What keeps the model from being removed."""
+    """Uses of the model that prevent its removal."""
     tasks = tables.tasks
     promoted = sa.select(tasks.c.name).where(tasks.c.promoted_model_id == model.id)
     for task in connection.execute(promoted).scalars():

@@ -37,15 +37,15 @@ class Models:
         preprocessing: Preprocessing | None = None,
         actor: str,
     ) -> Model:
-        """The next version of the model `name`; it is not served before it is calibrated.
+        """Add the next version of the model `name`; it is not served before it is calibrated.
 
         Args:
             task: name of its task.
             name: of the model; all its versions belong to one task.
-            kind: onnx needs both of the next two, external takes neither.
-            onnx: the graph.
-            preprocessing: what happens to an image before the graph.
-            actor: who adds it.
+            kind: onnx requires `onnx` and `preprocessing`, external takes neither.
+            onnx: the ONNX file.
+            preprocessing: steps from an image to the input of the graph.
+            actor: name for the audit log.
 
         Raises:
             InvalidInputError: an argument does not fit the kind.
@@ -80,16 +80,16 @@ class Models:
                 connection, actor=actor, action="models.add", subject=model.reference, details=details
             )
         if onnx is not None:
-            self._artifacts.put(onnx)  # again: another model with the same graph may just have been removed
+            self._artifacts.put(onnx)  # again: a removal of another model with the same graph may have deleted it
         return model
 
     def note_refusal(self, name: str, details: dict[str, Any], *, actor: str) -> None:
-        """Write to the audit log that a graph was refused, which changes nothing else.
+        """Write the refusal of a graph to the audit log.
 
         Args:
-            name: of the model that it was to become.
-            details: what is known of the graph, JSON values.
-            actor: who sent it.
+            name: of the refused model.
+            details: facts about the graph, JSON values.
+            actor: name for the audit log.
         """
         with self._database.write() as connection:
             write_audit(connection, actor=actor, action=REFUSED_GRAPH, subject=name, details=details)
@@ -104,13 +104,13 @@ class Models:
             return model_referenced(connection, reference)
 
     def promote(self, reference: str, *, actor: str, details: dict[str, Any] | None = None) -> Model:
-        """Make a model the one that its task serves when a request names none.
+        """Make a model the one that serves requests of its task without a model name.
 
-        `promote_calibrated` also compares it with the one that is served now. `details` go to the audit log.
+        `promote_calibrated` also compares it with the promoted one. `details` go to the audit log.
 
         Raises:
             NotFoundError: there is no such model.
-            ConflictError: it has no default head yet, or its stored graph is gone or damaged, so it could not answer.
+            ConflictError: it has no default head yet, or its stored graph is missing or damaged.
             UnavailableError: the artifact storage cannot be read.
         """
         check_graph_is_stored(self._artifacts, self.get(reference))
@@ -174,17 +174,17 @@ def model_with_id(connection: sa.Connection, model_id: int) -> Model:
 def promote_model(
     connection: sa.Connection, model: Model, *, actor: str, details: dict[str, Any] | None = None
 ) -> None:
-    """Let the task serve this model by default, within a transaction that changes the registry."""
+    """Promote a model of the task, within a transaction that changes the registry."""
     tasks = tables.tasks
     connection.execute(sa.update(tasks).where(tasks.c.id == model.task_id).values(promoted_model_id=model.id))
     write_audit(connection, actor=actor, action="models.promote", subject=model.reference, details=details)
 
 
 def check_graph_is_stored(artifacts: Artifacts, model: Model) -> None:
-    """Make sure that every worker can load a model after a restart, whatever the living ones hold in memory.
+    """Make sure that the graph of a model is stored undamaged, so that restarted workers can load it.
 
     Raises:
-        ConflictError: its graph is not stored, or is damaged.
+        ConflictError: its graph is missing or damaged.
         UnavailableError: the artifact storage cannot be read.
     """
     if model.artifact is None:
@@ -200,7 +200,7 @@ def check_graph_is_stored(artifacts: Artifacts, model: Model) -> None:
 
 
 def _versions(connection: sa.Connection, name: str) -> list[Row]:
-    """All versions, oldest first, those that were removed as well."""
+    """All versions, oldest first, removed ones included."""
     query = sa.select(tables.models).where(tables.models.c.name == name).order_by(tables.models.c.version)
     return list(connection.execute(query))
 

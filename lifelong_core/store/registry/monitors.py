@@ -1,4 +1,4 @@
-"""Heartbeats of the monitors: which processes watch the predictions, and when each population was visited last."""
+"""Heartbeats of the monitors, with their newest visit of each population."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -32,9 +32,9 @@ class Tick:
     due_at: datetime
     started_at: datetime
     finished_at: datetime | None
-    """None: it runs"""
+    """None: it has not ended"""
     problem: str | None = None
-    """why it failed as a whole"""
+    """error of the tick as a whole; None: it did not fail"""
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,15 @@ class Visit:
     """keep, swap, refuse, skip (no cycle was recorded) or error"""
     reason: str
     watched_at: datetime | None
-    """when the population was last known to be watched: a cycle judged it, or nothing was new; None: never"""
+    """time of the latest visit that ran a cycle or had nothing new; None: never"""
 
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """The state of a monitor process, as it reports it."""
+    """The state that a monitor process reports."""
 
     id: str
-    """a UUID that the process chooses when it starts"""
+    """UUID, new at each start of the process"""
     host: str
     process: int
     started_at: datetime
@@ -65,27 +65,27 @@ class Heartbeat:
     mode: str
     """of the common policy: auto, propose or shadow"""
     environment_modes: Mapping[str, str]
-    """of the environments with another mode"""
+    """modes of the environments that differ from `mode`"""
     tick: Tick | None
     """None: before the first one"""
     visits: tuple[Visit, ...]
     """one for each population"""
     settings: Mapping[str, Any] | None = None
-    """what it watches with, by `monitor_settings`; None: not known, it is of an older version"""
+    """its settings, from `monitor_settings`; None: unknown, an older version"""
 
     @property
     def name(self) -> str:
-        """For people: its process and host."""
+        """Process and host, for messages."""
         return f"monitor {self.process} on {self.host}"
 
     def mode_in(self, environment: str) -> str:
-        """Its mode in an environment."""
+        """Mode of the monitor in an environment."""
         return self.environment_modes.get(environment, self.mode)
 
 
 @dataclass(frozen=True)
 class MonitorProcess:
-    """A monitor by its last heartbeat."""
+    """The state of a monitor at its latest heartbeat."""
 
     heartbeat: Heartbeat
     seen_at: datetime
@@ -95,13 +95,13 @@ class MonitorProcess:
 
 
 class Monitors:
-    """Takes heartbeats of monitors and lists them."""
+    """Records heartbeats of monitors and lists monitors."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def record_heartbeat(self, heartbeat: Heartbeat) -> None:
-        """Record a heartbeat; it replaces the last one of the same process.
+        """Record a heartbeat; it replaces the previous one of the process.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -131,7 +131,7 @@ class Monitors:
         """All monitors with a heartbeat within the last day, newest heartbeat first.
 
         Args:
-            visits: False leaves out the visits, which take long to read where a monitor watches many populations.
+            visits: False leaves out the visits, which are slow to read for many populations.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -146,11 +146,11 @@ class Monitors:
             ]
 
     def strictest_mode(self, environment: str, own: Mode) -> Mode:
-        """The mode that holds in an environment: where living monitors have different ones, that which does least.
+        """The effective mode of an environment: the most restrictive one of the living monitors.
 
         Args:
-            environment: where.
-            own: the mode of the monitor that asks.
+            environment: name of the environment.
+            own: the mode of the calling monitor.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -158,21 +158,21 @@ class Monitors:
         return strictest_mode(self.list(visits=False), environment, own)
 
     def forget(self, monitor_id: str) -> None:
-        """Delete the heartbeat of a monitor that stops. Doing it again changes nothing."""
+        """Delete the heartbeat of a monitor that stops; harmless to repeat."""
         with self._database.write() as connection:
             connection.execute(sa.delete(_monitors).where(_monitors.c.id == monitor_id))
 
 
 def strictest_mode(monitors: Sequence[MonitorProcess], environment: str, own: Mode) -> Mode:
-    """`Monitors.strictest_mode` of monitors that were listed before."""
+    """`Monitors.strictest_mode` of these monitors."""
     stated = [one.heartbeat.mode_in(environment) for one in monitors if not one.is_lost]
-    known = [mode for mode in stated if mode in _STRICTEST_FIRST]  # a newer version may have others
+    known = [mode for mode in stated if mode in _STRICTEST_FIRST]  # a newer version may have other modes
     strictest = min((own, *known), key=_STRICTEST_FIRST.index)
     return cast("Mode", strictest)
 
 
 def describe_disagreements(monitors: Sequence[MonitorProcess]) -> list[str]:
-    """Which living monitors watch with different settings, as sentences; none if all agree.
+    """Sentences on differences between the settings of living monitors; empty if all agree.
 
     Args:
         monitors: of `Monitors.list`.

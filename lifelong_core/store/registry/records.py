@@ -1,4 +1,4 @@
-"""Tasks, models, environments and workers, and the registry of what workers serve."""
+"""Tasks, models, environments, workers, and the registry that workers serve."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -49,18 +49,18 @@ class Model:
 
     @property
     def reference(self) -> str:
-        """`name@version`, by which every call can name exactly this model."""
+        """`name@version`, the unique name of this model."""
         return f"{self.name}@{self.version}"
 
     @property
     def calibration_command(self) -> str:
-        """The command that calibrates it; the service computes no logits of an external model."""
+        """The command that calibrates the model; the service computes no logits of an external model."""
         source = "calibration.npz" if self.kind == "external" else "held_out/"
         return f"lifelong calibrate {self.reference} {source}"
 
 
 def without_head(model: Model) -> ConflictError:
-    """The refusal to decide with a model that was never calibrated; trying again does not help."""
+    """The error that a model was never calibrated, so it cannot decide; a retry does not help."""
     return ConflictError(
         f"the model {model.reference} has no calibration set, so it has no head and cannot decide.",
         field="model",
@@ -69,7 +69,7 @@ def without_head(model: Model) -> ConflictError:
 
 
 def unlisted_environment(environment: str) -> NotFoundError:
-    """The refusal of a prediction in an environment that is not there and that it must not create."""
+    """The error that an environment does not exist and the prediction must not create it."""
     return NotFoundError(
         f"there is no environment {environment!r}, and predictions do not create one here"
         " (LIFELONG_ENVIRONMENT_CREATION=listed).",
@@ -80,36 +80,36 @@ def unlisted_environment(environment: str) -> NotFoundError:
 
 @dataclass(frozen=True)
 class Registry:
-    """All that a serving worker needs to know, consistent as of one `revision`."""
+    """Consistent state for a serving worker as of one `revision`."""
 
     revision: int
     tasks: MappingProxyType[int, Task]
     models: MappingProxyType[int, Model]
     heads: MappingProxyType[HeadPopulation, HeadRecord]
     environments: frozenset[str]
-    """all of them, the disabled ones included"""
+    """all environments, disabled ones included"""
     pins: MappingProxyType[HeadPopulation, HeadPin] = field(
         default_factory=lambda: MappingProxyType[HeadPopulation, HeadPin]({})
     )
     tokens: MappingProxyType[bytes, "Token"] = field(
         default_factory=lambda: MappingProxyType[bytes, Token]({})
     )
-    """the tokens that are not revoked, by the hash of their secret; whether one has expired, the clock says"""
+    """the tokens that are not revoked, by the hash of their secret; expired ones included"""
     damaged: MappingProxyType[HeadPopulation, str] = field(
         default_factory=lambda: MappingProxyType[HeadPopulation, str]({})
     )
-    """why the head that is in force there cannot be served; if `heads` has one all the same, it is the last good one"""
+    """damage of heads in force; `heads` may then hold the last good head of the population"""
     group_keys: tuple[str, ...] = ()
-    """digests of the keys of the group hash, the current one first; empty: none is known"""
+    """digests of the keys of the group hash, the current one first; empty: none is registered"""
     disabled_environments: frozenset[str] = frozenset()
-    """where no prediction is made"""
+    """environments that refuse predictions"""
 
     def check_environment(self, name: str, *, may_be_new: bool) -> None:
         """Make sure that predictions may be made in an environment.
 
         Args:
             name: of the environment.
-            may_be_new: whether the first prediction creates an environment.
+            may_be_new: whether the first prediction may create an environment.
 
         Raises:
             ForbiddenError: the environment is disabled.
@@ -125,7 +125,7 @@ class Registry:
             raise unlisted_environment(name)
 
     def without_head(self) -> tuple[Model, ...]:
-        """The promoted models without a default head that can be served, so that they answer nothing by default."""
+        """The promoted models without a usable default head."""
         promoted = {task.promoted_model_id for task in self.tasks.values()}
         return tuple(
             model
@@ -134,13 +134,13 @@ class Registry:
         )
 
     def resolve_model(self, reference: str | None, *, field: str = "model") -> Model:
-        """The model that a request means: `name@version`, `name`, or None for the only task's promoted model.
+        """The model of a request: `name@version`, `name`, or None for the only task's promoted model.
 
         `name` alone means the promoted version, else the newest.
 
         Raises:
             NotFoundError: there is no such model.
-            InvalidInputError: no model was named although several tasks have one.
+            InvalidInputError: the reference is None, but several tasks have a promoted model.
         """
         promoted = [
             self.models[t.promoted_model_id] for t in self.tasks.values() if t.promoted_model_id is not None
@@ -174,13 +174,13 @@ class Registry:
 
         Raises:
             ConflictError: the model has no head yet, because it has no calibration set.
-            UnavailableError: the head that is in force there is damaged, and no good one of that place is known.
+            UnavailableError: the head in force is damaged, and no earlier good one is available.
         """
         for population in ((model.id, environment), (model.id, None)):
             record = self.heads.get(population)
             if record is not None:
                 return record
-            # Never the default head in the place of a damaged one: it would decide differently, and nobody knew.
+            # The default head never replaces a damaged one: its decisions would differ silently.
             if population in self.damaged:
                 raise UnavailableError(
                     f"the head of {model.reference} that is in force cannot be used: {self.damaged[population]}.",
@@ -190,7 +190,7 @@ class Registry:
         raise without_head(model)
 
     def pin_for(self, model: Model, environment: str) -> HeadPin | None:
-        """The pin that keeps cycles from changing what serves the environment; None: there is none.
+        """The pin of the head in force in an environment; None: it is not pinned.
 
         It is the environment's own, or that of the default head while the environment uses it.
         """
@@ -203,29 +203,29 @@ class Registry:
 
 @dataclass(frozen=True)
 class Environment:
-    """Where predictions come from: a hospital, a scanner, a season."""
+    """A source of predictions: a hospital, a scanner, a season."""
 
     name: str
     created_at: datetime
     created_by: str | None = None
-    """name of the token, person or process; None: not known"""
+    """name of the token, person or process; None: unknown"""
     disabled_at: datetime | None = None
-    """from when on no prediction is made there; None: it is in use"""
+    """time from which predictions are refused; None: not disabled"""
 
 
 @dataclass(frozen=True)
 class ModelLoad:
-    """What became of the graph of one model in one worker: exactly one of the two is None."""
+    """Result of loading a model's graph in one worker: exactly one field is None."""
 
     provider: str | None
-    """the ONNX Runtime execution provider that runs it"""
+    """the ONNX Runtime execution provider of the loaded graph"""
     failure: str | None
-    """why it could not be loaded"""
+    """error of the load"""
 
 
 @dataclass(frozen=True)
 class ServingWorker:
-    """A serving process, by its own word."""
+    """State of a serving process at its latest heartbeat."""
 
     id: str
     host: str
@@ -233,12 +233,12 @@ class ServingWorker:
     started_at: datetime
     seen_at: datetime
     revision: int
-    """of the registry that it serves"""
+    """revision of its registry"""
     heads: MappingProxyType[HeadPopulation, int]
-    """version of the head that it serves, by model id and environment (None: the model's default head)"""
+    """version of each head that it applies, by model id and environment (None: the model's default head)"""
     is_lost: bool
-    """whether it has given no sign of life for so long that it is taken for dead"""
+    """whether its latest heartbeat is too old"""
     models: MappingProxyType[int, ModelLoad] = field(
         default_factory=lambda: MappingProxyType[int, ModelLoad]({})
     )
-    """the graphs that it has loaded, or failed to load, by model id; one that is being loaded is in neither state"""
+    """results of loading graphs, by model id; a graph that is still loading is missing"""

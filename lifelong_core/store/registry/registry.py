@@ -1,4 +1,4 @@
-"""The registry: what a serving worker needs to know, under one revision number."""
+"""The registry: the state that serving workers need, under one revision number."""
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -18,14 +18,14 @@ from lifelong_core.store.registry.rows import model_of, task_of
 from lifelong_core.store.schema import tables
 
 CHANNEL = "lifelong_registry"
-"""On PostgreSQL every change of the registry is notified here when it is committed."""
+"""PostgreSQL channel on which every committed change of the registry is notified."""
 
 
 @contextmanager
 def change_registry(database: Database) -> Generator[sa.Connection, None, None]:
     """A writing transaction that raises the revision first.
 
-    The row of the revision serialises all such changes, so what is read in this transaction stays true until it
+    The row of the revision serialises all such changes, so values read in this transaction do not change until it
     commits: no two changes can take the same version or name.
     """
     with database.write() as connection:
@@ -42,13 +42,13 @@ def bump_revision(connection: sa.Connection) -> None:
 
 
 def read_revision(database: Database) -> int:
-    """The number that every change of the registry raises."""
+    """The present revision of the registry."""
     with database.read() as connection:
         return _revision(connection)
 
 
 def load_registry(database: Database, known_revision: int | None) -> Registry | None:
-    """The whole registry as of one revision; None when that is still `known_revision` (one cheap query)."""
+    """The whole registry as of one revision; None if it is still `known_revision` (one cheap query)."""
     with database.read() as connection:
         revision = _revision(connection)
         if revision == known_revision:
@@ -125,7 +125,7 @@ def _heads(
 
 
 def _tokens(connection: sa.Connection) -> dict[bytes, Token]:
-    """Also those that have expired: another machine's clock may say otherwise."""
+    """Tokens by hash, expired ones included: the clock of another machine may differ."""
     query = sa.select(tables.tokens).where(tables.tokens.c.revoked_at.is_(None))
     tokens: dict[bytes, Token] = {}
     for row in connection.execute(query):

@@ -6,11 +6,11 @@ from lifelong_core.store.registry.records import Model, Task
 
 
 def task_of(row: Row) -> Task:
-    """A row of `tasks`."""
+    """A task from a row of `tasks`."""
     return read_record(row, Task, class_names=tuple(row.class_names), costs=unpack_floats(row.costs))
 
 
 def model_of(row: Row) -> Model:
-    """A row of `models`."""
+    """A model from a row of `models`."""
     preprocessing = None if row.preprocessing is None else Preprocessing.model_validate(row.preprocessing)
     return read_record(row, Model, preprocessing=preprocessing)

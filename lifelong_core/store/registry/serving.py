@@ -1,4 +1,4 @@
-"""What is served now: the registry says what should be, the rows of the workers say what is."""
+"""Serving state of a model: the target from the registry, the actual state from the workers' heartbeats."""
 
 import time
 from dataclasses import dataclass
@@ -7,23 +7,23 @@ from lifelong_core.store.registry.records import Model, ServingWorker, Task
 from lifelong_core.store.store import Store
 
 WORKERS_PATIENCE_SECONDS = 30.0
-"""How long a command waits for the workers to load a model; a request to the service waits less."""
+"""Longest wait of a command for workers to load a model; a request to the service waits less."""
 _STEP_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class ServingState:
-    """How far a model is served at one moment.
+    """State of serving a model at one time.
 
     Attributes:
         model: the model.
         task: its task.
-        promoted: reference of the model that the task serves when a request names none; None: there is none.
-        head_version: of the model's default head; None: it has none, so it cannot answer.
-        damage: why the default head that is in force cannot be used; None: it can.
-        workers: the workers that live.
-        ready: those of them that have loaded the model and serve its default head.
-        failures: why the other ones could not load it, by worker, as `process on host`.
+        promoted: reference of the task's promoted model; None: there is none.
+        head_version: of the model's default head; None: it has none, so the model cannot answer.
+        damage: damage of the default head in force; None: it is usable.
+        workers: the living workers.
+        ready: the living workers that have loaded the model and apply its default head.
+        failures: errors of loading it, by worker (`process on host`).
     """
 
     model: Model
@@ -37,7 +37,7 @@ class ServingState:
 
     @property
     def is_promoted(self) -> bool:
-        """Whether its task serves it when a request names no model."""
+        """Whether it is the promoted model of its task."""
         return self.promoted == self.model.reference
 
     @property
@@ -63,7 +63,7 @@ class ServingState:
         )
 
     def _loads(self, state: str) -> str:
-        """The state, if it is true in at least one worker, and what keeps it from being true in the others."""
+        """A sentence on the state, with its number of workers, and on the failures of other workers."""
         name, workers, ready = self.model.reference, len(self.workers), len(self.ready)
         share = f"{ready} of {workers} {'worker' if workers == 1 else 'workers'}"
         promoted = (
@@ -83,12 +83,12 @@ class ServingState:
 
 
 def serving_state(store: Store, reference: str, *, patience_seconds: float = 0) -> ServingState:
-    """How far a model is served.
+    """The serving state of a model.
 
     Args:
-        store: where.
+        store: the store of the model.
         reference: the model.
-        patience_seconds: how long to wait until every living worker serves it or has failed to load it.
+        patience_seconds: longest wait until every living worker serves it or has failed to load it.
 
     Raises:
         NotFoundError: there is no such model.
@@ -103,15 +103,15 @@ def serving_state(store: Store, reference: str, *, patience_seconds: float = 0) 
 
 
 def describe_serving(store: Store, reference: str, *, patience_seconds: float = 0) -> str:
-    """What is true of a model now, in words: served by how many workers, promoted or not, or why not.
+    """The serving state of a model in words: number of workers, promoted or not, failures.
 
-    Takes and raises what `serving_state` does.
+    Arguments and errors as `serving_state`.
     """
     return serving_state(store, reference, patience_seconds=patience_seconds).sentence()
 
 
 def describe_default_head(store: Store, model: Model) -> str | None:
-    """On which calibration set the default head of a model was fitted, in words; None: it has no usable one.
+    """The calibration set of a model's default head in words; None: it has no usable default head.
 
     Raises:
         UnavailableError: the database does not answer.

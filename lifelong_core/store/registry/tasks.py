@@ -22,21 +22,21 @@ from lifelong_core.store.schema import tables
 class Tasks:
     """Adds and finds tasks.
 
-    Name and classes of a task never change. Its costs change when a recommendation that rests on others is attached
-    (`Recommendations.attach`), its promoted model by promoting another.
+    Name and classes of a task never change. Attaching a recommendation with other costs changes its costs
+    (`Recommendations.attach`); promoting a model changes its promoted model.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, name: str, class_names: Sequence[str], costs: ArrayLike, *, actor: str) -> Task:
-        """A new task.
+        """Add a task.
 
         Args:
-            name: by which calls name it.
+            name: unique name of the task.
             class_names: (C,) different names, C >= 2; their order is that of the logits.
             costs: (C, D), cost of deciding the column when the row is true; D = C, or C + 1 to abstain.
-            actor: who adds it.
+            actor: name for the audit log.
 
         Raises:
             InvalidInputError: an argument does not fit.
@@ -99,20 +99,20 @@ def task_with_id(connection: sa.Connection, task_id: int) -> Task:
 def replace_costs(
     connection: sa.Connection, task: Task, costs: Floats, *, actor: str, details: dict[str, Any]
 ) -> None:
-    """Let errors of a task cost something else from now on, within a transaction that changes the registry.
+    """Replace the costs of a task, within a transaction that changes the registry.
 
-    Heads that were published keep their own costs. So the decisions stay the same once there is a head: one that lacks
-    a decision of the task's, or makes one that the task does not know, could neither serve nor be judged.
+    Published heads keep their own costs. Once a head exists, the number of decisions cannot change: a head with other
+    decisions than its task could neither serve nor be judged.
 
     Args:
         connection: the transaction.
-        task: whose costs.
-        costs: (C, D), checked.
-        actor: who changes them.
-        details: why, for the audit log.
+        task: the task.
+        costs: valid costs, shape (C, D).
+        actor: name for the audit log.
+        details: the reason, for the audit log.
 
     Raises:
-        ConflictError: a head was published, and the costs are for another number of decisions.
+        ConflictError: the task has a head, and the costs have another number of decisions.
     """
     if costs.shape == task.costs.shape:
         if (costs == task.costs).all():

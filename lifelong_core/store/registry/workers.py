@@ -1,4 +1,4 @@
-"""Workers: the serving processes report which heads they run and which models they have loaded or failed to load."""
+"""Heartbeats of the serving processes, with the heads that they apply and the graphs that they loaded."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -15,15 +15,15 @@ from lifelong_core.store.registry.records import ModelLoad, ServingWorker
 from lifelong_core.store.schema import tables
 
 LOST_AFTER = timedelta(minutes=1)
-"""A worker that has not been heard of for so long is taken for dead."""
+"""A worker without a heartbeat for this time counts as dead."""
 FORGOTTEN_AFTER = timedelta(days=1)
-"""After this time its row goes."""
+"""After this time its row is deleted."""
 
 _workers = tables.workers
 
 
 class Workers:
-    """Takes the acknowledgements of workers and lists them."""
+    """Records heartbeats of workers and lists workers."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -39,16 +39,16 @@ class Workers:
         heads: Mapping[HeadPopulation, int],
         models: Mapping[int, ModelLoad],
     ) -> None:
-        """Note what a worker serves, and that it lives.
+        """Record a heartbeat of a worker, with the heads and models that it serves.
 
         Args:
-            worker_id: a UUID that it chose when it started.
+            worker_id: UUID, new at each start of the worker.
             host: name of its machine.
-            process: its id there.
-            started_at: when it did.
-            revision: of the registry that it serves.
-            heads: version of each head that it serves, by model id and environment (None: the default head).
-            models: the graphs that it has loaded or failed to load, by model id.
+            process: its process id.
+            started_at: time of its start.
+            revision: of its registry.
+            heads: version of each head that it applies, by model id and environment (None: the default head).
+            models: results of loading graphs, by model id.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -74,14 +74,14 @@ class Workers:
             connection.execute(sa.delete(_workers).where(_workers.c.seen_at < seen_at - FORGOTTEN_AFTER))
 
     def list(self) -> list[ServingWorker]:
-        """All workers that were heard of within the last day, those that were seen last first."""
+        """All workers with a heartbeat within the last day, newest heartbeat first."""
         query = sa.select(_workers).order_by(_workers.c.seen_at.desc(), _workers.c.id)
         with self._database.read() as connection:
             present = database_time(connection)
             return [_worker_of(row, present) for row in connection.execute(query)]
 
     def forget(self, worker_id: str) -> None:
-        """Take a worker from the list: it has stopped. Doing it again changes nothing."""
+        """Delete the heartbeat of a worker that stops; harmless to repeat."""
         with self._database.write() as connection:
             connection.execute(sa.delete(_workers).where(_workers.c.id == worker_id))
 
