@@ -1,6 +1,6 @@
 """Interviews, each with a revision, so that the second of two simultaneous answers is refused.
 
-The audit log records start, answers and discard; the interview itself holds the values of the answers in their order.
+The audit log records start, answers and discard; the interview holds the values of the answers in their order.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -32,16 +32,16 @@ class Interviews:
         self._database = database
 
     def start(self, interview: "Interview", *, task: str | None, actor: str) -> InterviewRecord:
-        """Keep a new interview; its revision is 1.
+        """Store a new interview; its revision is 1.
 
         Args:
-            interview: as far as it has come.
-            task: for which it is held; None: for none yet.
-            actor: who starts it.
+            interview: its present state.
+            task: the task of the interview; None: none yet.
+            actor: name for the audit log.
 
         Raises:
             NotFoundError: there is no such task.
-            PayloadTooLargeError: the interview is too large to be kept.
+            PayloadTooLargeError: the interview is too large to be stored.
             InvalidInputError: the interview cannot be written as JSON.
         """
         moment = now()
@@ -73,7 +73,7 @@ class Interviews:
             return _record(connection, interview_id)
 
     def list(self, limit: int = 100) -> list[InterviewRecord]:
-        """The newest interviews, those that were started last first."""
+        """The newest interviews by start, newest first."""
         query = _with_task().order_by(_interviews.c.id.desc()).limit(limit)
         with self._database.read() as connection:
             return [_record_of(row) for row in connection.execute(query)]
@@ -84,15 +84,15 @@ class Interviews:
         """Replace a stored interview by its next state; its revision grows by one.
 
         Args:
-            interview_id: which.
-            interview: as it stands now.
-            expected_revision: that the caller saw; None: any.
-            actor: who answered.
+            interview_id: of the stored interview.
+            interview: its next state.
+            expected_revision: the revision that the caller read; None: any.
+            actor: name for the audit log.
 
         Raises:
-            NotFoundError: there is no such interview, or it was discarded meanwhile.
-            ConflictError: another change came first.
-            PayloadTooLargeError: the interview is too large to be kept.
+            NotFoundError: there is no such interview, or it was discarded.
+            ConflictError: the interview has another revision.
+            PayloadTooLargeError: the interview is too large to be stored.
             InvalidInputError: the interview cannot be written as JSON.
         """
         document = document_text(interview.to_json, field="interview")
@@ -117,7 +117,7 @@ class Interviews:
             return record
 
     def discard(self, interview_id: UUID, actor: str) -> None:
-        """Delete an interview; a recommendation that came of it stays.
+        """Delete an interview; an attached recommendation from it stays.
 
         Raises:
             NotFoundError: there is no such interview.

@@ -1,4 +1,4 @@
-"""Recommendations that are attached to tasks: what the models of a task are to be judged by, and what errors cost."""
+"""Recommendations attached to tasks: metrics, acceptance thresholds and costs for the models of a task."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ _recommendations = tables.recommendations
 
 
 class Recommendations:
-    """Attaches and finds recommendations. They never change; the newest of a task is in force."""
+    """Attaches and finds recommendations. They never change; the newest one of a task is in force."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -41,26 +41,26 @@ class Recommendations:
         expected_version: int | None = None,
         actor: str,
     ) -> AttachedRecommendation:
-        """Let a task be judged by this recommendation from now on, and take over the costs that it rests on.
+        """Put a recommendation in force for a task, and replace the task's costs by those that it depends on.
 
-        Costs that the fingerprint gives become those of the task, in the same transaction, unless nothing in the
-        recommendation depended on them (`unused`). Heads that were published keep the costs that they were fitted
-        for, and so do the heads that cycles derive from them: `attach_and_refit` brings the costs in force.
+        Costs of the fingerprint become those of the task, in the same transaction, unless no part of the
+        recommendation depends on them (`unused`). Published heads, and the heads that cycles derive from them, keep
+        their costs: `attach_and_refit` also refits the heads for the new costs.
 
         Args:
             task: the task.
-            recommendation: for as many classes as the task has, in its order.
-            thresholds: what a model has to reach to be accepted.
-            expected_version: of the recommendation that the caller saw in force (0: none); None: any.
-            actor: who attaches it.
+            recommendation: for the classes of the task, in their order.
+            thresholds: acceptance thresholds of models.
+            expected_version: of the recommendation in force that the caller read (0: none); None: any.
+            actor: name for the audit log.
 
         Raises:
             NotFoundError: there is no such task.
-            InvalidInputError: another number of classes, costs of another shape, or thresholds of what is not
+            InvalidInputError: another number of classes, costs of another shape, or thresholds of metrics that are not
                 recommended.
-            PayloadTooLargeError: the document is too large to be kept.
-            ConflictError: another one was attached since the caller looked, or the costs allow other decisions than the
-                heads that were published.
+            PayloadTooLargeError: the document is too large to be stored.
+            ConflictError: another recommendation is in force than expected, or the costs have another number of
+                decisions than the published heads.
         """
         with change_registry(self._database) as connection:
             return attach_recommendation(
@@ -99,7 +99,7 @@ class Recommendations:
         return _attached(row, found)
 
     def list(self, task: str) -> list[AttachedRecommendation]:
-        """All recommendations of a task, oldest first; a damaged one says so when it is read.
+        """All recommendations of a task, oldest first; a damaged one raises an error when it is read.
 
         Raises:
             NotFoundError: there is no such task.
@@ -155,10 +155,10 @@ def attach_recommendation(
 
 
 def recommended_costs(recommendation: "Recommendation", task: Task) -> Floats | None:
-    """The costs that a recommendation rests on; None: it rests on none.
+    """The costs that a recommendation depends on; None: it depends on none.
 
     Raises:
-        InvalidInputError: the recommendation is one for other classes, or its costs are.
+        InvalidInputError: the recommendation or its costs are for another number of classes.
     """
     fingerprint, classes = recommendation.fingerprint, len(task.class_names)
     if fingerprint.number_of_classes != classes:
@@ -202,5 +202,5 @@ def _attached(row: Row, task: Task) -> AttachedRecommendation:
 
 
 def _text(kept: str | bytes) -> str:
-    """What is no UTF-8 becomes a text with another digest than was attached."""
+    """The stored text; bytes that are not UTF-8 become a text with another digest than the attached one."""
     return kept if isinstance(kept, str) else kept.decode(errors="replace")

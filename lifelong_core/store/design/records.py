@@ -99,7 +99,7 @@ class AttachedRecommendation:
 
 @dataclass(frozen=True)
 class PublishedHead:
-    """A head that came in force with a recommendation; environment None: the model's default head."""
+    """A head published with a recommendation; environment None: the model's default head."""
 
     environment: str | None
     record: HeadRecord

@@ -1,4 +1,4 @@
-"""Jobs: long work that a monitor does.
+"""Jobs: long work that a monitor runs.
 
 - `jobs`: submit, claim, finish
 - `records`: their value types

@@ -4,8 +4,8 @@ A claim holds a job for a limited time; the holder renews it while it works. Aft
 again, up to MOST_ATTEMPTS times. Each claim gets a larger token, and the transaction that ends a job compares the
 token, so that a holder that lost its claim changes nothing.
 
-As with leases, the database's clock decides only when another process may take over. A claim from the future comes
-from a clock that was set back, and counts as expired. A late holder without a successor may still end its job.
+As with leases, the database's clock decides only when another process may claim a job. A claim from the future comes
+from a clock that was set back, and counts as expired. A late holder may still end a job without a newer claim.
 
 The audit log records submissions and results, not claims.
 """
@@ -70,24 +70,24 @@ class Jobs:
     def submit(
         self, kind: str, payload: Mapping[str, Any], *, labelled_set: bytes | None = None, actor: str
     ) -> Job:
-        """Ask for work.
+        """Submit a job.
 
-        A labelled set is kept only when the job that names it is: whatever goes wrong on the way, the set goes with
-        its job (`delete_expired`). Until it is kept nobody can claim the job; if this process dies meanwhile, the job
-        fails after SENDING_SECONDS, because the set is missing.
+        A labelled set is stored only after its job, so that `delete_expired` always deletes it with the job. Until the
+        set is stored, the job cannot be claimed; if this process dies before, the job fails after SENDING_SECONDS,
+        because the set is missing.
 
         Args:
             kind: a legal name of at most 32 characters.
             payload: a JSON object for the process that runs the job.
             labelled_set: becomes an artifact, whose digest is added to the payload as `labelled_set`.
-            actor: who asks.
+            actor: name for the audit log.
 
         Raises:
             InvalidInputError: the kind is not legal, or the payload cannot be written as JSON.
             PayloadTooLargeError: the payload takes more than LARGEST_PAYLOAD bytes.
             UnavailableError: database or artifacts do not answer. If only the artifacts do not, the job has failed; if
-                the database went away after the set was kept, the job is done all the same, after SENDING_SECONDS.
-            ConflictError: keeping the set took longer than SENDING_SECONDS.
+                the database fails after the set was stored, the job still runs, after SENDING_SECONDS.
+            ConflictError: storing the set took longer than SENDING_SECONDS.
         """
         if len(check_name(kind, field="kind")) > LONGEST_KIND:
             raise InvalidInputError(f"expected at most {LONGEST_KIND} characters.", field="kind")
@@ -98,7 +98,7 @@ class Jobs:
         try:
             self._artifacts.put(labelled_set)
         except UnavailableError as error:
-            # If this write fails too, a later claim finds no set and fails the job.
+            # If this write fails too, a later claim fails the job, because the set is missing.
             with suppress(UnavailableError, ConflictError):
                 self.fail(job, error)
             raise
@@ -130,7 +130,7 @@ class Jobs:
         """The job with that id.
 
         Raises:
-            NotFoundError: there is none, or it is so long ago that it was deleted.
+            NotFoundError: there is none, or it was deleted after its retention time.
         """
         with self._database.read() as connection:
             row = connection.execute(sa.select(_jobs).where(_jobs.c.id == job_id)).one_or_none()
@@ -144,9 +144,9 @@ class Jobs:
         """The newest jobs, newest first.
 
         Args:
-            kind: only these; None: all.
-            state: only those in it; None: all.
-            limit: at most so many.
+            kind: kind of the jobs; None: all.
+            state: state of the jobs; None: all.
+            limit: largest number of jobs.
         """
         query = sa.select(_jobs).order_by(_jobs.c.id.desc()).limit(limit)
         if kind is not None:
@@ -157,7 +157,7 @@ class Jobs:
             return [job_of(row) for row in connection.execute(query)]
 
     def state(self) -> JobsState:
-        """How it stands with all jobs now, by the clock of the database.
+        """Counts of all jobs now, by the clock of the database.
 
         Raises:
             UnavailableError: the database does not answer.
@@ -166,11 +166,11 @@ class Jobs:
             return state_of_jobs(connection, database_time(connection))
 
     def claim(self, holder: str, *, lease_seconds: float) -> Job | None:
-        """Claim the oldest job that waits or whose holder died; a job out of attempts is failed instead.
+        """Claim the oldest job that waits or whose holder died; a job without attempts left fails instead.
 
         Args:
             holder: name of the claiming process, shown to people; at most 128 characters.
-            lease_seconds: time after which others may claim it, unless it is renewed.
+            lease_seconds: duration of the claim, unless it is renewed.
 
         Returns:
             The job, running; None: no job waits.
@@ -181,7 +181,7 @@ class Jobs:
         while self._is_something_to_do():
             with self._database.write() as connection:
                 moment = database_time(connection)
-                # What another one is about to take counts as taken (PostgreSQL; SQLite has one writer).
+                # A row that another claim has locked counts as claimed (PostgreSQL; SQLite has one writer).
                 query = claimable(moment).with_for_update(skip_locked=True)
                 row = connection.execute(query).one_or_none()
                 if row is None:
@@ -197,22 +197,22 @@ class Jobs:
         return None
 
     def renew(self, job: Job, *, lease_seconds: float) -> Job:
-        """Hold a job for longer, from now on.
+        """Renew a claim from now on.
 
         Raises:
-            ConflictError: another has it, or it has ended.
-            UnavailableError: the database does not answer; the claim goes on until its time is over.
+            ConflictError: another process has claimed it, or it has ended.
+            UnavailableError: the database does not answer; the claim lasts until its present end.
         """
         with self._database.write() as connection:
             moment = database_time(connection)
             return _change(connection, job, claim_of(moment, lease_seconds))
 
     def release(self, job: Job) -> Job:
-        """Let others have a job at once, as one that was never begun: its holder has to stop.
+        """Return a job to the queue, as if it was never started, because its holder must stop.
 
         Raises:
-            ConflictError: another has it, or it has ended.
-            UnavailableError: the database does not answer; others have to wait until the claim's time is over.
+            ConflictError: another process has claimed it, or it has ended.
+            UnavailableError: the database does not answer; the claim lasts until its present end.
         """
         values = {"state": "queued", "attempts": _jobs.c.attempts - 1, "started_at": None}
         with self._database.write() as connection:
@@ -222,43 +222,43 @@ class Jobs:
         """End a job with its result.
 
         Args:
-            job: as it was claimed, or renewed.
+            job: from the latest `claim` or `renew`.
             result: a JSON object.
 
         Raises:
-            ConflictError: another has it, or it has ended.
-            InvalidInputError: the result cannot be written as JSON; the job goes on.
-            PayloadTooLargeError: the result takes more than LARGEST_RESULT bytes; the job goes on.
+            ConflictError: another process has claimed it, or it has ended.
+            InvalidInputError: the result cannot be written as JSON; the job is unchanged.
+            PayloadTooLargeError: the result takes more than LARGEST_RESULT bytes; the job is unchanged.
         """
         text = values_text(result, most=LARGEST_RESULT, field="result")
         with self._database.write() as connection:
             return _end(connection, job, actor=job.holder or "", state="succeeded", result=text)
 
     def fail(self, job: Job, error: LifelongError | Mapping[str, str | None]) -> Job:
-        """End a job with what went wrong; it is not tried again.
+        """End a job with an error; it is not tried again.
 
         Args:
-            job: as it was claimed, or renewed.
+            job: from the latest `claim` or `renew`.
             error: a LifelongError, or its message, field and hint; long texts are truncated.
 
         Raises:
-            ConflictError: another has it, or it has ended.
+            ConflictError: another process has claimed it, or it has ended.
         """
         with self._database.write() as connection:
             return _end(connection, job, actor=job.holder or "", state="failed", error=error_text(error))
 
     def delete_expired(self, days: int | None, today: date) -> int:
-        """Delete the jobs that ended more than so many whole days before `today`; harmless to repeat.
+        """Delete the jobs that ended more than `days` whole days before `today`; harmless to repeat.
 
-        Their artifacts go with them, but for those that something else names. A set that is sent again in the very
-        moment of its deletion may be gone when its job begins, which then fails.
+        Artifacts that only these jobs refer to are deleted too. A set that is sent again during its deletion may be
+        missing when its new job starts, which then fails.
 
         Args:
-            days: for how many days jobs are kept; None: for ever.
+            days: retention of jobs in days; None: unlimited.
             today: the present UTC day.
 
         Returns:
-            How many there were.
+            Number of deleted jobs.
 
         Raises:
             UnavailableError: the database or the artifacts do not answer; the next call deletes the rest.
@@ -272,19 +272,19 @@ class Jobs:
             unneeded = [digest for digest in digests if not is_needed(connection, digest, before)]
         if not jobs:
             return 0
-        # Before the rows: they alone name the artifacts.
+        # Before the rows, because only they refer to the artifacts.
         for digest in unneeded:
             self._artifacts.remove(digest)
         with self._database.write() as connection:
             deleted = delete_rows(connection, _jobs, [(job.id,) for job in jobs])
-            # None: another monitor was faster.
+            # None: another monitor deleted it first.
             if deleted:
                 details = {"jobs": deleted, "ended_before": before.isoformat()}
                 write_audit(connection, actor=ACTOR, action="jobs.expire", subject="jobs", details=details)
         return deleted
 
     def _is_something_to_do(self) -> bool:
-        """Read without the write lock of SQLite, which the log needs."""
+        """Whether a job is claimable; read without SQLite's write lock, which the log needs."""
         with self._database.read() as connection:
             return connection.execute(claimable(database_time(connection))).first() is not None
 

@@ -14,11 +14,11 @@ from lifelong_core.store.jobs.records import Job, JobsState
 from lifelong_core.store.schema import tables
 
 LONGEST_TEXTS = {"message": 2000, "field": 200, "hint": 1000}
-"""Characters of an error that are kept."""
+"""Largest numbers of characters of an error's texts."""
 _LONGEST_HOLDER = 128
 
 _ARTIFACT = re.compile(r'"(?:labelled_set|result|report)":"([0-9a-f]{64})"')
-"""Digests under these names in payloads and results are of artifacts that belong to the job."""
+"""Matches digests of the job's artifacts in payloads and results, by their keys."""
 
 _jobs = tables.jobs
 
@@ -66,12 +66,12 @@ def ended_before(moment: datetime) -> sa.ColumnElement[bool]:
 
 
 def artifacts_of(job: Job) -> set[str]:
-    """Digests of the artifacts that belong to a job, also to one whose documents are damaged."""
+    """Digests of the artifacts of a job, even if its documents are damaged."""
     return set(_ARTIFACT.findall(f"{job.payload_document} {job.result_document}"))
 
 
 def is_needed(connection: sa.Connection, digest: str, ended: datetime) -> bool:
-    """Whether an artifact is named by anything but jobs that ended before that time."""
+    """Whether an artifact is referred to by anything except jobs that ended before that time."""
     needing = (
         sa.select(tables.models.c.id).where(tables.models.c.artifact == digest),
         sa.select(tables.calibration_sets.c.id).where(tables.calibration_sets.c.digest == digest),
@@ -84,7 +84,7 @@ def is_needed(connection: sa.Connection, digest: str, ended: datetime) -> bool:
 
 
 def job_of(row: Row) -> Job:
-    """A row of `jobs`."""
+    """A job from a row of `jobs`."""
     return read_record(
         row, Job, payload_document=row.payload, result_document=row.result, error_document=row.error
     )

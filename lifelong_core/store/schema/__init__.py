@@ -1,6 +1,6 @@
 """Tables and migrations.
 
 - `tables`: all tables, as declared
-- `version`: does the database fit this version of the product?
+- `version`: check that the database fits this version of the product
 - `migration`, `migrations`: upgrade and downgrade by Alembic
 """

@@ -1,4 +1,4 @@
-"""Make the database's schema, bring it up to date, or take it back."""
+"""Creates, upgrades and downgrades the schema of the database."""
 
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -20,14 +20,14 @@ _MIGRATION_LOCK = 0x6C6C_0001
 
 @dataclass(frozen=True)
 class Migration:
-    """What `upgrade` did: the revision before (None: there were no tables) and after; equal if nothing was to do."""
+    """Revisions before (None: there were no tables) and after an upgrade; equal if the schema was up to date."""
 
     before: str | None
     after: str
 
 
 def upgrade(database: Database, revision: str = "head") -> Migration:
-    """Bring the schema up to `revision`; doing it twice, or from two processes at once, is harmless.
+    """Upgrade the schema to `revision`; harmless to repeat, also in simultaneous processes.
 
     Raises:
         ConfigurationError: the folder or the file cannot be written.
@@ -37,7 +37,7 @@ def upgrade(database: Database, revision: str = "head") -> Migration:
     file = sqlite_file(database.url)
     if file is not None:
         make_data_folder(file.parent)
-        # SQLite gives its log the mode of the database. Where this fails, it says why.
+        # SQLite gives its log the mode of the database. If this fails, opening the database reports the cause.
         with suppress(OSError):
             make_private_file(file)
     with _migrating(database) as (config, connection):
@@ -50,7 +50,7 @@ def upgrade(database: Database, revision: str = "head") -> Migration:
 
 
 def downgrade(database: Database, revision: str) -> None:
-    """Take the schema back to `revision` ("base": nothing is left)."""
+    """Downgrade the schema to `revision` ("base": no tables)."""
     with _migrating(database) as (config, _):
         command.downgrade(config, revision)
 

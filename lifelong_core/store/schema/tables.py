@@ -22,7 +22,7 @@ registry_revision = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("revision", sa.BigInteger, nullable=False),
 )
-"""One row. Every change of what a serving worker must know adds one, so a worker asks for one number only."""
+"""One row. Every change of the registry adds 1, so a worker polls one number."""
 
 commit_clock = sa.Table(
     "commit_clock",
@@ -31,7 +31,7 @@ commit_clock = sa.Table(
     sa.Column("value", sa.BigInteger, nullable=False),
 )
 """One row. On SQLite the commit order of the last transaction that wrote to the log; on PostgreSQL an offset that is
-added to transaction ids, so that a log restored on a new server goes on in order."""
+added to transaction ids, so that a log restored on a new server continues in order."""
 
 tasks = sa.Table(
     "tasks",
@@ -40,7 +40,7 @@ tasks = sa.Table(
     sa.Column("name", sa.String(64), nullable=False),
     sa.Column("class_names", sa.JSON, nullable=False),
     sa.Column("costs", sa.JSON, nullable=False),
-    # No foreign key: the two tables point at each other, and SQLite cannot add a constraint later.
+    # No foreign key: the two tables refer to each other, and SQLite cannot add a constraint later.
     sa.Column("promoted_model_id", sa.Integer),
     sa.Column("created_at", Moment, nullable=False),
     sa.UniqueConstraint("name"),
@@ -59,7 +59,7 @@ models = sa.Table(
     # No foreign key, for the same reason as above.
     sa.Column("calibration_set_id", sa.Integer),
     sa.Column("created_at", Moment, nullable=False),
-    # The row of a removed model stays: neither its id nor its version is ever used again.
+    # The row of a removed model stays, so that its id and version are never used again.
     sa.Column("removed_at", Moment),
     sa.UniqueConstraint("name", "version"),
 )
@@ -73,7 +73,7 @@ calibration_sets = sa.Table(
     sa.Column("samples", sa.Integer, nullable=False),
     sa.Column("prevalence", sa.JSON, nullable=False),
     sa.Column("created_at", Moment, nullable=False),
-    # Of the arrays, whatever file holds them: what a head's provenance names. Null: added by an older version.
+    # Digest of the arrays, independent of the file format; in the provenance of heads. Null: an older version.
     sa.Column("content_digest", sa.String(64)),
     sa.UniqueConstraint("model_id", "digest"),
 )
@@ -83,9 +83,9 @@ environments = sa.Table(
     metadata,
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("created_at", Moment, nullable=False),
-    # Name of the token or person; null: created by an older version, or by a delivery of the spool.
+    # Name of the token or person; null: created by an older version, or from the spool.
     sa.Column("created_by", sa.String(128)),
-    # From then on no prediction is made there; null: it is in use.
+    # Time from which predictions are refused; null: not disabled.
     sa.Column("disabled_at", Moment),
 )
 
@@ -94,7 +94,7 @@ heads = sa.Table(
     metadata,
     sa.Column("model_id", sa.Integer, sa.ForeignKey("models.id"), primary_key=True),
     sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
-    # Text, not a JSON type: the document is kept to the letter.
+    # Text, not a JSON type, keeps the document unchanged.
     sa.Column("document", sa.Text, nullable=False),
     sa.Column("digest", sa.String(64), nullable=False),
     sa.Column("created_at", Moment, nullable=False),
@@ -109,7 +109,7 @@ head_activations = sa.Table(
     # Counts up from 1 within a population: of two changes to the same state, one fails.
     sa.Column("sequence", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("head_version", sa.Integer, nullable=False),
-    # The activation that a rollback brings back; null: what served before this environment had a head of its own.
+    # The activation that a rollback restores; null: the state before the first own head of this environment.
     sa.Column("previous", sa.Integer),
     # True: the environment uses the model's default head again.
     sa.Column("uses_default_head", sa.Boolean, nullable=False),
@@ -128,7 +128,7 @@ head_pins = sa.Table(
     sa.Column("pinned_at", Moment, nullable=False),
     sa.Column("pinned_by", sa.String(128), nullable=False),
 )
-"""Where a person holds the head that is in force; a row goes when the pin goes, the audit log keeps both."""
+"""Pins of heads in force; a row is deleted with its pin, the audit log keeps both changes."""
 
 predictions = sa.Table(
     "predictions",
@@ -142,18 +142,18 @@ predictions = sa.Table(
     sa.Column("decision", sa.Integer, nullable=False),
     sa.Column("logits", sa.LargeBinary, nullable=False),
     sa.Column("group_hash", sa.LargeBinary),
-    # No foreign key, as for the model. Null: it came without a token, or an older version logged it.
+    # No foreign key, as for the model. Null: a request without a token, or an older version.
     sa.Column("token_id", sa.Integer),
     sa.Index("ix_predictions_window", "model_id", "environment", "id"),
     sa.Index("ix_predictions_commit_order", "commit_order", "id"),
     postgresql_partition_by="RANGE (logged_on)",
 )
-"""The log. On PostgreSQL one partition for each UTC day, and a default one so that no row is ever refused."""
+"""The log. PostgreSQL has one partition for each UTC day, and a default one so that it never refuses a row."""
 
 requests = sa.Table(
     "requests",
     metadata,
-    # The environment comes last, so that one index also finds a request whose environment is not known.
+    # The environment is last, so that one index also finds a request of unknown environment.
     sa.Column("model_id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("request_id", sa.String, primary_key=True),
     sa.Column("environment", sa.String(64), primary_key=True),
@@ -171,7 +171,7 @@ labels = sa.Table(
     # No foreign key to the log: it is partitioned, and its old days are dropped as a whole.
     sa.Column("logged_on", sa.Date, primary_key=True),
     sa.Column("prediction_id", OrderedUuid, primary_key=True),
-    # As in the log, repeated here so that the newest labelled predictions are found by one index.
+    # As in the log, repeated here so that one index finds the newest labelled predictions.
     sa.Column("model_id", sa.Integer, nullable=False),
     sa.Column("environment", sa.String(64), nullable=False),
     sa.Column("label", sa.Integer, nullable=False),
@@ -195,13 +195,13 @@ cycles = sa.Table(
     sa.Column("log_position", sa.BigInteger, nullable=False),
     sa.Column("head_version", sa.Integer, nullable=False),
     sa.Column("published_version", sa.Integer),
-    # The head that waits, or waited, for a person's approval; text, like that of `heads`.
+    # The proposed head; text, as in `heads`.
     sa.Column("proposal", sa.Text),
-    # All three are null, or none; null: the proposal was not rejected.
+    # All three are null, or none; null: not rejected.
     sa.Column("rejection_reason", sa.String(200)),
     sa.Column("rejected_at", Moment),
     sa.Column("rejected_by", sa.String(128)),
-    # A cycle that is due runs once, however many monitors try.
+    # A due cycle is recorded once, even with several monitors.
     sa.UniqueConstraint("model_id", "environment", "due_at"),
     sa.Index("ix_cycles_log_position", "model_id", "environment", "log_position"),
 )
@@ -209,18 +209,18 @@ cycles = sa.Table(
 swaps = sa.Table(
     "swaps",
     metadata,
-    # Versions count up over all environments of a model, so that this names one swap.
+    # Versions count up over all environments of a model, so this identifies one swap.
     sa.Column("model_id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("head_version", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("cycle_id", OrderedUuid, sa.ForeignKey("cycles.id"), nullable=False),
     sa.Column("activated_at", Moment, nullable=False),
-    # Counts of the decisions before the swap that the new head would make otherwise; null: not counted yet.
+    # Counts of earlier decisions that the new head would change; null: not counted yet.
     sa.Column("affected", sa.JSON(none_as_null=True)),
-    # Whether `affected` covers all of its period.
+    # Whether `affected` covers its whole period.
     sa.Column("is_final", sa.Boolean, nullable=False),
     sa.UniqueConstraint("cycle_id"),
 )
-"""Heads that cycles published, by themselves or when a person approved it."""
+"""Heads that cycles published, automatically or after approval."""
 
 window_summaries = sa.Table(
     "window_summaries",
@@ -228,12 +228,12 @@ window_summaries = sa.Table(
     sa.Column("model_id", sa.Integer, sa.ForeignKey("models.id"), primary_key=True, autoincrement=False),
     sa.Column("environment", sa.String(64), primary_key=True),
     sa.Column("quantifier_digest", sa.String(64), primary_key=True),
-    # The beginning of the UTC hour in which the predictions were made.
+    # The beginning of the UTC hour of the predictions.
     sa.Column("bucket", Moment, primary_key=True),
-    # The bytes of a WindowSummary; null: rows of this hour were deleted since, and it has to be made anew.
+    # The bytes of a WindowSummary; null: stale after a deletion of rows, and to be rebuilt.
     sa.Column("summary", sa.LargeBinary),
     sa.Column("samples", sa.Integer, nullable=False),
-    # Rows of this hour that no estimate may use; they are not in the summary.
+    # Number of unusable rows of this hour; they are not in the summary.
     sa.Column("quarantined", sa.Integer, nullable=False),
     sa.Index(
         "ix_window_summaries_stale",
@@ -250,13 +250,13 @@ summary_cursors = sa.Table(
     sa.Column("model_id", sa.Integer, sa.ForeignKey("models.id"), primary_key=True, autoincrement=False),
     sa.Column("environment", sa.String(64), primary_key=True),
     sa.Column("quantifier_digest", sa.String(64), primary_key=True),
-    # Rows up to this place in commit order are in the summaries, later ones are not; null id: no row of that order.
+    # The summaries hold the rows up to this position in commit order; null id: no row with this commit order.
     sa.Column("commit_order", sa.BigInteger, nullable=False),
     sa.Column("last_id", OrderedUuid),
-    # Whether the summaries know which samples belong together: from the first row with a group on.
+    # Whether the summaries keep the groups of samples: from the first row with a group on.
     sa.Column("is_grouped", sa.Boolean, nullable=False),
-    # Grows with every change of these summaries, and when rows below them are deleted: whoever read before it changed
-    # must not write.
+    # Grows with every change of these summaries and every deletion of their rows: a writer that read an older revision
+    # is refused.
     sa.Column("revision", sa.BigInteger, nullable=False),
 )
 
@@ -265,9 +265,9 @@ leases = sa.Table(
     metadata,
     sa.Column("name", sa.String(200), primary_key=True),
     sa.Column("holder", sa.String(128), nullable=False),
-    # Fencing token of the holder: it grows with every holder, and older tokens are rejected.
+    # Fencing token of the holder: it grows with every new holder; older tokens are rejected.
     sa.Column("token", sa.BigInteger, nullable=False),
-    # For how long it was given: one that ends much later comes from a clock that was set back.
+    # Duration of the lease: an end much further in the future comes from a clock that was set back.
     sa.Column("seconds", sa.Float, nullable=False),
     sa.Column("expires_at", Moment, nullable=False),
 )
@@ -276,7 +276,7 @@ interviews = sa.Table(
     "interviews",
     metadata,
     sa.Column("id", OrderedUuid, primary_key=True),
-    # Null: for no task yet.
+    # Null: no task yet.
     sa.Column("task_id", sa.Integer, sa.ForeignKey("tasks.id")),
     # Grows with every change: of two changes to the same state, one fails.
     sa.Column("revision", sa.Integer, nullable=False),
@@ -292,7 +292,7 @@ recommendations = sa.Table(
     "recommendations",
     metadata,
     sa.Column("task_id", sa.Integer, sa.ForeignKey("tasks.id"), primary_key=True, autoincrement=False),
-    # Counts up from 1 within the task; the last one is in force.
+    # Counts up from 1 within the task; the newest one is in force.
     sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
     # Text, like that of `heads`; the digest is over both.
     sa.Column("document", sa.Text, nullable=False),
@@ -314,7 +314,7 @@ jobs = sa.Table(
     # Fencing token of the latest claim: it grows with every claim, and older tokens are rejected.
     sa.Column("token", sa.BigInteger, nullable=False),
     sa.Column("holder", sa.String(128)),
-    # The claim holds between these two: at an earlier time, it comes from a clock that was set back.
+    # The claim is valid between these times; a claim from the future comes from a clock that was set back.
     sa.Column("held_from", Moment),
     sa.Column("held_until", Moment),
     sa.Column("created_at", Moment, nullable=False),
@@ -326,7 +326,7 @@ jobs = sa.Table(
     sa.Column("error", sa.Text),
     sa.Index("ix_jobs_state_id", "state", "id"),
 )
-"""Work that a request only asks for; the monitor does it."""
+"""Work that a request submits and a monitor runs."""
 
 workers = sa.Table(
     "workers",
@@ -336,15 +336,15 @@ workers = sa.Table(
     sa.Column("process", sa.Integer, nullable=False),
     sa.Column("started_at", Moment, nullable=False),
     sa.Column("seen_at", Moment, nullable=False),
-    # Of the registry that it serves.
+    # Revision of its registry.
     sa.Column("revision", sa.BigInteger, nullable=False),
-    # What it serves: [{"model_id", "environment" (null: default head), "version"}].
+    # Heads that it applies: [{"model_id", "environment" (null: default head), "version"}].
     sa.Column("heads", sa.JSON, nullable=False),
-    # What became of each graph: [{"model_id", "provider" (null: not loaded), "failure" (null: loaded)}]. Null: an older
-    # version of the service does not tell.
+    # Results of loading graphs: [{"model_id", "provider" (null: not loaded), "failure" (null: loaded)}]. Null: an older
+    # version of the service.
     sa.Column("models", sa.JSON(none_as_null=True)),
 )
-"""Serving processes, by their own word."""
+"""Heartbeats of the serving processes."""
 
 monitors = sa.Table(
     "monitors",
@@ -355,20 +355,20 @@ monitors = sa.Table(
     sa.Column("started_at", Moment, nullable=False),
     sa.Column("seen_at", Moment, nullable=False),
     sa.Column("interval_seconds", sa.Float, nullable=False),
-    # What a cycle that wants another head does: auto, propose or shadow; by environment where it differs.
+    # Action of a cycle that selects another head: auto, propose or shadow; and by environment where it differs.
     sa.Column("mode", sa.String(16), nullable=False),
     sa.Column("environment_modes", sa.JSON, nullable=False),
     # Of the newest tick; all null before the first one.
     sa.Column("tick_due_at", Moment),
     sa.Column("tick_started_at", Moment),
-    # Null: it runs.
+    # Null: not ended.
     sa.Column("tick_finished_at", Moment),
     # Null: it did not fail as a whole.
     sa.Column("tick_problem", sa.Text),
     # Its newest visit of each population: [{"model_id", "environment", "visited_at", "outcome", "reason",
     # "watched_at" (null: never)}].
     sa.Column("visits", sa.JSON, nullable=False),
-    # What it watches with: {"policy.mode": "auto", ...}. Null: a monitor of a version before schema 0010.
+    # Settings: {"policy.mode": "auto", ...}. Null: a monitor of a version before schema 0010.
     sa.Column("settings", sa.JSON(none_as_null=True)),
 )
 """Heartbeats of the monitors."""
@@ -379,7 +379,7 @@ erased_groups = sa.Table(
     sa.Column("group_hash", sa.LargeBinary(16), primary_key=True),
     sa.Column("erased_at", Moment, nullable=False),
 )
-"""What was made of these groups before that time never comes back, not even from the spool of another machine."""
+"""Erased groups: their predictions before that time are never stored again, not even from another machine's spool."""
 
 group_keys = sa.Table(
     "group_keys",
@@ -401,13 +401,13 @@ tokens = sa.Table(
     sa.Column("created_at", Moment, nullable=False),
     sa.Column("expires_at", Moment),
     sa.Column("revoked_at", Moment),
-    # The only environments in which it may predict and label; null: all.
+    # Environments in which the token may predict and label; null: all.
     sa.Column("environments", sa.JSON(none_as_null=True)),
     sa.Column("rotated_at", Moment),
-    # The secret before the last rotation, and until when it is valid.
+    # The secret before the latest rotation, and the end of its validity.
     sa.Column("previous_secret_hash", sa.LargeBinary(32)),
     sa.Column("previous_expires_at", Moment),
-    # To a minute; null: never, or only before there was this column.
+    # To the minute; null: not used since this column exists.
     sa.Column("last_used_at", Moment),
     sa.UniqueConstraint("name"),
     sa.UniqueConstraint("secret_hash"),
@@ -421,17 +421,17 @@ console_sessions = sa.Table(
     sa.Column("token_id", sa.Integer, sa.ForeignKey("tokens.id"), nullable=False),
     sa.Column("created_at", Moment, nullable=False),
     sa.Column("used_at", Moment, nullable=False),
-    # Without a request it ends then; each one moves this on, never beyond `ends_at`.
+    # End of the session without requests; each request moves it, up to `ends_at`.
     sa.Column("valid_until", Moment, nullable=False),
     sa.Column("ends_at", Moment, nullable=False),
     sa.Column("address", sa.String(64), nullable=False),
 )
-"""Who is logged in to the console. A token has few rows here, so no index but that of the key is needed."""
+"""Sessions of the console. A token has few rows, so the primary key is the only index."""
 
 audit = sa.Table(
     "audit",
     metadata,
-    # No sequence: it would leave gaps.
+    # No sequence, because it would leave gaps.
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("at", Moment, nullable=False),
     sa.Column("actor", sa.String(128), nullable=False),
@@ -440,7 +440,7 @@ audit = sa.Table(
     sa.Column("details", sa.JSON, nullable=False),
     # Address of the client, or `local`. Null: an older version wrote it.
     sa.Column("source", sa.String(64)),
-    # Of the entry before, and of this one with that: SHA-256, see audit_chain.
+    # SHA-256 of the previous entry, and of this one with it; see `audit_chain`.
     sa.Column("previous_digest", sa.String(64), nullable=False),
     sa.Column("digest", sa.String(64), nullable=False),
 )

@@ -1,6 +1,6 @@
-"""The database's schema: whether it fits this version of the product.
+"""Checks that the database's schema fits this version of the product.
 
-Processes that start read this; only making or changing the schema loads Alembic (`migration`).
+Every process imports this module at its start; only `migration` loads Alembic.
 """
 
 from pathlib import Path
@@ -16,19 +16,19 @@ SCRIPTS = Path(__file__).parent / "migrations"
 
 _VERSION = sa.table("alembic_version", sa.column("version_num"))
 _FIRST_TABLE = tables.registry_revision.name
-"""Which every schema has."""
+"""Table that every schema has."""
 
 
 def revisions() -> list[str]:
-    """The revisions that this version knows, from the oldest to its own: how the names of the migrations begin."""
+    """The revisions of this version, oldest first: the numbers in the names of the migrations."""
     return sorted(file.name.partition("_")[0] for file in (SCRIPTS / "versions").glob("[0-9]*.py"))
 
 
 def check_schema(database: Database) -> None:
-    """Say whether the database has the schema of this version.
+    """Make sure that the database has the schema of this version.
 
     Raises:
-        SchemaError: there is none, or it is older or newer than this version's.
+        SchemaError: there is no schema, or it is older or newer than that of this version.
         ConfigurationError: the file cannot be reached.
         UnavailableError: the database does not answer.
     """
@@ -50,7 +50,7 @@ def current_revision(connection: sa.Connection) -> str | None:
     """The database's revision; None if it has no tables yet.
 
     Raises:
-        SchemaError: this version does not know the revision, or the database does not say it.
+        SchemaError: the revision is unknown to this version, or cannot be read.
     """
     there = sa.inspect(connection)
     if not there.has_table(_VERSION.name):

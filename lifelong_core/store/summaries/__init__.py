@@ -1,7 +1,7 @@
 """Window summaries of each UTC hour of a population.
 
 - `summaries`: the public repository
-- `folding`, `writing`: from rows of the log to summaries
-- `rows`, `windows`: summaries read, one by one and as windows
-- `check`: do the summaries equal the rows?
+- `folding`, `writing`: summaries computed from rows of the log, and written
+- `rows`, `windows`: rows and single summaries read, and windows of many hours
+- `check`: comparison of the summaries with the rows
 """

@@ -1,4 +1,4 @@
-"""Are the summaries what the rows of the log say? Recomputed from them, hour by hour, in bounded memory."""
+"""Compares summaries with a recomputation from the rows of the log, hour by hour, in bounded memory."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -45,7 +45,7 @@ class _Hour:
 def differences(
     connection: sa.Connection, key: SummaryKey, cursor: Cursor, fitted: FittedQuantifier
 ) -> list[str]:
-    """One sentence for each hour whose summary is not that of its rows before the cursor."""
+    """One sentence for each hour whose summary differs from that of its rows before the cursor."""
     found = list[str]()
     expected = set[datetime]()
     for bucket, hour in _hours(connection, key, cursor, fitted):
@@ -89,7 +89,7 @@ def _stored(connection: sa.Connection, key: SummaryKey, bucket: datetime) -> Row
 
 
 def _compare(row: Row | None, hour: _Hour) -> str | None:
-    """What is wrong; None: nothing, or the hour is to be made anew."""
+    """The difference; None: there is none, or the summary is stale."""
     expected = hour.summary
     if row is None:
         return f"there is no summary of {expected.samples} samples"

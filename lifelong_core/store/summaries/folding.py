@@ -1,4 +1,4 @@
-"""What `Summaries.fold` computes outside of its transaction: the next rows, or an hour made anew."""
+"""Computations of `Summaries.fold` outside of its transaction: the next rows, or a rebuilt hour."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -32,34 +32,34 @@ from lifelong_core.store.summaries.rows import (
 _summaries = tables.window_summaries
 
 MOST_CELLS_WRITTEN = 4 * MOST_CELLS
-"""Of all summaries that one transaction writes: 1.6 MB with 8 classes, for which it holds SQLite's only write lock for
-some 10 ms. Rows of a spool, or of a clock that was wrong, may lie in many full hours."""
+"""Limit on all summaries of one transaction: 1.6 MB with 8 classes, which holds SQLite's only write lock for some
+10 ms. Rows of a spool, or of a wrong clock, may be spread over many full hours."""
 MOST_HOURS = 256
-"""Hours of one transaction, however few rows they have."""
+"""Largest number of hours in one transaction."""
 _PORTION = 10_000
-"""Rows that are read at once: of those that do not fit any more, no more are read in vain."""
+"""Rows of one read; at most so many are read without being used."""
 _STALE: Mapping[str, object] = {"summary": None, "samples": 0, "quarantined": 0}
 
 
 @dataclass(frozen=True)
 class Step:
-    """What is to be written."""
+    """The writes of one transaction."""
 
     cursor: Cursor
-    """behind what is written; with the revision that was read before"""
+    """position after the written rows, with the revision that was read first"""
     hours: Mapping[datetime, Mapping[str, object] | None] = field(
         default_factory=dict[datetime, "Mapping[str, object] | None"]
     )
-    """the columns of each summary; None: the hour has no rows any more"""
+    """columns of the summary of each hour; None: the hour has no rows any more"""
     rows: int = 0
     quarantined: int = 0
     makes_stale: bool = False
-    """an hour has to be made anew after it"""
+    """whether this step marks an hour as stale"""
 
 
 @dataclass(frozen=True)
 class SummaryFolding:
-    """Reads rows of one population and summarises them."""
+    """Reads and summarises rows of one population."""
 
     database: Database
     key: SummaryKey
@@ -69,7 +69,7 @@ class SummaryFolding:
     """rows in memory at once"""
 
     def advance(self, cursor: Cursor) -> Step:
-        """The rows behind the cursor, merged into the summaries of their hours."""
+        """The rows after the cursor, merged into the summaries of their hours."""
         with self.database.read() as connection:
             log_position = max(cursor.commit_order, read_log_position(connection))
             rows, after = self._next(connection, cursor, log_position)
@@ -91,7 +91,7 @@ class SummaryFolding:
         return Step(after, written, len(rows.ids), int((~rows.is_usable).sum()))
 
     def _next(self, connection: sa.Connection, cursor: Cursor, log_position: int) -> tuple[Rows, Cursor]:
-        """The next rows that can be written at once, and the cursor behind them."""
+        """The next rows that fit into one transaction, and the cursor after them."""
         read, hours = list[Row](), np.empty(0, dtype=np.int64)
         after = cursor
         while len(read) < self.limit:
@@ -110,7 +110,7 @@ class SummaryFolding:
         return Rows.of(read, classes=self.classes), after
 
     def rebuild_hour(self, cursor: Cursor, bucket: datetime) -> Step:
-        """One hour from those of its rows that are before the cursor."""
+        """One hour, rebuilt from its rows before the cursor."""
         first, until = from_hour_to_hour(bucket, bucket)
         total = empty_summary(self.fitted, is_grouped=cursor.is_grouped)
         rows_read = quarantined = 0
@@ -132,7 +132,7 @@ class SummaryFolding:
         return {row.bucket: row for row in connection.execute(query)}
 
     def _samples(self, connection: sa.Connection, hours: NDArray[np.int64]) -> dict[datetime, int]:
-        """How many samples the summaries of these hours hold already."""
+        """Number of samples in the present summaries of these hours."""
         buckets = [moment_of(hour) for hour in _first_hours(hours)]
         query = sa.select(_summaries.c.bucket, _summaries.c.samples).where(
             *self.key.match(_summaries), _summaries.c.bucket.in_(buckets)
@@ -141,17 +141,17 @@ class SummaryFolding:
 
 
 def _first_hours(hours: NDArray[np.int64]) -> list[int]:
-    """The first MOST_HOURS of them, in the order in which they appear."""
+    """The first MOST_HOURS different hours, in the order of their first rows."""
     _, first = np.unique(hours, return_index=True)
     return hours[np.sort(first)[:MOST_HOURS]].tolist()
 
 
 def _fitting(hours: NDArray[np.int64], present: Mapping[datetime, int]) -> int:
-    """How many of the first rows can be written at once; at least those before the second hour.
+    """Number of leading rows that fit into one transaction; at least those before the second hour.
 
     Args:
         hours: of the rows, shape (N,).
-        present: samples that the summaries of the first MOST_HOURS of these hours hold already.
+        present: numbers of samples in the present summaries of the first MOST_HOURS of these hours.
     """
     cells, allowed = 0, list[int]()
     for hour in _first_hours(hours):

@@ -1,4 +1,4 @@
-"""Which rows of the log the summaries of a population hold, which come next, and the summaries themselves as rows."""
+"""Reads the rows of the log that follow a cursor; converts summaries to and from rows of their table."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ _cursors = tables.summary_cursors
 
 HOUR_MILLISECONDS = 3_600_000
 ROWS_AT_ONCE = 50_000
-"""Rows of the log that are in memory at once, by default."""
+"""Default number of rows of the log in memory at once."""
 SUM_TOLERANCE = 1e-9
-"""Sums of the same rows may differ by this, relative to the size of what is summed: they are added in another order."""
+"""Relative tolerance of sums over the same rows in another order, relative to the size of the summands."""
 
 
 @dataclass(frozen=True)
@@ -62,35 +62,35 @@ class SummaryKey:
 
 @dataclass(frozen=True)
 class Cursor:
-    """Up to which row, in commit order, the summaries hold the log."""
+    """The position in commit order up to which the summaries hold the log."""
 
     commit_order: int
     last_id: UUID | None
-    """the last row of that order; None: no row of that order"""
+    """the last summarised row with this commit order; None: none has it"""
     is_grouped: bool
-    """whether the summaries know which samples belong together"""
+    """whether the summaries keep the groups of samples"""
     revision: int
 
     @property
     def is_at_beginning(self) -> bool:
-        """No row is in the summaries."""
+        """Whether no row is summarised yet."""
         return self.commit_order == 0
 
     @property
     def is_at_log_position(self) -> bool:
-        """All rows that could be read when it was written are in the summaries."""
+        """Whether all rows that were readable at the last write are in the summaries."""
         return self.last_id is None and not self.is_at_beginning
 
     @property
     def read(self) -> sa.ColumnElement[bool]:
-        """The rows that the summaries hold."""
+        """Condition: rows in the summaries."""
         if self.last_id is None:
             return _log.c.commit_order < self.commit_order
         return sa.not_(self.unread)
 
     @property
     def unread(self) -> sa.ColumnElement[bool]:
-        """The rows that they do not hold."""
+        """Condition: rows not in the summaries."""
         if self.last_id is None:
             return _log.c.commit_order >= self.commit_order
         return rows_behind(self.commit_order, self.last_id)
@@ -98,28 +98,28 @@ class Cursor:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one population, those that no estimate may use included."""
+    """Rows of one population, unusable ones included."""
 
     ids: Sequence[UUID]
     logits: Logits
-    """shape (K, C), of the usable ones"""
+    """shape (K, C), of the K usable rows"""
     is_usable: NDArray[np.bool_]
     """shape (N,)"""
     hours: NDArray[np.int64]
-    """shape (N,), since 1970, in which they were made"""
+    """shape (N,), hour of each prediction since 1970"""
     groups: Sequence[bytes | None]
-    """of all N"""
+    """of all N rows"""
 
     @classmethod
     def of(cls, rows: Sequence[Row], *, classes: int) -> "Rows":
-        """From rows with the columns `SELECTED`."""
+        """Rows from database rows with the columns `SELECTED`."""
         ids = [row.id for row in rows]
         logits, is_usable = usable_rows([row.logits for row in rows], classes=classes)
         return cls(ids, logits, is_usable, hours_of(ids), [row.group_hash for row in rows])
 
     @property
     def has_groups(self) -> bool:
-        """Whether a usable row has one."""
+        """Whether a usable row has a group."""
         return any(
             group is not None and usable for group, usable in zip(self.groups, self.is_usable, strict=True)
         )
@@ -127,7 +127,7 @@ class Rows:
     def summarise(
         self, fitted: FittedQuantifier, chosen: NDArray[np.bool_], *, is_grouped: bool
     ) -> tuple[WindowSummary, int]:
-        """The summary of the usable ones of the chosen rows, (N,), and how many of these are not usable."""
+        """The summary of the usable ones among the chosen rows, (N,), and the number of unusable ones among them."""
         taken = chosen & self.is_usable
         keys = None
         if is_grouped:
@@ -138,7 +138,7 @@ class Rows:
 
 
 def empty_summary(fitted: FittedQuantifier, *, is_grouped: bool) -> WindowSummary:
-    """Of no samples."""
+    """A summary of no samples."""
     nothing = np.empty((0, fitted.calibration.classes), dtype=np.float32)
     return fitted.summarize(nothing, np.empty(0, dtype=np.str_) if is_grouped else None)
 
@@ -155,7 +155,7 @@ def read_cursor(connection: sa.Connection, key: SummaryKey) -> Cursor | None:
 def next_rows(
     connection: sa.Connection, key: SummaryKey, cursor: Cursor, log_position: int, limit: int
 ) -> Sequence[Row]:
-    """The rows behind the cursor, in commit order."""
+    """The rows after the cursor, in commit order."""
     query = (
         sa.select(*SELECTED)
         .where(
@@ -177,7 +177,7 @@ def rows_by_time(
     first: UUID,
     limit: int,
 ) -> Iterator[Sequence[Row]]:
-    """The rows of a population from an id on, in the order of their ids, in portions."""
+    """The rows of a population from an id on, ordered by id, in batches."""
     while True:
         query = (
             sa.select(*SELECTED)
@@ -195,7 +195,7 @@ def rows_by_time(
 
 
 def from_hour_to_hour(first: datetime, last: datetime) -> tuple[UUID, sa.ColumnElement[bool]]:
-    """The smallest id of the first hour, and a condition: made no later than in the last hour."""
+    """The smallest id of the first hour, and a condition: id not after the last hour."""
     start, end = (round((bucket - EPOCH).total_seconds()) * 1000 for bucket in (first, last))
     days = _log.c.logged_on <= last.date()
     return first_id_of(start), sa.and_(_log.c.id < first_id_of(end + HOUR_MILLISECONDS), days)
@@ -212,22 +212,22 @@ def moment_of(hour: int) -> datetime:
 
 
 def sums_agree(one: Floats, other: Floats, scale: Floats | float) -> bool:
-    """Whether two sums over the same rows are equal but for their rounding; `scale` is the size of what was summed."""
+    """Whether two sums over the same rows are equal up to rounding; `scale` is the size of the summands."""
     return bool((np.abs(one - other) <= SUM_TOLERANCE * (np.abs(other) + scale)).all())
 
 
 def summary_row(summary: WindowSummary, quarantined: int) -> dict[str, object]:
-    """The columns of a summary and its numbers."""
-    # Not compressed: the time to read a window of many hours counts more than a fifth of the disk.
+    """The columns of a summary."""
+    # Not compressed: compression saves a fifth of the disk but slows down the reading of long windows.
     content = summary.to_bytes(compressed=False)
     return {"summary": content, "samples": summary.samples, "quarantined": quarantined}
 
 
 def read_summary(content: bytes, like: WindowSummary) -> WindowSummary | None:
-    """The summary in a row; None where it is damaged.
+    """The summary in a row; None: it is damaged.
 
     Args:
-        content: as `summary_row` wrote it.
+        content: bytes that `summary_row` wrote.
         like: a summary by the same quantifier.
     """
     try:

@@ -1,11 +1,11 @@
 """Window summaries: sufficient statistics of a fitted quantifier for each UTC hour of a population.
 
 The log is read in commit order, so that no row is skipped or read twice. Every row counts in the hour of its creation,
-also if it was committed late. Rows that no estimate may use are left out and counted (`quarantine`).
+even if it was committed late. Unusable rows are left out and counted (`quarantine`).
 
 Each writing transaction compares the cursor's `revision` with the one that was read, and raises it: the second of two
-simultaneous foldings fails with a ConflictError and changes nothing. A deletion from the log (`mark_stale`) raises it
-too. Reading and computing happen outside of the transaction.
+simultaneous folds fails with a ConflictError and changes nothing. A deletion from the log (`mark_stale`) raises it
+too. Reads and computations run outside of the transaction.
 """
 
 import math
@@ -42,22 +42,22 @@ from lifelong_core.store.summaries.writing import (
 )
 
 ABANDONED_SECONDS = 86_400.0
-"""Summaries of another quantifier go when it has added nothing for so long: another monitor may use it, and of two with
-different settings neither would ever have its summaries complete if each dropped those of the other."""
+"""Summaries of another quantifier are dropped after this time without new rows. An earlier drop would let two monitors
+with different settings delete each other's summaries forever."""
 _summaries = tables.window_summaries
 _cursors = tables.summary_cursors
 
 
 @dataclass(frozen=True)
 class FoldOutcome:
-    """What one call of `Summaries.fold` did."""
+    """Result of one call of `Summaries.fold`."""
 
     rows: int
-    """of the log that were read"""
+    """number of rows of the log that were read"""
     quarantined: int
-    """of them, which no summary holds"""
+    """number of unusable rows among them, left out of all summaries"""
     is_done: bool
-    """nothing more is to do: the summaries hold all rows that could be read"""
+    """whether the summaries hold all readable rows"""
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,15 @@ class BucketSummary:
     """One UTC hour of a population."""
 
     bucket: datetime
-    """its beginning"""
+    """beginning of the hour"""
     summary: WindowSummary | None
-    """None: rows of it were deleted since, and the next calls of `fold` make it anew"""
+    """None: stale after a deletion of rows; the next calls of `fold` rebuild it"""
     samples: int
     quarantined: int
 
 
 def bucket_of(prediction_id: UUID) -> datetime:
-    """The UTC hour in which a prediction was made, by the clock of the machine that made it."""
+    """The UTC hour of a prediction, by the clock of the worker that answered it."""
     return logged_at(prediction_id).replace(minute=0, second=0, microsecond=0)
 
 
@@ -83,7 +83,7 @@ class Summaries:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._unmoved: dict[SummaryKey, tuple[Position, float]] = {}
-        """How far other quantifiers had come when they were last seen to move, and when that was."""
+        """Latest observed position of other quantifiers, and the time of its latest change."""
 
     @staticmethod
     def mark_stale(
@@ -94,16 +94,16 @@ class Summaries:
         buckets: Iterable[datetime] | None = None,
         until: datetime | None = None,
     ) -> None:
-        """Say, within the transaction that deletes rows of the log, whose summaries hold what is no more.
+        """Mark summaries as stale, within the transaction that deletes their rows of the log.
 
-        Of all quantifiers; `fold` makes them anew from the rows that are left, and drops those without any. Call it
-        before or after the rows are deleted, but in the same transaction.
+        This concerns all quantifiers; `fold` rebuilds the summaries from the remaining rows, and drops empty ones. Call
+        it before or after the deletion, but in the same transaction.
 
         Args:
-            connection: of the transaction that deletes.
+            connection: of the deleting transaction.
             model_id: of the predictions; None: of every model.
-            environment: of the predictions; None: every one.
-            buckets: `bucket_of` each; None: all.
+            environment: of the predictions; None: every environment.
+            buckets: `bucket_of` each prediction; None: all.
             until: only buckets that begin before this time; None: all.
         """
         mark_stale(connection, model_id, environment, None if buckets is None else set(buckets), until)
@@ -118,22 +118,22 @@ class Summaries:
         lease: Lease | None = None,
         limit: int = ROWS_AT_ONCE,
     ) -> FoldOutcome:
-        """Do the next piece of work on the summaries of one population; to be called again until it is done.
+        """Do the next step on the summaries of one population; the caller repeats it until the outcome is done.
 
-        First come hours that deletions made stale, each made anew as a whole; then up to `limit` new rows of the log.
-        At the first row with a group all is made anew, with a group for every sample. In the end the summaries of
-        other quantifiers are dropped, if this process has seen for ABANDONED_SECONDS that nobody adds to them.
+        First it rebuilds stale hours, each as a whole; then it adds up to `limit` new rows of the log. At the first row
+        with a group it rebuilds all summaries, with a group for every sample. At the end it drops summaries of other
+        quantifiers to which, as this process observed for ABANDONED_SECONDS, no row was added.
 
         Args:
             model: of the population.
             environment: of the population.
-            fitted: makes the summaries; another one has others, which are made from the rows that the log still holds.
-            classes: of the model: rows with another number of logits are left out.
+            fitted: the quantifier; each quantifier has its own summaries, computed from the rows still in the log.
+            classes: of the model; rows with another number of logits are left out.
             lease: required for every write; None: no lease is needed.
-            limit: rows that are in memory at once.
+            limit: number of rows in memory at once.
 
         Raises:
-            ConflictError: another process wrote meanwhile, or the lease was lost; nothing was written.
+            ConflictError: another process wrote at the same time, or the lease was lost; nothing was written.
             UnavailableError: the database does not answer.
         """
         key = SummaryKey(model.id, environment, fitted.digest)
@@ -166,7 +166,7 @@ class Summaries:
         return FoldOutcome(step.rows, step.quarantined, is_done=is_current and other is None)
 
     def are_behind(self, model_id: int, environment: str) -> bool:
-        """Whether `fold` has work to do in any case, even if nothing new is in the log; a cheap question."""
+        """Whether `fold` has work to do even if the log has no new rows; a cheap query."""
         cursors = sa.select(_cursors.c.last_id, _cursors.c.commit_order).where(
             _cursors.c.model_id == model_id, _cursors.c.environment == environment
         )
@@ -192,12 +192,12 @@ class Summaries:
         log_position: int,
         is_grouped: bool,
     ) -> SummarisedWindow:
-        """A window of the past, made again from the rows of the log.
+        """A past window, rebuilt from the rows of the log.
 
         Args:
             model_id: of the population.
             environment: of the population.
-            fitted: makes the summary.
+            fitted: the quantifier of the summary.
             since: the beginning of its oldest hour.
             until: the end of its newest hour.
             log_position: of the window.
@@ -236,17 +236,17 @@ class Summaries:
     def newest(
         self, model_id: int, environment: str, fitted: FittedQuantifier, *, samples: int, since: datetime
     ) -> SummarisedWindow | None:
-        """The newest whole hours that hold at least so many samples together; all there are, if they hold fewer.
+        """The newest whole hours with at least `samples` samples together; all hours if they have fewer.
 
         Args:
             model_id: of the population.
             environment: of the population.
-            fitted: that made the summaries.
-            samples: how many are wanted.
-            since: hours that begin before are left out.
+            fitted: the quantifier of the summaries.
+            samples: smallest number of samples.
+            since: earlier hours are left out.
 
         Returns:
-            None: the summaries are not complete, `fold` has work to do.
+            The window; None: the summaries are incomplete, `fold` has work to do.
         """
         key = SummaryKey(model_id, environment, fitted.digest)
         with self._database.read() as connection:
@@ -258,10 +258,10 @@ class Summaries:
         return None
 
     def check(self, model: Model, environment: str, fitted: FittedQuantifier) -> list[str]:
-        """What differs between the summaries and a recomputation from the rows of the log that they should hold.
+        """Differences between the summaries and a recomputation from their rows of the log.
 
-        Numbers of samples must be the same in every cell, sums to 1e-9. Hours that `fold` has yet to make anew are not
-        compared. It reads the whole population once.
+        Numbers of samples must be equal in every cell, sums to 1e-9. Stale hours are not compared. It reads the whole
+        population once.
 
         Returns:
             One sentence for each hour that differs; empty: all are equal.
@@ -272,7 +272,7 @@ class Summaries:
             return [] if cursor is None else differences(connection, key, cursor, fitted)
 
     def _abandoned(self, connection: sa.Connection, key: SummaryKey) -> SummaryKey | None:
-        """Another quantifier whose summaries no monitor updates any more."""
+        """Another quantifier whose summaries no monitor updates any more; None: there is none."""
         now = time.monotonic()
         for other, position in other_quantifiers(connection, key).items():
             before, since = self._unmoved.setdefault(other, (position, now))

@@ -1,4 +1,4 @@
-"""Windows made of the summaries of whole hours."""
+"""Windows of summaries of whole hours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,12 +28,12 @@ from lifelong_core.store.summaries.rows import (
 _summaries = tables.window_summaries
 
 _MERGED_AT_ONCE = 16
-"""Summaries that are in memory at once when a window is read."""
+"""Number of summaries in memory at once when a window is read."""
 _HOUR = timedelta(hours=1)
 
 
 MOST_PARTS = 64
-"""Summaries that a window consists of: so fine is the time of a change, and so much is in memory."""
+"""Largest number of parts of a window; it sets the resolution of a change's time and the memory."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,24 @@ class SummarisedWindow:
     """The newest whole hours of a population, as summaries of successive parts."""
 
     parts: tuple[WindowSummary, ...]
-    """of equal times, oldest first; those without rows are left out"""
+    """summaries of parts of equal duration, oldest first; parts without rows are left out"""
     begins: tuple[datetime, ...]
-    """the first hour of each part with a row"""
+    """first hour with rows of each part"""
     summary: WindowSummary
-    """of all parts together"""
+    """summary of all parts together"""
     buckets: tuple[datetime, ...]
-    """the hours, oldest first; those between them have no rows"""
+    """the hours with rows, oldest first"""
     quarantined: int
     log_position: int
     """Rows committed at or after this commit order are not in it."""
     is_grouped: bool
-    """whether the summaries of the population know which samples belong together"""
+    """whether the summaries of the population keep the groups of samples"""
 
 
 def newest_window(
     connection: sa.Connection, key: SummaryKey, fitted: FittedQuantifier, *, samples: int, since: datetime
 ) -> SummarisedWindow | list[datetime] | None:
-    """The newest whole hours with so many samples, or those whose summaries are damaged.
+    """The newest whole hours with so many samples, or the hours whose summaries are damaged.
 
     Returns:
         None: the summaries are not complete.
@@ -93,7 +93,7 @@ def rebuild_window(
     *,
     is_grouped: bool,
 ) -> SummarisedWindow:
-    """The whole hours from one time to another, from the rows below a log position."""
+    """The window of the whole hours between two times, from the rows below a log position."""
     first, end = from_hour_to_hour(since, until - _HOUR)
     visible = tables.predictions.c.commit_order < log_position
     totals, quarantined = dict[int, WindowSummary](), 0
@@ -141,13 +141,13 @@ def _successive(
 
 
 def _part_number(hour: datetime, since: datetime, until: datetime) -> int:
-    """Which of the at most MOST_PARTS parts of equal time an hour belongs to."""
+    """Number of an hour's part, of at most MOST_PARTS parts of equal duration."""
     hours = round((until - since) / _HOUR)
     return (hour - since) // _HOUR * min(hours, MOST_PARTS) // hours
 
 
 def _newest_hours(connection: sa.Connection, key: SummaryKey, samples: int, since: datetime) -> list[Row]:
-    """The newest hours that hold so many samples, newest first, without their summaries."""
+    """The newest hours with so many samples together, newest first, without their summaries."""
     query = (
         sa.select(
             _summaries.c.bucket,
@@ -170,7 +170,7 @@ def _newest_hours(connection: sa.Connection, key: SummaryKey, samples: int, sinc
 def _merged(
     connection: sa.Connection, key: SummaryKey, fitted: FittedQuantifier, buckets: Sequence[datetime]
 ) -> tuple[WindowSummary, list[datetime]]:
-    """The summary of these hours together, and those of them that are damaged."""
+    """The merged summary of these hours, and the hours with damaged summaries."""
     total = empty_summary(fitted, is_grouped=False)
     damaged = list[datetime]()
     for some in batched(buckets, _MERGED_AT_ONCE):

@@ -17,10 +17,10 @@ _summaries = tables.window_summaries
 _cursors = tables.summary_cursors
 
 Position: TypeAlias = tuple[int, UUID | None]
-"""Of a cursor: the commit order and the last row of that order."""
+"""Position of a cursor: the commit order and the last row with it."""
 
 _DROPPED_AT_ONCE = 64
-"""Summaries that one transaction deletes, so that others can write in between."""
+"""Largest number of summaries that one transaction deletes, so that other writers wait briefly."""
 
 
 def begin(connection: sa.Connection, key: SummaryKey) -> None:
@@ -76,7 +76,7 @@ def mark_stale(
     stale = stale.where(*(_summaries.c[name] == value for name, value in named.items()))
     if until is not None:
         stale = stale.where(_summaries.c.bucket < until)
-    # The cursors first, as in `write_step`, and in one order: nobody waits in a circle.
+    # The cursors first, as in `write_step`, and in one order: no deadlock.
     locked = sa.select(_cursors.c.revision).where(*cursors).order_by(*_cursors.primary_key)
     connection.execute(locked.with_for_update())
     connection.execute(sa.update(_cursors).where(*cursors).values(revision=_cursors.c.revision + 1))
@@ -88,7 +88,7 @@ def mark_stale(
 
 
 def stale_hour(connection: sa.Connection, key: SummaryKey) -> datetime | None:
-    """The newest hour that has to be made anew: windows need it first."""
+    """The newest stale hour, because windows need it first; None: there is none."""
     query = (
         sa.select(_summaries.c.bucket)
         .where(*key.match(_summaries), _summaries.c.summary.is_(None))
@@ -99,13 +99,13 @@ def stale_hour(connection: sa.Connection, key: SummaryKey) -> datetime | None:
 
 
 def has_any(connection: sa.Connection, key: SummaryKey) -> bool:
-    """Whether there is a summary."""
+    """Whether the key has a summary."""
     query = sa.select(_summaries.c.bucket).where(*key.match(_summaries)).limit(1)
     return connection.execute(query).first() is not None
 
 
 def other_quantifiers(connection: sa.Connection, key: SummaryKey) -> dict[SummaryKey, Position]:
-    """The other quantifiers that summarise this population, or did once, and how far each has come."""
+    """Other quantifiers with a cursor of this population, and their positions."""
     query = sa.select(_cursors.c.quantifier_digest, _cursors.c.commit_order, _cursors.c.last_id).where(
         _cursors.c.model_id == key.model_id,
         _cursors.c.environment == key.environment,
@@ -116,7 +116,7 @@ def other_quantifiers(connection: sa.Connection, key: SummaryKey) -> dict[Summar
 
 def drop_key(connection: sa.Connection, key: SummaryKey) -> Position | None:
     """Drop some summaries of a key, or its cursor when none is left; return the position of a cursor that remains."""
-    # Whoever still folds there begins anew.
+    # A monitor that still folds this key starts again.
     connection.execute(
         sa.update(_cursors)
         .where(*key.match(_cursors))

@@ -1,1 +1,1 @@
-"""Alembic migrations, from the first table on. `Store.migrate` runs them; nobody needs an alembic.ini."""
+"""Alembic migrations, from the first table on. `Store.migrate` runs them without an alembic.ini."""
