@@ -20,7 +20,7 @@ AnyArray = TypeVar("AnyArray", bound=NDArray[np.generic])
 PREVALENCE_TOLERANCE = 1e-6
 
 LARGEST_NUMBER = 1e100
-"""No parameter or cost is larger: so no score or expected cost of float32 logits can overflow."""
+"""Largest absolute value of parameters and costs, so that no score or expected cost of float32 logits overflows."""
 PROBABILITY_TOLERANCE = 1e-4
 """looser, because a softmax in float32 over many classes does not sum to 1 exactly"""
 SINGLE_ROW_TOLERANCE = 2e-6
@@ -79,7 +79,7 @@ def look_like_probabilities(logits: NDArray[np.floating[Any]]) -> bool:
 
 
 def expect_logits(logits: NDArray[np.floating[Any]], *, field: str = "logits") -> None:
-    """Make sure that these are no probabilities.
+    """Make sure that the rows are not all class probabilities.
 
     Raises:
         InvalidInputError: every row is a set of class probabilities.
@@ -219,7 +219,7 @@ def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") 
     """Group keys of shape (N,), or None when every sample stands for itself.
 
     Raises:
-        InvalidInputError: another shape than (samples,), or keys that are Python objects, which need have no order.
+        InvalidInputError: another shape than (samples,), or keys that are Python objects, which may have no order.
     """
     if values is None:
         return None
@@ -234,7 +234,7 @@ def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") 
 
 
 def as_column(values: ArrayLike, *, samples: int, field: str, what: str = "value") -> NDArray[np.generic]:
-    """One of something for each sample, shape (N,).
+    """An array with one element for each sample, shape (N,).
 
     Raises:
         InvalidInputError: another shape than (samples,).
@@ -251,7 +251,7 @@ def as_column(values: ArrayLike, *, samples: int, field: str, what: str = "value
 
 
 def centre_rows(logits: Logits) -> Floats:
-    """Logits as float64 with zero mean per row: everything we compute ignores a row's constant."""
+    """Logits as float64 with zero mean per row: all computations ignore a constant added to a row."""
     rows = logits.astype(np.float64)
     return rows - rows.mean(axis=1, keepdims=True)
 
@@ -288,7 +288,7 @@ def _numeric(values: ArrayLike, field: str) -> NDArray[np.generic]:
 
 
 def _holds_text(values: Sequence[object]) -> bool:
-    """Whether nested lists hold a text: an array would give all its elements the size of the longest one."""
+    """Whether nested lists hold a text: in an array, every element would get the size of the longest one."""
     kinds = set(map(type, values))
     if kinds & {str, bytes}:
         return True

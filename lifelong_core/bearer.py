@@ -1,4 +1,4 @@
-"""Bearer tokens of requests (RFC 6750): the Authorization header, and what a token must allow."""
+"""Bearer tokens of requests (RFC 6750): the Authorization header and the scope of a token."""
 
 from lifelong_core.errors import ForbiddenError, UnauthenticatedError
 from lifelong_core.store.access.records import Scope, Token
@@ -11,7 +11,7 @@ def bearer_secret(header: str | None) -> str:
     """The secret in an Authorization header.
 
     Raises:
-        UnauthenticatedError: there is none.
+        UnauthenticatedError: there is no secret.
 
     Examples:
         >>> bearer_secret("Bearer ll_abc")
@@ -24,7 +24,7 @@ def bearer_secret(header: str | None) -> str:
 
 
 def invalid_token(token: Token | None) -> UnauthenticatedError:
-    """The refusal of a token that has ended, or (None) is not known."""
+    """The error that a token has expired or, if None, is unknown."""
     has_expired = token is not None and token.revoked_at is None
     message = "the token has expired." if has_expired else "the token is unknown, expired or revoked."
     error = UnauthenticatedError(message, field=FIELD, hint=HINT)
@@ -36,7 +36,7 @@ def check_scope(token: Token, scope: Scope) -> None:
     """Make sure that a token has a scope.
 
     Raises:
-        ForbiddenError: it has not.
+        ForbiddenError: it lacks the scope.
     """
     if not token.allows(scope):
         error = ForbiddenError(

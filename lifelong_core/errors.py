@@ -1,4 +1,4 @@
-"""The one exception root. Errors are part of the API: each says what was wrong and how to fix it."""
+"""The root of all exceptions. Errors are part of the API: each states the problem and how to fix it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,9 +11,9 @@ class LifelongError(Exception):
         message: the problem and the expected value.
         field: the argument, request field or setting at fault, if there is one.
         hint: how the caller can fix it.
-        details: the figures behind the message, JSON values, if there are any.
-        actor: name of the token that was refused, where it is known; for the audit log, never for the client.
-        is_audited: the audit log has an entry about it.
+        details: figures on the problem, JSON values, if there are any.
+        actor: name of the refused token, if known; for the audit log, never for the client.
+        is_audited: whether the audit log has an entry on the error.
     """
 
     code = "error"
@@ -30,7 +30,7 @@ class LifelongError(Exception):
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        """The message with the field before it and the hint behind it."""
+        """The field, the message and the hint, in this order."""
         where = f"{self.field}: " if self.field else ""
         return f"{where}{self.message}" + (f" {self.hint}" if self.hint else "")
 

@@ -1,4 +1,4 @@
-"""Models of pydantic that stop at the first wrong element of a list instead of keeping an error for each."""
+"""Pydantic models that stop at the first wrong element of a list."""
 
 from typing import Any, cast
 

@@ -1,6 +1,6 @@
-"""State of the product: SQL database and artifacts behind repositories that give and take frozen values.
+"""State of the product: repositories of frozen values over the SQL database and the artifacts.
 
-Nothing outside this package speaks SQL or knows the name of a table.
+Only this package contains SQL and names of tables.
 """
 
 from lifelong_core.names import DEFAULT_ENVIRONMENT, NAME_PATTERN, check_name

@@ -26,11 +26,11 @@ class Artifacts:
     """Stores bytes by their SHA-256; stored bytes never change.
 
     Args:
-        url: `file:///folder`, or any URL that fsspec knows (`s3://bucket/folder`).
+        url: `file:///folder`, or any URL that fsspec supports (`s3://bucket/folder`).
         cache: folder for local copies of remote artifacts; None: the user's cache folder.
 
     Raises:
-        ConfigurationError: fsspec does not know the URL, or the package for it is not installed.
+        ConfigurationError: fsspec does not support the URL, or the package for it is not installed.
     """
 
     def __init__(self, url: str, *, cache: Path | None = None) -> None:
@@ -38,7 +38,7 @@ class Artifacts:
             opened = cast("tuple[Any, str]", url_to_fs(url))
         except (
             Exception
-        ) as error:  # what a driver of fsspec raises is up to its authors, some connect at once
+        ) as error:  # drivers of fsspec raise any kind of error, and some connect at once
             said = str(error).rstrip(".") or type(error).__name__
             raise ConfigurationError(
                 f"artifacts cannot be kept at {redact(url)!r}: {redact(said)}.",
@@ -52,7 +52,7 @@ class Artifacts:
         self._cache = cache or _default_cache()
 
     def put(self, content: bytes) -> str:
-        """Keep the bytes; returns their digest (SHA-256, hex). Putting them again changes nothing.
+        """Store the bytes and return their digest (SHA-256, hex); harmless to repeat.
 
         Raises:
             UnavailableError: the storage cannot be written.
@@ -75,7 +75,7 @@ class Artifacts:
             ) from error
 
     def _write(self, location: str, content: bytes) -> None:
-        """A reader finds the whole artifact or none; on a local disk it survives a power failure."""
+        """Write an artifact atomically; on a local disk it survives a power failure."""
         if self._is_local:
             write_whole(Path(location), content)
             return
@@ -85,11 +85,11 @@ class Artifacts:
         self._files.mv(draft, location)
 
     def _is_whole(self, location: str, digest: str) -> bool:
-        """Whether the bytes are there already; damaged ones are repaired by putting them again."""
+        """Whether the undamaged bytes are stored already; another `put` repairs damaged ones."""
         return self._files.exists(location) and digest_of(self._files.cat_file(location)) == digest
 
     def has(self, digest: str) -> bool:
-        """Whether there are bytes under that digest; whether they are whole, `get` finds out.
+        """Whether bytes are stored under that digest; only `get` checks them for damage.
 
         Raises:
             UnavailableError: the storage cannot be read.
@@ -102,7 +102,7 @@ class Artifacts:
 
         Raises:
             NotFoundError: there are none.
-            DamagedArtifactError: the storage has other bytes than were put.
+            DamagedArtifactError: the stored bytes do not match the digest.
             UnavailableError: the storage cannot be read.
         """
         location = self._location(digest)
@@ -116,7 +116,7 @@ class Artifacts:
         return _verified(content, digest, location)
 
     def remove(self, digest: str) -> None:
-        """Delete the bytes of that digest, if there are any. Nobody may need them: the same bytes are kept once.
+        """Delete the bytes of that digest, if any. They must be unused: equal bytes are stored once.
 
         Raises:
             UnavailableError: the storage cannot be written.
@@ -129,7 +129,7 @@ class Artifacts:
 
         Raises:
             NotFoundError: there are none.
-            DamagedArtifactError: the storage has other bytes than were put.
+            DamagedArtifactError: the stored bytes do not match the digest.
             UnavailableError: the storage cannot be read.
         """
         if self._is_local:
@@ -147,7 +147,7 @@ class Artifacts:
 
 
 def digest_of(content: bytes) -> str:
-    """By what an artifact is known: SHA-256 (hex)."""
+    """The digest of an artifact: SHA-256 (hex)."""
     return hashlib.sha256(content).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, whatever dies, and that a power failure does not take back."""
+"""Atomic and durable writes of files, and private files and folders."""
 
 import os
 import secrets
@@ -14,12 +14,12 @@ def write_whole(path: Path, content: bytes, *, mode: int = PRIVATE_FILE) -> None
     """Replace a file atomically; the content is on the disk when this returns.
 
     Args:
-        path: of the file; its folder is made if need be.
-        content: all of it.
-        mode: permissions of the file, less what the umask takes away.
+        path: of the file; its folder is created if missing.
+        content: the whole content.
+        mode: permissions of the file, masked by the umask.
 
     Raises:
-        OSError: it cannot be written; what was there before is still there.
+        OSError: the file cannot be written; the previous file is unchanged.
     """
     with replace_file(path) as draft:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -29,10 +29,10 @@ def write_whole(path: Path, content: bytes, *, mode: int = PRIVATE_FILE) -> None
 
 @contextmanager
 def replace_file(path: Path) -> Generator[Path, None, None]:
-    """Another name, under which the block writes the file; then it is renamed. Without a draft after an exception.
+    """Yield a draft's path; after the block the draft replaces the file, after an exception it is deleted.
 
     Raises:
-        OSError: it cannot be written; what was there before is still there.
+        OSError: the file cannot be written; the previous file is unchanged.
     """
     make_folder(path.parent)
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
@@ -43,12 +43,12 @@ def replace_file(path: Path) -> Generator[Path, None, None]:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    # The new name is written to the disk with the folder, not with the file.
+    # The new name is part of the folder, not of the file.
     sync_to_disk(path.parent)
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, for their owner alone; on the disk when this returns."""
+    """Create a folder and its parents, accessible to their owner only; on the disk when this returns."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     for one in (*reversed(missing), folder):
         one.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
@@ -57,10 +57,10 @@ def make_folder(folder: Path) -> None:
 
 
 def make_data_folder(folder: Path) -> None:
-    """Make the folder in which the product keeps its data, and those above it, for their owner alone.
+    """Create the data folder of the product and its parents, accessible to their owner only.
 
     Raises:
-        ConfigurationError: it cannot be made.
+        ConfigurationError: it cannot be created.
     """
     try:
         make_folder(folder)
@@ -73,10 +73,10 @@ def make_data_folder(folder: Path) -> None:
 
 
 def make_private_file(path: Path) -> None:
-    """Make an empty file that its owner alone uses, for a library that would make it readable by all.
+    """Create an empty file that only its owner can read, before a library would create it readable by all.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))

@@ -1,4 +1,4 @@
-"""What the database can say about its own state; `lifelong doctor` asks."""
+"""Queries on the state of the database, for `lifelong doctor`."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -18,31 +18,31 @@ _log, _leases, _summaries = tables.predictions, tables.leases, tables.window_sum
 
 @dataclass(frozen=True)
 class LeaseState:
-    """A lease that was not given back."""
+    """A lease that was not released."""
 
     name: str
     holder: str
     expires_at: datetime
     is_over: bool
-    """its holder has given no sign of life since"""
+    """whether its holder has not renewed it in time"""
 
 
 @dataclass(frozen=True)
 class SummaryState:
-    """How far the summaries of one population are."""
+    """Progress of the summaries of one population."""
 
     unread: int
-    """predictions that no summary holds yet"""
+    """number of predictions that are not summarised yet"""
     oldest_unread: datetime | None
-    """when the first of them was made"""
+    """time of the first of them"""
     stale: int
-    """hours that have to be made anew"""
+    """number of stale hours"""
     quarantined: int
-    """predictions that no estimate may use"""
+    """number of unusable predictions"""
 
 
 class Health:
-    """Looks, and changes nothing."""
+    """Reads the state of the database without changes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -53,7 +53,7 @@ class Health:
             return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar_one()
 
     def damage(self) -> list[str]:
-        """What SQLite finds wrong in its file; it reads the whole file. PostgreSQL checks itself while it works."""
+        """Damage that SQLite finds in its file; it reads the whole file. PostgreSQL checks itself during operation."""
         if self._database.is_postgresql:
             return []
         with self._database.read() as connection:
@@ -61,7 +61,7 @@ class Health:
         return [line for line in found if line != "ok"]
 
     def unsafe_settings(self) -> list[str]:
-        """Settings of the PostgreSQL server with which a power failure costs more than the last moment."""
+        """Settings of the PostgreSQL server with which a power failure can lose or damage committed data."""
         if not self._database.is_postgresql:
             return []
         query = sa.text(
@@ -72,17 +72,17 @@ class Health:
             return list(connection.execute(query).scalars())
 
     def days_without_partition(self, first: date, days: int) -> list[date]:
-        """Of so many days from the first one on those that have no partition; none on SQLite."""
+        """The days without a partition, of `days` days from `first` on; none on SQLite."""
         if not self._database.is_postgresql:
             return []
         with self._database.read() as connection:
             return missing_days(connection, [first + timedelta(days=ahead) for ahead in range(days)])
 
     def days_in_default_partition(self) -> list[date]:
-        """The days of which predictions went to the default partition; none on SQLite."""
+        """The days with predictions in the default partition; none on SQLite."""
         if not self._database.is_postgresql:
             return []
-        # One look into the index for each day, where DISTINCT would read the whole partition.
+        # One index lookup for each day; DISTINCT would read the whole partition.
         query = sa.text(
             "WITH RECURSIVE days AS ("  # noqa: S608
             f" SELECT min(logged_on) AS day FROM {DEFAULT_PARTITION}"
@@ -94,19 +94,19 @@ class Health:
             return list(connection.execute(query).scalars())
 
     def leases(self) -> list[LeaseState]:
-        """The leases that somebody holds, or died with."""
+        """The leases that are held, or whose holder died."""
         query = sa.select(_leases).order_by(_leases.c.name)
         with self._database.read() as connection:
             present = database_time(connection)
             return [
                 LeaseState(row.name, row.holder, row.expires_at, row.expires_at <= present)
                 for row in connection.execute(query)
-                # Given back is long ago, by any clock.
+                # Released leases end long ago by any clock.
                 if row.expires_at.year > 1970
             ]
 
     def summaries(self, model_id: int, environment: str, digest: str) -> SummaryState | None:
-        """How far the summaries of a population are that a quantifier made; None: nobody has begun."""
+        """Progress of a population's summaries by a quantifier; None: not started."""
         key = SummaryKey(model_id, environment, digest)
         with self._database.read() as connection:
             cursor = read_cursor(connection, key)

@@ -1,4 +1,4 @@
-"""The store: one door to the database and the artifacts."""
+"""The store: the repositories over one database and its artifacts."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -98,18 +98,18 @@ class Store:
         durability: Durability = "process",
         patience_seconds: float = WRITER_PATIENCE_SECONDS,
     ) -> Self:
-        """Open the store of a database that `migrate` has made.
+        """Open the store of a database that `migrate` created.
 
         Args:
             database_url: `sqlite:////absolute/file.db` or `postgresql+psycopg://user@host/database`.
             artifacts_url: an fsspec URL, e.g. `file:///folder`.
             artifact_cache: folder for local copies of remote artifacts; None: the user's cache folder.
-            durability: what a commit survives: the death of any process, or a power failure too.
-            patience_seconds: a writer that got no turn within this time gives up (SQLite).
+            durability: whether a commit survives the death of any process, or a power failure too.
+            patience_seconds: longest wait of a writer for the write lock (SQLite).
 
         Raises:
-            ConfigurationError: a URL is not usable, or the file cannot be opened.
-            SchemaError: the database has no schema, an older or a newer one than this version.
+            ConfigurationError: a URL is unusable, or the file cannot be opened.
+            SchemaError: the database has no schema, or an older or newer one than this version.
             UnavailableError: the database does not answer.
         """
         artifacts = Artifacts(artifacts_url, cache=artifact_cache)
@@ -125,7 +125,7 @@ class Store:
     def from_settings(
         cls, settings: "Settings", *, patience_seconds: float = WRITER_PATIENCE_SECONDS
     ) -> Self:
-        """Open the store of an installation; `open` names the parameters and the errors."""
+        """Open the store of an installation; parameters and errors as `open`."""
         return cls.open(
             settings.resolved_database_url,
             settings.resolved_artifacts_url,
@@ -138,20 +138,20 @@ class Store:
 
         Raises:
             NotFoundError: there is no such model.
-            ConflictError: something uses it; the message says what.
+            ConflictError: it is in use; the message lists the uses.
             UnavailableError: the database or the artifacts do not answer.
         """
         return remove_model(self.database, self.artifacts, reference, actor=actor)
 
     @staticmethod
     def migrate(database_url: str) -> "Migration":
-        """Make the database's schema, or bring it up to date; harmless to repeat. Makes the folder of a SQLite file.
+        """Create or upgrade the database's schema, and the folder of a SQLite file; harmless to repeat.
 
         Returns:
             The revisions before and after.
 
         Raises:
-            ConfigurationError: the URL is not usable, or folder or file cannot be written.
+            ConfigurationError: the URL is unusable, or folder or file cannot be written.
             SchemaError: a newer version of the product made the database.
             UnavailableError: the database does not answer.
         """
@@ -170,43 +170,43 @@ class Store:
         return migration
 
     def check(self) -> None:
-        """Ask the database for an answer.
+        """Make sure that the database answers.
 
         Raises:
-            UnavailableError: it gives none.
+            UnavailableError: it does not answer.
         """
         with self.database.read() as connection:
             connection.execute(sa.select(1))
 
     def check_writable(self) -> None:
-        """Commit a change that means nothing: only a commit shows whether there is room on the disk.
+        """Commit a change without effect: only a commit shows whether the disk has space.
 
         Raises:
-            ConfigurationError: the file or the server takes no changes.
+            ConfigurationError: the file or the server is read-only.
             UnavailableError: the database does not answer, or its disk is full.
         """
         with self.database.write() as connection:
             if self.database.is_postgresql:
-                # A lock that nobody waits for; it is refused where a change would be.
+                # A lock without waiters; it is refused where a change would be refused.
                 connection.execute(sa.text("SELECT value FROM commit_clock FOR SHARE"))
                 return
-            # A number in the file's header that SQLite leaves to applications. Writing what is there writes nothing.
+            # A number in the file's header for applications. SQLite does not write an unchanged value.
             number = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
             connection.exec_driver_sql(f"PRAGMA user_version = {(number + 1) % 2**31}")
 
     def registry(self, known_revision: int | None = None) -> Registry | None:
-        """All that a serving worker needs to know, consistent as of one revision.
+        """The registry, consistent as of one revision.
 
         Args:
-            known_revision: of the registry that the caller has; None: it has none.
+            known_revision: of the caller's registry; None: it has none.
 
         Returns:
-            None if nothing has changed since `known_revision`; that takes one cheap query.
+            The registry; None if it is still `known_revision`, which takes one cheap query.
         """
         return load_registry(self.database, known_revision)
 
     def named_artifacts(self) -> dict[str, str]:
-        """The digests of all artifacts that models need, with what each is in words."""
+        """The digests of all artifacts that models need, with a description of each."""
         named: dict[str, str] = {}
         for model in self.models.list():
             if model.artifact is not None:
@@ -216,11 +216,11 @@ class Store:
         return named
 
     def revision(self) -> int:
-        """The registry's revision now."""
+        """The present revision of the registry."""
         return read_revision(self.database)
 
     def changes(self) -> Changes:
-        """Where to wait for changes of the registry; the caller closes it."""
+        """A waiter for changes of the registry; the caller closes it."""
         return NotifiedChanges(self.database) if self.database.is_postgresql else Changes()
 
     def close(self) -> None:

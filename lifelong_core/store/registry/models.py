@@ -80,7 +80,7 @@ class Models:
                 connection, actor=actor, action="models.add", subject=model.reference, details=details
             )
         if onnx is not None:
-            self._artifacts.put(onnx)  # again: a removal of another model with the same graph may have deleted it
+            self._artifacts.put(onnx)  # again: the removal of another model may have deleted it
         return model
 
     def note_refusal(self, name: str, details: dict[str, Any], *, actor: str) -> None:

@@ -1,4 +1,4 @@
-"""Run by Alembic: migrate over the connection, and within the transaction, that `schema` opened."""
+"""Script of Alembic: migrates over the connection and transaction that `migration` opened."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""Window summaries, leases, what workers serve, erased groups, and an audit log that is numbered without gaps."""
+"""Window summaries, leases, heartbeats of workers, erased groups, and an audit log without gaps in its numbers."""
 
 from datetime import UTC, datetime
 
@@ -73,7 +73,7 @@ def upgrade() -> None:
 
 
 def _number_the_audit_log() -> None:
-    """From here on without gaps; where there are some, an entry says up to which number."""
+    """Number entries without gaps from here on; if there are earlier gaps, add an entry with the last old number."""
     if op.get_context().dialect.name == "postgresql":
         op.execute("ALTER TABLE audit ALTER COLUMN id DROP DEFAULT")
         op.execute("DROP SEQUENCE audit_id_seq")

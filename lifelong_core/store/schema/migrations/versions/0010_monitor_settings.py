@@ -1,4 +1,4 @@
-"""What the monitors watch with, so that those with different settings are found."""
+"""Settings of the monitors, to detect monitors with different ones."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""With which token a prediction came."""
+"""The token of each prediction's request."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The entries of the audit log are chained by digests, and say from where a change was asked for."""
+"""Digests that chain the entries of the audit log, and the source of each change."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -47,7 +47,7 @@ def downgrade() -> None:
 
 
 def _chain_the_entries() -> None:
-    """Give every entry its digests, and add one that says up to which number this was done only now."""
+    """Add digests to every entry, and an entry with the last number that got its digests from this migration."""
     connection = op.get_bind()
     number, digest = 0, GENESIS
     change = (
@@ -76,6 +76,6 @@ def _chain_the_entries() -> None:
 
 
 def _entry_of(row: Any) -> AuditEntry:
-    # SQLite has no zones: it holds UTC.
+    # SQLite stores no time zone: values are UTC.
     at = row.at if row.at.tzinfo is not None else row.at.replace(tzinfo=UTC)
     return AuditEntry(row.id, at, row.actor, row.action, row.subject, row.details)

@@ -1,4 +1,4 @@
-"""What each swap would have decided otherwise before it came."""
+"""Counts of the earlier decisions that each swap would have changed."""
 
 import sqlalchemy as sa
 from alembic import op

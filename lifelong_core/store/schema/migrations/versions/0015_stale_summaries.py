@@ -1,4 +1,4 @@
-"""An index of the hours that have to be summarised anew, so that a monitor finds them among all populations' hours."""
+"""An index of the stale hours of all populations."""
 
 import sqlalchemy as sa
 from alembic import op
