@@ -36,9 +36,7 @@ class Artifacts:
     def __init__(self, url: str, *, cache: Path | None = None) -> None:
         try:
             opened = cast("tuple[Any, str]", url_to_fs(url))
-        except (
-            Exception
-        ) as error:  # drivers of fsspec raise any kind of error, and some connect at once
+        except Exception as error:  # drivers of fsspec raise any kind of error, and some connect at once
             said = str(error).rstrip(".") or type(error).__name__
             raise ConfigurationError(
                 f"artifacts cannot be kept at {redact(url)!r}: {redact(said)}.",
