@@ -6,7 +6,7 @@ from pydantic import BaseModel, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
 LISTS = ("list", "tuple", "set", "frozenset")
-"""Kinds of core schemas with elements that are checked one by one."""
+"""Core schemas of collections, which validate their elements one by one."""
 
 
 def _stop_at_first_error(schema: object) -> None:
@@ -22,9 +22,9 @@ def _stop_at_first_error(schema: object) -> None:
 
 
 class FailFastModel(BaseModel):
-    """A model whose lists report one wrong element each: errors for a million elements would take gigabytes.
+    """A model whose lists stop at their first wrong element: errors on a million elements would take gigabytes.
 
-    A model inside another one must be of this class, too.
+    Nested models must be of this class, too.
     """
 
     @classmethod

@@ -1,8 +1,8 @@
 """Checks an ONNX graph in a process of its own, before it is stored and before it is promoted.
 
-The process (`python -m lifelong_service.graphs.check_graph`) reads what a client sent. It alone imports `onnx`. It has
-limits on time and memory, no network, no secrets in its environment and an empty working folder. It returns the very
-bytes that it has run: those are stored.
+The process (`python -m lifelong_service.graphs.check_graph`) reads the files of a client. Only this process imports
+`onnx`. It has limits on time and memory, no network, no secrets in its environment and an empty working folder. It
+returns the bytes that it has run; exactly these are stored.
 """
 
 import contextlib
@@ -30,16 +30,16 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Model, ServingState, Store, check_name, serving_state
 
 CHECK_SECONDS = 300.0
-"""Time limit of a check that a command makes; a request to the service has less."""
+"""Time limit of a check from the command line; a request to the service has less."""
 PROVIDERS_SECONDS = 60.0
 """Time limit of the check of the execution providers."""
 PROTOBUF_BYTES = 2**31 - 1
-"""No ONNX file is larger: its format, protobuf, ends there."""
+"""Largest ONNX file in bytes: the limit of protobuf, its format."""
 _LONGEST_ANSWER = 65_536
 _LONGEST_REASON = 500
 _VARIABLES = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME")
 _VARIABLE_KINDS = ("CUDA_", "NVIDIA_", "ORT_")
-"""Of the environment, what ONNX Runtime and its drivers may need; the rest, secrets too, stays away."""
+"""Environment variables for ONNX Runtime and its drivers; all others, secrets included, are removed."""
 _ERRORS = (ConfigurationError, InvalidInputError, PayloadTooLargeError)
 
 logger = logging.getLogger(__name__)
@@ -50,8 +50,8 @@ class CheckedGraph:
     """A graph that ONNX Runtime has loaded and run.
 
     Attributes:
-        content: one self-contained ONNX file, the bytes that were run.
-        provider: the execution provider that ran it.
+        content: bytes of the self-contained ONNX file that was run.
+        provider: the execution provider of the run.
     """
 
     content: bytes
@@ -68,20 +68,20 @@ def check_graph(
     timeout_seconds: float = CHECK_SECONDS,
     option: str | None = None,
 ) -> CheckedGraph:
-    """Make one self-contained file of a graph, and load and run it as a serving worker does.
+    """Convert a graph to one self-contained file, and load and run it as a serving worker does.
 
     Args:
         graph: the ONNX file.
-        preprocessing: what happens to an image before the graph.
+        preprocessing: steps from an image to the input of the graph.
         classes: number of classes of the task.
-        settings: give the execution providers, the limits, and the files that are no weights.
-        external_data: the folder whose files the graph may refer to for its weights; None: it may refer to none.
+        settings: the execution providers, the limits, and the files that are not weights.
+        external_data: folder of files that the graph may use as weights; None: no external weights.
         timeout_seconds: the process is killed after this time.
-        option: what an error names when the graph is at fault, in place of the fields `onnx` and `external_data`.
+        option: the field of errors on the graph, instead of `onnx` and `external_data`.
 
     Raises:
-        InvalidInputError: the graph cannot be used, or did not load and run in time.
-        ConfigurationError: an execution provider of the settings, or ONNX Runtime, is not there.
+        InvalidInputError: the graph is unusable, or did not load and run in time.
+        ConfigurationError: an execution provider of the settings, or ONNX Runtime, is not installed.
     """
     with tempfile.TemporaryDirectory(prefix="lifelong-check-") as folder:
         output = Path(folder) / "graph.onnx"
@@ -107,18 +107,18 @@ def check_graph(
 def check_new_graph(
     store: Store, graph: Path, name: str, task: str, *, actor: str, **options: Any
 ) -> CheckedGraph:
-    """Check the graph of a model that is to be added; a refusal stands in the audit log.
+    """Check the graph of a new model; the audit log records a refusal.
 
     Args:
-        store: with the task and the audit log.
+        store: the store of the task and the audit log.
         graph: the ONNX file.
-        name: of the model.
-        task: that it solves.
-        actor: who adds it.
-        options: of `check_graph`, but for the number of classes.
+        name: of the new model.
+        task: of the new model.
+        actor: name for the audit log.
+        options: of `check_graph`, except the number of classes.
 
     Raises:
-        InvalidInputError: the name is not legal, or the graph cannot be used.
+        InvalidInputError: the name is illegal, or the graph is unusable.
         NotFoundError: there is no such task.
         ConfigurationError: as `check_graph`.
     """
@@ -141,16 +141,16 @@ def check_new_graph(
 
 
 def check_servable(store: Store, settings: Settings, reference: str, *, patience_seconds: float) -> None:
-    """Make sure that a model can be served before its task relies on it.
+    """Make sure that a model can be served, before its promotion.
 
-    The living workers decide; they get some time to load it. Where none lives, the stored graph is checked here. A
-    model without a head is let pass: no worker loads it, and it cannot be promoted.
+    This waits for the living workers to load it. Without living workers, it checks the stored graph on this host. A
+    model without a head passes: no worker loads it, and it cannot be promoted.
 
     Args:
-        store: where the model is.
+        store: the store of the model.
         settings: of the check.
         reference: the model.
-        patience_seconds: how long to wait for the workers.
+        patience_seconds: longest wait for the workers.
 
     Raises:
         NotFoundError: there is no such model.
@@ -181,7 +181,7 @@ def check_stored_graph(store: Store, settings: Settings, model: Model, *, classe
 
 
 def cannot_be_loaded(model: Model, error: LifelongError) -> ConflictError:
-    """The refusal to rely on a model whose graph cannot be loaded."""
+    """The error that the graph of a model cannot be loaded."""
     return ConflictError(
         f"the model {model.reference} cannot be loaded: {error.message}",
         field="model",
@@ -209,11 +209,11 @@ def _check_workers(serving: ServingState, patience_seconds: float) -> None:
 
 
 def check_execution_providers(settings: Settings) -> list[str]:
-    """The execution providers that a service on this host would use, asked of its own code in another process.
+    """The execution providers of a service on this host, determined by the service's code in another process.
 
     Raises:
-        ConfigurationError: one is not known or not installed; the service would not start.
-        InvalidInputError: the check could not be made: the service is not installed here.
+        ConfigurationError: a provider is unknown or not installed; the service would not start.
+        InvalidInputError: the check failed, because the service is not installed here.
     """
     try:
         done = subprocess.run(
@@ -258,14 +258,14 @@ def _ask(request: dict[str, Any], folder: str, timeout_seconds: float, option: s
 def _run(
     request: dict[str, Any], folder: Path, timeout_seconds: float, option: str | None
 ) -> tuple[int, bytes]:
-    """Exit status of the checking process and its last line, which is empty where it did not answer."""
-    # A file, unlike a pipe, has the limit that the process sets itself.
+    """Exit status of the checking process and its last line, empty if it did not answer."""
+    # The process limits the size of its files; a pipe has no such limit.
     with (folder / "answer").open("w+b") as answer:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "lifelong_service.graphs.check_graph"],
             stdin=subprocess.PIPE,
             stdout=answer,
-            # Libraries write there what is in the graph.
+            # Libraries write content of the graph there.
             stderr=subprocess.DEVNULL,
             cwd=folder,
             env=child_environment(folder),
@@ -281,20 +281,20 @@ def _run(
             ) from error
         finally:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # with all that it has started
+                os.killpg(process.pid, signal.SIGKILL)  # and its child processes
             process.wait()
         answer.seek(max(0, answer.seek(0, os.SEEK_END) - _LONGEST_ANSWER))
         return process.returncode, (answer.read().splitlines() or [b""])[-1]
 
 
 def _private_paths(settings: Settings, graph: Path) -> list[Path]:
-    """Files and folders that hold no weights; a graph in the data directory was put there by hand."""
+    """Files and folders that hold no weights; a graph in the data directory was copied there by its owner."""
     key, state = settings.resolved_group_key_file.resolve(), settings.data_directory.resolve()
     return [key] if graph.is_relative_to(state) else [key, state]
 
 
 def child_environment(folder: Path) -> dict[str, str]:
-    """The environment of the checking process: what libraries need, and no secret of the service."""
+    """Environment variables of the checking process: those that libraries need, without secrets."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -306,14 +306,14 @@ def child_environment(folder: Path) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         "ORT_DISABLE_TELEMETRY": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
-        # A bento finds its packages by the path of the process that started it.
+        # A bento finds its packages by the module path of its parent process.
         "PYTHONPATH": os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path),
     }
 
 
 def _died(status: int, option: str | None) -> LifelongError:
-    """What the end of the checking process without an answer means."""
-    if status > 0:  # Python's own: it did not come to the graph
+    """The error for a checking process that ended without an answer."""
+    if status > 0:  # from Python itself, before the graph was read
         return ConfigurationError(
             f"the check of the graph ended with status {status}.",
             field=option or "onnx",

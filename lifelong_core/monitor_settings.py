@@ -1,4 +1,4 @@
-"""The settings that decide what a monitor does: all monitors of an installation need the same ones."""
+"""The settings that determine the behaviour of a monitor; all monitors of an installation need the same values."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ _SHOWN = 8
 
 
 def monitor_settings(settings: Settings) -> dict[str, Any]:
-    """The values by their names, with dots; of an environment only what differs from the common policy.
+    """The values by dotted names; of environments only the differences from the common policy.
 
     Examples:
         >>> monitor_settings(Settings())["policy.mode"]
@@ -45,13 +45,13 @@ def monitor_settings(settings: Settings) -> dict[str, Any]:
 
 
 def settings_digest(values: Mapping[str, Any]) -> str:
-    """Eight characters by which people compare the settings of two monitors."""
+    """Digest of eight characters, to compare the settings of two monitors."""
     document = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(document.encode()).hexdigest()[:_SHOWN]
 
 
 def describe_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Which values differ, in words: "policy.mode (shadow, auto)".
+    """The values that differ, as texts: "policy.mode (shadow, auto)".
 
     Examples:
         >>> describe_differences({"policy.mode": "shadow"}, {"policy.mode": "auto", "quantifier": "EMQ"})

@@ -1,4 +1,4 @@
-"""Names of tasks, models and environments, and the reasons that people give."""
+"""Checks of names (of tasks, models and environments) and of reasons for decisions."""
 
 import re
 from typing import Annotated, TypeAlias
@@ -34,7 +34,7 @@ def check_name(value: str, *, field: str) -> str:
 def _legal_name(value: str) -> str:
     try:
         return check_name(value, field="name")
-    except InvalidInputError as error:  # the reader of the document adds the field
+    except InvalidInputError as error:  # the validation of the document adds the field
         raise ValueError(f"{error.message} {error.hint}") from error
 
 
@@ -43,7 +43,7 @@ Name: TypeAlias = Annotated[str, AfterValidator(_legal_name)]
 
 
 def check_reason(value: str, *, hint: str, field: str = "reason") -> str:
-    """A reason that a person gives for a decision, 1 to 200 printable characters.
+    """A reason for a decision, 1 to 200 printable characters.
 
     Raises:
         InvalidInputError: it is empty, too long or cannot be printed.

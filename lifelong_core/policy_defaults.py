@@ -1,6 +1,6 @@
 """Choices and defaults of an adaptation policy, shared by `AdaptationPolicy` and the settings.
 
-The settings load without numpy, so these values stand apart from the policy itself.
+They have a module of their own because the settings load without numpy.
 """
 
 from typing import Final, Literal, TypeAlias, get_args
@@ -14,7 +14,7 @@ ON_VIOLATION: tuple[OnViolation, ...] = get_args(OnViolation)
 ON_UNUSUAL_TRAFFIC: tuple[OnUnusualTraffic, ...] = get_args(OnUnusualTraffic)
 
 LARGEST_STEP: Final = 2
-"""L1 distance of two prevalences without a common class: a limit of this size has no effect."""
+"""Largest L1 distance of two prevalences: a limit of this size has no effect."""
 MOST_LOOKS: Final = 1e12
 """Largest average run length: the evidence is capped there (`evidence.LARGEST_LOG_CAPITAL`)."""
 

@@ -1,6 +1,6 @@
-"""What happens to an image before it becomes the model's input, as one typed document stored with the model.
+"""Preprocessing of images to the model's input, as one typed document stored with the model.
 
-The service executes it (`lifelong_service.prediction.images`), once; nothing else does.
+Only `lifelong_service.prediction.images` implements it.
 """
 
 from typing import Literal, Self, cast
@@ -67,7 +67,7 @@ class Preprocessing(FailFastModel):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, document: object) -> object:
-        """Mean and standard deviation that are left out have as many values as there are channels."""
+        """Fill in missing mean and standard deviation, one value for each channel."""
         if not isinstance(document, dict):
             return document
         given = cast("dict[str, object]", document)
@@ -84,7 +84,7 @@ class Preprocessing(FailFastModel):
 
     @property
     def keeps_values(self) -> bool:
-        """Whether the input stays on the scale 0..1: neither mean nor standard deviation changes it."""
+        """Whether the input keeps the scale 0..1, because mean and standard deviation do not change it."""
         return set(self.mean) == {0.0} and set(self.standard_deviation) == {1.0}
 
     @model_validator(mode="after")

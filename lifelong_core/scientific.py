@@ -1,8 +1,8 @@
 # pyright: basic
-"""Typed functions of numpy and scipy, which publish no types of their own for these.
+"""Typed wrappers of numpy and scipy functions without published types.
 
-scipy is imported where it is used: it takes a third of the time that a serving process needs to start, and that
-process only applies heads.
+Each function imports scipy itself: the import takes a third of the start of a serving process, which only applies
+heads.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The one typed settings class. Every setting is documented here and nowhere else.
+"""The typed settings class, the only documentation of the settings.
 
 Sources, strongest first: environment variables `LIFELONG_*` (nested: `LIFELONG_POLICY__MINIMUM_SAMPLES`),
 the file `lifelong.toml` in the working directory (or the file that `LIFELONG_CONFIG` names), the defaults.
@@ -57,7 +57,7 @@ RENAMED_SETTINGS = {
     "log_patience_seconds": "log_timeout_seconds",
     "policy__looks_between_false_alarms": "policy__average_run_length",
 }
-"""Old names of settings; each is refused with a message that states the new name."""
+"""New names of renamed settings; old names are refused with a message that states the new one."""
 
 _MODES = {
     "auto": "cycles swap heads",
@@ -529,7 +529,7 @@ class Settings(BaseSettings):
 
     @property
     def resolved_group_key_file(self) -> Path:
-        """The file of the secret key with which groups are hashed."""
+        """The file of the secret key of the group hash."""
         return self.group_key_file or self.data_directory / "group.key"
 
     @property
@@ -539,21 +539,21 @@ class Settings(BaseSettings):
 
     @property
     def recent_requests_file(self) -> Path:
-        """The file of the requests that this machine has answered recently."""
+        """The file of requests that this host answered recently."""
         return self.resolved_spool_directory / "recent_requests.db"
 
     @property
     def registry_cache_file(self) -> Path:
-        """The registry that was served last; a worker that starts while the database is unavailable serves it."""
+        """The file of the latest registry; a worker that starts while the database is unavailable serves it."""
         return self.data_directory / "registry.json"
 
     @property
     def audit_anchor_file(self) -> Path:
-        """The file with the newest audit entry that this host knows, outside the database."""
+        """The file outside the database with the newest audit entry that this host has read."""
         return self.data_directory / "audit.anchor"
 
     def retention_for(self, environment: str) -> int | None:
-        """Days for which the predictions of an environment are kept; None: for ever."""
+        """Retention of an environment's predictions in days; None: unlimited."""
         return self.environment_retention_days.get(environment, self.retention_days)
 
     def policy_for(self, environment: str) -> PolicySettings:
@@ -611,7 +611,7 @@ class Settings(BaseSettings):
         sentences: list[str] = []
         for setting, environments in named.items():
             for name in sorted(set(environments) - set(known)):
-                # An environment with settings of its own is not what another name was meant to be.
+                # An environment with its own settings is not the intended spelling of another name.
                 guess = suggest(name, sorted(set(known) - set(environments)))
                 sentence = f"{setting} names {name!r}, and no prediction has come from it yet."
                 sentences.append(f"{sentence} {guess}" if guess else sentence)
@@ -631,18 +631,18 @@ def _overlaid(common: Group, own: Group | None) -> Group:
 
 
 def _source_of(field: str | None) -> str:
-    """The variable, or the file and the key in it, that gives a field of the settings; a nested field has dots."""
+    """The environment variable, or file and key, of a field's value; nested fields have dots."""
     path = (field or "").split(".")
     given = {name.upper(): name for name in os.environ}
     for depth in range(len(path), 0, -1):
         variable = given.get(f"LIFELONG_{'__'.join(path[:depth])}".upper())
-        if variable is not None:  # a part of the path that the name of the variable lacks is inside its JSON
+        if variable is not None:  # the rest of the path is inside the variable's JSON
             return ": ".join((variable, *(".".join(path[depth:]),) * (depth < len(path))))
     return f"{settings_file()}: {field}"
 
 
 def settings_file() -> Path:
-    """The file that settings are read from, whether it exists or not."""
+    """The settings file, which may not exist."""
     return Path(os.environ.get("LIFELONG_CONFIG", "lifelong.toml"))
 
 

@@ -1,4 +1,4 @@
-"""Pydantic's validation errors as our errors: the field, what was expected and what was given, and a hint."""
+"""Pydantic's validation errors as our errors: field, expected value, given value and hint."""
 
 import difflib
 import re
@@ -15,13 +15,13 @@ from pydantic_core import ErrorDetails
 from lifelong_core.errors import InvalidInputError
 
 LONGEST_VALUE = 80
-"""Characters of a value that are shown."""
+"""Largest number of characters of a value in a message."""
 
 LONGEST_LIST = 300
-"""Characters of a list of known names that is shown."""
+"""Largest number of characters of a list of known names in a message."""
 
 MOST_READ = 100
-"""Problems that are looked at to choose the one that is reported."""
+"""Number of problems among which the reported one is chosen."""
 
 EXPECTED: Mapping[str, tuple[str, str | None]] = MappingProxyType(
     {
@@ -59,7 +59,7 @@ EXPECTED: Mapping[str, tuple[str, str | None]] = MappingProxyType(
         "model_attributes_type": ("names with their values", '{{"number_of_classes": 2}}'),
     }
 )
-"""By kind of problem: what was expected, and an example; numbers come from the limits of the field."""
+"""By kind of problem: the expected value and an example; numbers come from the limits of the field."""
 
 PLAIN: Mapping[str, tuple[str, str | None]] = MappingProxyType(
     {
@@ -67,14 +67,14 @@ PLAIN: Mapping[str, tuple[str, str | None]] = MappingProxyType(
         "json_invalid": ("this is not JSON: {error}.", "It may be cut off, or of another format."),
     }
 )
-"""By kind of problem: the message where no other value was expected, and the hint."""
+"""By kind of problem: the message without an expected value, and the hint."""
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 4 * LONGEST_VALUE
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxdict = LONGEST_VALUE
 
 _UNION_MEMBER = re.compile(r"(int|float|str|bool|uuid|list|tuple|dict|constrained-\w+)(\[.*\])?")
-"""What pydantic appends to the location of a value that fits no member of a union."""
+"""Suffixes that pydantic appends to the location of a value that fits no member of a union."""
 
 Document = TypeVar("Document", bound=BaseModel)
 
@@ -101,15 +101,15 @@ def as_input_error(
 def describe_problems(
     problems: Sequence[ErrorDetails], document: object = None, *, is_request: bool = False
 ) -> InvalidInputError:
-    """One error for everything that is wrong with a document: the most telling problem and the number of others.
+    """One error for all problems of a document: the most informative problem and the number of others.
 
-    A misspelt name comes first: it explains a missing field. Otherwise it is the first problem that was found.
+    A misspelt name has priority, because it explains a missing field. Otherwise the first problem is reported.
 
     Args:
-        problems: of pydantic, one at least.
-        document: the model class, or another annotation, that was validated; names of fields are suggested from it.
-        is_request: True: the field is the path with all indices (`labels.1.label`), for programs, and no value is
-            repeated, because it may be the key of a patient.
+        problems: from pydantic, at least one.
+        document: the validated model class or annotation, the source of suggested field names.
+        is_request: True: the field is the path with all indices (`labels.1.label`), for programs, and messages repeat
+            no value, because it may be a patient's key.
     """
     problems = _without_consequences(problems)
     write = _Writer(document, is_request=is_request)
@@ -126,7 +126,7 @@ def describe_problems(
 
 
 def _without_consequences(problems: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """Without the lists that pydantic calls too short because it left out their wrong entries."""
+    """The problems except lists that are too short only because pydantic left out their wrong entries."""
     parents = {
         problem["loc"][:depth] for problem in problems[:MOST_READ] for depth in range(len(problem["loc"]))
     }
@@ -143,7 +143,7 @@ class _Writer:
     is_request: bool
 
     def problem(self, problem: ErrorDetails) -> InvalidInputError:
-        """Any problem."""
+        """The error for any problem."""
         kind, context = problem["type"], problem.get("ctx", {})
         own = context.get("error")
         if isinstance(own, InvalidInputError):
@@ -162,7 +162,7 @@ class _Writer:
         return InvalidInputError(f"{message}{where}{self._given(problem)}.", field=field)
 
     def unexpected_value(self, problems: Sequence[ErrorDetails]) -> InvalidInputError:
-        """One value that fits none of the forms that it may have."""
+        """The error for a value that fits no member of a union."""
         first = problems[0]
         field, where = self._place(first["loc"] if len(problems) == 1 else first["loc"][:-1])
         forms: dict[str, str | None] = {}
@@ -178,7 +178,7 @@ class _Writer:
         return InvalidInputError(message, field=field, hint=hint)
 
     def unknown_name(self, problem: ErrorDetails) -> InvalidInputError:
-        """A name that no field has."""
+        """The error for an unknown field name."""
         *parents, name = problem["loc"]
         known = _field_names(self.document, parents)
         field, _ = self._place(problem["loc"])
@@ -192,7 +192,7 @@ class _Writer:
         return InvalidInputError("there is no such field.", field=field, hint=hint)
 
     def _place(self, location: tuple[int | str, ...]) -> tuple[str, str]:
-        """The path of the field, and where in its value the problem is: an entry of a list, or a cell of a matrix."""
+        """The path of the field, and the place of the problem in its value: a list entry or a matrix cell."""
         indices = 0
         while not self.is_request and indices < len(location) and isinstance(location[-1 - indices], int):
             indices += 1
@@ -218,7 +218,7 @@ class _Writer:
 
 
 def suggest(given: object, known: Sequence[str]) -> str | None:
-    """A hint with the known name that is most like a wrong one; None where nothing is like it.
+    """A hint with the known name that is most similar to a wrong one; None: no name is similar.
 
     Examples:
         >>> suggest("colr", ["colour", "resize"])
@@ -232,7 +232,7 @@ def suggest(given: object, known: Sequence[str]) -> str | None:
 
 
 def _field_names(document: object, location: Sequence[int | str]) -> list[str]:
-    """The names, aliases included, that the models at a location have for their fields; empty without a model."""
+    """Field names, aliases included, of the models at a location; empty without a model."""
     models = list(_models_in(document))
     for part in location:
         named = [
@@ -241,7 +241,7 @@ def _field_names(document: object, location: Sequence[int | str]) -> list[str]:
             for name, field in model.model_fields.items()
             if part in _names_of(name, field.validation_alias)
         ]
-        if named:  # else an index, a key or the member of a union: the models are those of the container
+        if named:  # else an index, a key or a union member: the models of the container apply
             models = [model for annotation in named for model in _models_in(annotation)]
     return [
         alias
@@ -258,7 +258,7 @@ def _names_of(name: str, alias: object) -> tuple[str, ...]:
 
 
 def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
-    """The models that an annotation mentions: itself, items of lists, values of dictionaries, members of unions."""
+    """The models in an annotation: itself, items of lists, values of dictionaries, members of unions."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
         return
@@ -267,7 +267,7 @@ def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
 
 
 def _union_members(first: ErrorDetails, problems: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """The problems that say of one value, member by member, why it does not fit a union."""
+    """The problems of one value with the members of a union, one for each member."""
     return [
         problem
         for problem in islice(problems, MOST_READ)
@@ -289,7 +289,7 @@ def _without_full_stop(text: str) -> str:
 
 
 def format_value(value: Any) -> str:
-    """A value as it is named in a message.
+    """A value as text for messages.
 
     Examples:
         >>> format_value(True), format_value(None), format_value("maybe")

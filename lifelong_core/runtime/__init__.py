@@ -1,6 +1,6 @@
-"""What every process of the product needs.
+"""Shared functions of all processes of the product.
 
 - `logs`, `redaction`: one log format; texts without passwords and tokens
-- `background`, `deadline`: threads with a clean end; calls that may hang
-- `memory`, `file_modes`: free memory back to the system; private files
+- `background`, `deadline`: threads with an orderly end; calls that may hang
+- `memory`, `file_modes`: return of free memory to the system; private files
 """

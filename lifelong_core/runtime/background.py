@@ -1,4 +1,4 @@
-"""Background threads: a daemon with a name, a stop event and an end that may be waited for."""
+"""Background threads: daemons with a name and a stop event, which can be joined."""
 
 import logging
 import threading
@@ -8,7 +8,7 @@ logger = logging.getLogger(__name__)
 
 
 class BackgroundThread:
-    """Runs a function in a daemon thread: a call that hangs must not keep the process from ending.
+    """Runs a function in a daemon thread, so that a call that hangs does not prevent the process from ending.
 
     Args:
         name: of the thread, for logs and debuggers.
@@ -51,14 +51,14 @@ class BackgroundThread:
         return self.join(timeout_seconds)
 
     def join(self, timeout_seconds: float | None = None) -> bool:
-        """Wait for the end of the thread, without asking for it; return whether it has ended."""
+        """Wait for the end of the thread without setting `stopping`; return whether it has ended."""
         if self._thread.ident is not None:
             self._thread.join(timeout_seconds)
         return not self._thread.is_alive()
 
 
 class RepeatingThread(BackgroundThread):
-    """Calls a function again and again until the thread is closed; an error is logged and ends no repetition.
+    """Calls a function repeatedly until the thread is closed; errors are logged and do not end the repetition.
 
     Args:
         name: of the thread.
@@ -83,5 +83,5 @@ class RepeatingThread(BackgroundThread):
         while not self.stopping.wait(self._seconds):
             try:
                 self._work()
-            except Exception:  # the thread must outlive any fault of its work
+            except Exception:  # no error of the work may end the thread
                 logger.exception("the thread %s goes on after an error", threading.current_thread().name)

@@ -11,7 +11,7 @@ from lifelong_core.errors import UnavailableError
 Result = TypeVar("Result")
 
 SLICE_SECONDS = 0.5
-"""Interval at which a waiting caller checks its deadline; after `hurry`, a caller waits hardly longer than this."""
+"""Interval at which a waiting caller checks its deadline; after `hurry`, the approximate longest wait of a caller."""
 
 
 class _Call:
@@ -28,7 +28,7 @@ class _Call:
     def run(self) -> None:
         try:
             self.result = self.work()
-        except BaseException as error:  # noqa: BLE001 - it is raised where the call was made
+        except BaseException as error:  # noqa: BLE001 - `call` raises it in the thread of the caller
             self.error = error
         self.has_ended = True
         self.done.release()
@@ -47,7 +47,7 @@ class DeadlineThread:
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._last: _Call | None = None
         self._hurried = False
-        # A daemon: a call that never ends must not keep the process from ending.
+        # A daemon: a call that never ends must not prevent the process from ending.
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
 
     def start(self) -> None:
@@ -63,12 +63,12 @@ class DeadlineThread:
         """Return the result of the work, or raise its error.
 
         Args:
-            work: a function that may hang.
-            seconds: how long to wait for it.
+            work: the function to call; it may hang.
+            seconds: longest wait.
 
         Raises:
-            UnavailableError: it has not ended by then, and what it does is not known; or an earlier call has not
-                ended yet, and this one was not begun.
+            UnavailableError: the work has not ended by then, and its effect is unknown; or an earlier call has not
+                ended yet, and the work was not started.
         """
         if self.is_stuck:
             raise UnavailableError("the database has not yet answered the query before this one.")
@@ -81,7 +81,7 @@ class DeadlineThread:
         try:
             raise call.error
         finally:
-            # Its traceback holds the call: a circle that only the garbage collector would find.
+            # Its traceback refers to the call: a reference cycle that only the garbage collector would free.
             call.error = None
 
     def hurry(self) -> None:
@@ -89,7 +89,7 @@ class DeadlineThread:
         self._hurried = True
 
     def close(self) -> None:
-        """End the thread after its present call; does not wait for it."""
+        """End the thread after its present call, without waiting."""
         self._calls.put(None)
 
     def _wait(self, call: _Call, seconds: float) -> None:
@@ -103,4 +103,4 @@ class DeadlineThread:
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
             call.run()
-            del call  # what it holds need not live until the next one comes
+            del call  # frees its memory before the next call arrives

@@ -1,4 +1,4 @@
-"""Modes of the files that the product writes: their owner alone uses them, whatever the umask."""
+"""Modes of the product's files: only their owner has access, independent of the umask."""
 
 import os
 import stat
@@ -11,12 +11,12 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def restrict_new_files() -> None:
-    """Let only the owner use what this process and its children write from now on, also through libraries."""
+    """Set the umask of this process and its children, so that only the owner can access new files."""
     os.umask(_OTHERS)
 
 
 def is_accessible_to_others(path: Path) -> bool:
-    """Whether group or others may read, write or run this file or folder; False for links and where there is none."""
+    """Whether group or others may read, write or run this file or folder; False for links and missing files."""
     try:
         mode = path.lstat().st_mode
     except OSError:
@@ -25,9 +25,9 @@ def is_accessible_to_others(path: Path) -> bool:
 
 
 def restrict(path: Path) -> None:
-    """Take the rights of group and others away.
+    """Remove the permissions of group and others.
 
     Raises:
-        OSError: this user does not own it.
+        OSError: this user does not own the file.
     """
     path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~_OTHERS)

@@ -1,8 +1,8 @@
 """One log format for a whole process: its own messages, those of libraries, warnings and uncaught exceptions.
 
-Every event is one line on standard error. As JSON it is an object with `time` (UTC), `level`, `logger`, `process` (its
-id) and `message`; `details` holds the values of the event, `traceback` that of an exception. Passwords and tokens are
-masked.
+Every event is one line on standard error. As JSON it is an object with `time` (UTC), `level`, `logger`, `process` (the
+process id) and `message`; `details` holds the values of the event, `traceback` that of an exception. Passwords and
+tokens are masked.
 """
 
 import json
@@ -23,7 +23,7 @@ _OURS = ("lifelong", "lifelong_core", "lifelong_service", "lifelong_monitor")
 
 
 def configure_logging(log_format: LogFormat | None) -> None:
-    """Let all loggers of this process write in one format; may be called again, and then takes over all loggers again.
+    """Configure all loggers of this process to write in one format; another call configures all of them again.
 
     Args:
         log_format: None: `console` where standard error is a terminal, else `json`.
@@ -40,11 +40,11 @@ def configure_logging(log_format: LogFormat | None) -> None:
     logging.root.setLevel(logging.WARNING)
     for name in _OURS:
         logging.getLogger(name).setLevel(logging.INFO)
-    # What BentoML says of its start and end, our own messages say.
+    # Our own messages replace those of BentoML on start and end.
     logging.getLogger("bentoml").setLevel(logging.WARNING)
     logging.captureWarnings(capture=True)
     logging.raiseExceptions = (
-        False  # a message that cannot be formatted must not print a traceback between the lines
+        False  # a message that cannot be formatted must not print a traceback between the log lines
     )
     sys.excepthook = _log_exception
     threading.excepthook = _log_exception_of_thread
@@ -52,13 +52,13 @@ def configure_logging(log_format: LogFormat | None) -> None:
 
 
 def early_format() -> LogFormat | None:
-    """The format to use until the settings are read, which may fail: what the environment says, if it is legal."""
+    """The log format until the settings are read: that of the environment, if valid; None: not set."""
     found = os.environ.get("LIFELONG_LOG_FORMAT")
     return found if found in ("json", "console") else None
 
 
 class JsonFormatter(logging.Formatter):
-    """Each record as one JSON object; what was given as `extra={"details": {...}}` is in `details`."""
+    """Formats each record as one JSON object; `details` comes from `extra={"details": {...}}`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line."""
@@ -75,12 +75,12 @@ class JsonFormatter(logging.Formatter):
             line["traceback"] = traceback
         try:
             return json.dumps(line, default=lambda value: redact(str(value)), allow_nan=False)
-        except (TypeError, ValueError):  # nan, or keys that are no texts
+        except (TypeError, ValueError):  # NaN, or keys that are not texts
             return json.dumps({**line, "details": redact(repr(details))})
 
 
 class ConsoleFormatter(logging.Formatter):
-    """Each record as a line for people, and a traceback below it."""
+    """Formats each record as a readable line, with a traceback below it."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as text."""
@@ -111,7 +111,7 @@ def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str:
 
 
 def _redacted_values(details: Any) -> Any:
-    """Details without secrets in their texts; their names are ours and hide nothing."""
+    """Details with secrets masked in their texts; keys are our own names and hold no secret."""
     if isinstance(details, str):
         return redact(details)
     if isinstance(details, dict):

@@ -1,4 +1,4 @@
-"""Memory that a process has freed and its allocator keeps."""
+"""Returns memory to the system that a process has freed and its allocator keeps."""
 
 import ctypes
 from collections.abc import Callable
@@ -6,9 +6,9 @@ from functools import cache
 
 
 def give_back_free_memory() -> None:
-    """Give memory that was freed back to the system; does nothing where the C library is not glibc.
+    """Return freed memory to the system; no effect if the C library is not glibc.
 
-    glibc keeps what was freed, in every thread by itself. It takes some milliseconds.
+    glibc keeps freed memory, separately for every thread. The call takes some milliseconds.
     """
     trim = _trim()
     if trim is not None:

@@ -1,7 +1,7 @@
-"""Texts that may be shown: without passwords and tokens, in whatever URL, connection string or header they stand.
+"""Masks passwords and tokens in texts: in URLs, connection strings and headers.
 
-All lines of logs and all errors of the command line pass through here, and whatever else may hold a URL or the words of
-another library: messages of errors, settings, what jobs print.
+All log lines and all errors of the command line pass through `redact`, and all texts that may hold a URL or a message
+of another library: error messages, settings, output of jobs.
 """
 
 import re
@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 MASK = "***"
 
-# Possessive, and bounded: the time is linear in the length of a text.
+# Possessive and bounded quantifiers: the time is linear in the length of a text.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,40}+)://([^\s\"'<>]++)")
 _WEB = ("http", "https")
 _OWN_TOKEN = re.compile(r"\bll_[A-Za-z0-9_-]{20,}+")
@@ -23,15 +23,15 @@ _VALUE = r"""(?:"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[^\s&;,"'<>()\[\]{}]++)"""
 _ASSIGNED = re.compile(rf"(?<![\w.%+-])([\w.%+-]{{1,80}}+)(\s?=\s?)({_VALUE})")
 """`name=value`: in the query of a URL, in a connection string, as an argument."""
 _QUOTED_NAME = re.compile(rf"""(["'])([\w.%+-]{{1,80}}+)(\1\s?:\s?)({_VALUE})""")
-"""`"name": value`: in JSON, or in a dictionary that was printed."""
+"""`"name": value`: in JSON, or in a printed dictionary."""
 
 
 def redact(text: str) -> str:
-    """The text with a mask in the place of each secret.
+    """The text with each secret masked.
 
-    Secrets are the passwords of URLs, the values of parameters whose names say so (`password`, `sslpassword`, `secret`,
-    `token`, `sig`, ...), credentials of an Authorization header, and our own tokens. Where it is not clear what belongs
-    to a password, too much is masked rather than too little.
+    Secrets are the passwords of URLs, the values of parameters with secret names (`password`, `sslpassword`, `secret`,
+    `token`, `sig`, ...), credentials of an Authorization header, and our own tokens. Where the end of a password is
+    ambiguous, too much is masked rather than too little.
 
     Examples:
         >>> redact("postgresql://me:geheim@host/db?sslpassword=x&sslmode=require")
@@ -59,16 +59,16 @@ def _without_userinfo(found: re.Match[str]) -> str:
         return found[0]
     user, colon, _ = rest[:end].partition(":")
     shown = f"{user}:{MASK}" if colon else user
-    if scheme.lower() in _WEB and not colon:  # a token in the place of the name
+    if scheme.lower() in _WEB and not colon:  # a token instead of a user name
         shown = MASK
     return f"{scheme}://{shown}{rest[end:]}"
 
 
 def _end_of_userinfo(scheme: str, rest: str) -> int:
-    """Where the @ after name and password is; -1: there is none.
+    """Index of the @ after name and password; -1: there is none.
 
-    A password that is not percent-encoded may hold any of the characters that end it by the standard. Of addresses of
-    the web the path may hold an @, so for them the standard decides, unless there is something else than a port.
+    A password without percent-encoding may hold any character that ends it by the standard. Paths of web addresses may
+    hold an @, so for them the standard applies, unless the text after the colon is not a port.
     """
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     if scheme in _WEB:
