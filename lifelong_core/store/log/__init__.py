@@ -1,10 +1,10 @@
 """The prediction log.
 
-- `predictions`, `writing`: rows of predictions, read and written
-- `records`, `rows`: their value types, and those from rows
-- `identifiers`, `commit_order`: ids, and the order in which transactions committed
+- `predictions`, `writing`: reads and writes of rows
+- `records`, `rows`: value types, and their construction from rows
+- `identifiers`, `commit_order`: ids, and the order of the commits
 - `labels`: true classes
-- `partitions`, `quarantine`: daily partitions; rows that cannot be judged
+- `partitions`, `quarantine`: daily partitions; rows that no estimate can use
 - `delivery`, `recent_requests`: entries from the spool; repetitions during an outage
 - `traffic`: rates of predictions by token
 """

@@ -1,7 +1,7 @@
-"""Commit order of the log, by which a reader knows which rows are final.
+"""Commit order of the log, by which readers determine the final rows.
 
-Ids are made before the commit, so their order is not that of the commits: a reader that remembers the last id it saw
-would skip a row that commits late with a smaller id. Therefore every row of the log has a `commit_order`:
+Ids are made before the commit, so their order is not that of the commits: a reader that continues after its last id
+would skip a smaller id that commits later. Therefore every row of the log has a `commit_order`:
 
 - SQLite has one writer at a time, so a counter raised within the transaction is the order of the commits.
 - On PostgreSQL it is the id of the inserting transaction. A reader stops at the oldest transaction that is still
@@ -26,21 +26,21 @@ _OLDEST_RUNNING = sa.literal_column("pg_snapshot_xmin(pg_current_snapshot())::te
 
 
 def read_log_position(connection: sa.Connection) -> int:
-    """The log position: all rows of a smaller commit order are visible to this transaction, and none will be added."""
+    """Return the log position: this transaction sees all rows of smaller commit order, and none will follow."""
     if connection.dialect.name == "postgresql":
         return connection.execute(sa.select(_OLDEST_RUNNING + _OFFSET)).scalar_one()
     return connection.execute(sa.select(_value + 1)).scalar_one()
 
 
 def read_order(connection: sa.Connection) -> int:
-    """No transaction that committed before this one has a larger order, and none that begins later a smaller one."""
+    """Return a commit order that no earlier commit exceeds and that no later transaction falls below."""
     if connection.dialect.name == "postgresql":
         return connection.execute(sa.select(_TRANSACTION + _OFFSET)).scalar_one()
     return connection.execute(sa.select(_value)).scalar_one()
 
 
 def rows_behind(commit_order: int, prediction_id: UUID) -> sa.ColumnElement[bool]:
-    """The rows of the log that come after this one."""
+    """Condition for the rows of the log after this one in commit order."""
     reached = sa.tuple_(
         sa.literal(commit_order, _log.c.commit_order.type), sa.literal(prediction_id, _log.c.id.type)
     )
@@ -48,8 +48,8 @@ def rows_behind(commit_order: int, prediction_id: UUID) -> sa.ColumnElement[bool
 
 
 def rows_of(model_id: int, environment: str) -> tuple[sa.ColumnElement[bool], ...]:
-    """The rows of a population, for queries in commit order."""
-    # Adding 0 keeps SQLite from reading the whole population by its index instead of only what appeared.
+    """Conditions for the rows of a population, for queries in commit order."""
+    # Adding 0 keeps SQLite from the index of the population, which would read all of its rows.
     return _log.c.model_id + 0 == model_id, _log.c.environment == environment
 
 
@@ -58,7 +58,7 @@ def align_clock(connection: sa.Connection) -> None:
     if connection.dialect.name != "postgresql":
         return
     logged = sa.select(sa.func.max(tables.predictions.c.commit_order)).scalar_subquery()
-    # How far a reader has come may lie far above the newest row: every transaction on the server counts, not only ours.
+    # The positions of readers may exceed the newest row by far, since every transaction on the server has an id.
     judged = sa.select(sa.func.max(tables.cycles.c.log_position)).scalar_subquery()
     summarised = sa.select(sa.func.max(tables.summary_cursors.c.commit_order)).scalar_subquery()
     newest = connection.execute(sa.select(sa.func.greatest(logged, judged, summarised))).scalar_one()

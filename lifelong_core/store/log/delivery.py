@@ -1,4 +1,4 @@
-"""What a spool brings: predictions that were answered a while ago, and that the log may have taken already."""
+"""Delivery of entries from a spool: predictions that were answered earlier and may be in the log already."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,18 +15,18 @@ from lifelong_core.store.schema import tables
 
 _erased = tables.erased_groups
 _LOCK_TIMEOUT_MILLISECONDS = 3000
-"""A transaction that hangs may hold the very rows that are delivered, because its outcome was not known."""
+"""A hung transaction may hold locks on the delivered rows: they were spooled because its outcome was unknown."""
 
 
 @dataclass(frozen=True)
 class DeliveryOutcome:
-    """What became of the predictions.
+    """Result of a delivery.
 
     Attributes:
-        written: now in the log, and not before.
-        erased: left out, because their group was erased after they were made.
-        repeated: left out, because they were in the log.
-        repetitions: left out, because another machine had answered the same request before.
+        written: number of predictions added to the log.
+        erased: number left out because their group was erased after they were made.
+        repeated: number left out because they were in the log.
+        repetitions: those left out because another machine had answered the same request before.
     """
 
     written: int
@@ -36,17 +36,17 @@ class DeliveryOutcome:
 
 
 def deliver_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> DeliveryOutcome:
-    """Write what is missing in the log, within a writing transaction.
+    """Write the predictions that the log lacks, within a writing transaction.
 
     Raises:
-        InvalidInputError: an entry holds a value that the log does not take.
+        InvalidInputError: an entry holds a value that is not valid for the log.
     """
     if connection.dialect.name == "postgresql":
         limit_lock_wait(connection, _LOCK_TIMEOUT_MILLISECONDS)
-        # Whoever erases a group waits until this is committed, or is seen here: SQLite has one writer anyway.
+        # A concurrent erasure waits for this commit, or is visible here. SQLite has one writer in any case.
         connection.execute(sa.text(f"LOCK TABLE {_erased.name} IN SHARE MODE"))
     left = _without_erased(connection, entries)
-    # The predictions were answered: there is no asking any longer whether there may be one environment more.
+    # The predictions were answered, so the limit on the number of environments does not apply.
     for name in sorted({prediction.environment for entry in left for prediction in entry.predictions}):
         ensure_environment(connection, name)
     written, repetitions = insert_missing_entries(connection, left) if left else (0, [])
@@ -69,7 +69,7 @@ def _without_erased(connection: sa.Connection, entries: Sequence[LogEntry]) -> l
         return moment is None or moment < logged_at(prediction.id)
 
     left = [(entry, tuple(filter(is_kept, entry.predictions))) for entry in entries]
-    # A key that names only some of its rows would give a retry the wrong ones: it goes, as in an erasure.
+    # A key with only some of its rows would return an incomplete answer to a retry: it is removed, as in an erasure.
     return [
         entry if len(kept) == len(entry.predictions) else replace(entry, predictions=kept, request=None)
         for entry, kept in left
@@ -78,7 +78,7 @@ def _without_erased(connection: sa.Connection, entries: Sequence[LogEntry]) -> l
 
 
 def _erasures(connection: sa.Connection, entries: Sequence[LogEntry]) -> dict[bytes, datetime]:
-    """When which of the groups was erased, those that were."""
+    """Time of the erasure of each erased group among the entries."""
     hashes = list(
         {row.group_hash for entry in entries for row in entry.predictions if row.group_hash is not None}
     )

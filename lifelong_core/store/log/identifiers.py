@@ -1,4 +1,4 @@
-"""Time-ordered prediction ids (UUIDv7, RFC 9562), and the time that an id holds."""
+"""Time-ordered prediction ids (UUIDv7, RFC 9562), and the time in an id."""
 
 import secrets
 import threading
@@ -9,16 +9,16 @@ from uuid import UUID
 _RANDOM_BITS = 74
 _STEP_BITS = 32
 _LAST_MILLISECOND = 253_402_300_799_999
-"""Of the year 9999."""
+"""Last millisecond of the year 9999, since 1970."""
 _VERSION_AND_VARIANT = (0x7 << 76) | (0b10 << 62)
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-"""Where the times in ids begin; long ago by any clock."""
+"""Origin of the times in ids."""
 
 
 class PredictionIds:
-    """Makes ids that grow strictly within one process, whatever thread asks and even if the clock steps back.
+    """Generates ids that increase strictly within one process, across threads and even if the clock steps back.
 
     Within a millisecond the 74 random bits count up by random steps (RFC 9562 section 6.2, method 2), so the time
     in an id does not run ahead of the clock under load.
@@ -30,7 +30,7 @@ class PredictionIds:
         self._random = 0
 
     def next(self) -> UUID:
-        """The next id."""
+        """Return the next id."""
         with self._lock:
             now = time.time_ns() // 1_000_000
             if now > self._milliseconds:
@@ -51,30 +51,30 @@ _ids = PredictionIds()
 
 
 def new_prediction_id() -> UUID:
-    """A new UUIDv7: its order is the order of time, within this process strictly that of the calls."""
+    """Return a new UUIDv7; ids sort by time, within this process strictly by call."""
     return _ids.next()
 
 
 def is_prediction_id(value: UUID) -> bool:
-    """Whether this could be one of our ids: a UUIDv7 whose time a calendar can hold."""
+    """Whether this is a possible prediction id: a UUIDv7 with a time up to the year 9999."""
     return value.version == 7 and value.int >> 80 <= _LAST_MILLISECOND
 
 
 def logged_at(prediction_id: UUID) -> datetime:
-    """The time (UTC, to the millisecond) at which an id was made."""
+    """Return the time (UTC, to the millisecond) at which an id was made."""
     return datetime.fromtimestamp((prediction_id.int >> 80) / 1000, tz=UTC)
 
 
 def logged_on(prediction_id: UUID) -> date:
-    """The UTC day at which an id was made; with the id it is the key of the prediction log."""
+    """Return the UTC day on which an id was made; with the id it is the key of the prediction log."""
     return logged_at(prediction_id).date()
 
 
 def first_id_at(moment: datetime) -> UUID:
-    """The smallest id of `moment` (aware, to the millisecond): ids at or above it were made at or after it."""
+    """Return the smallest id of `moment` (aware, to the millisecond); ids made at or after it are not smaller."""
     return first_id_of(max(0, int(moment.timestamp() * 1000)))
 
 
 def first_id_of(milliseconds: int) -> UUID:
-    """The smallest id made at or after so many milliseconds since 1970."""
+    """Return the smallest id of a time in milliseconds since 1970."""
     return _assemble(milliseconds, 0)

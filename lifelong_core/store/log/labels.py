@@ -1,4 +1,4 @@
-"""Labels: true classes of logged predictions; late, repeated and corrected ones are normal."""
+"""Labels: true classes of logged predictions; they may come late, repeatedly and with corrections."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,8 +31,8 @@ class Labels:
         """Record the true classes of logged predictions, all in one transaction.
 
         Returns:
-            For each label: `stored`, `unchanged` (it was known), `corrected` (another was known; the new one
-            replaces it), or `unknown` (there is no such prediction; nothing is recorded).
+            For each label: `stored`, `unchanged` (already stored), `corrected` (replaces another label), or
+            `unknown` (there is no such prediction; the label is not stored).
 
         Raises:
             InvalidInputError: a label is not one of the model's classes; nothing is recorded.
@@ -61,12 +61,12 @@ class Labels:
     def newest_labelled(
         self, model_id: int, environment: str, *, limit: int, classes: int
     ) -> LabelledPredictions:
-        """The newest predictions of a population that have a label, at most `limit`, oldest first.
+        """Return the newest labelled predictions of a population, at most `limit`, oldest first.
 
         Args:
-            model_id: of the model that predicted.
-            environment: where.
-            limit: the most to look at.
+            model_id: of the model.
+            environment: its name.
+            limit: largest number of rows to read.
             classes: of the model; rows with another number of logits are left out and counted.
         """
         newest = (
@@ -105,7 +105,7 @@ class Labels:
 
 
 def _predictions(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, Row]:
-    """What is known of these predictions, with the label that they have by now; they stay until its end."""
+    """Rows of these predictions with their present labels, locked against deletion until the transaction ends."""
     found: dict[UUID, Row] = {}
     joined = _log.outerjoin(
         _labels, (_labels.c.logged_on == _log.c.logged_on) & (_labels.c.prediction_id == _log.c.id)
@@ -152,5 +152,5 @@ def _upsert(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
         index_elements=[_labels.c.logged_on, _labels.c.prediction_id],
         set_={name: statement.excluded[name] for name in ("label", "source", "recorded_at")},
     )
-    # In one order everywhere, so that two batches of the same labels never wait for each other in a circle.
+    # Sorted, so that concurrent batches of the same labels do not deadlock.
     connection.execute(statement, sorted(rows, key=lambda row: row["prediction_id"]))

@@ -1,4 +1,4 @@
-"""Daily partitions of the prediction log on PostgreSQL; days without one go to the default partition."""
+"""Daily partitions of the prediction log on PostgreSQL; rows of other days go to the default partition."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -13,20 +13,20 @@ from lifelong_core.store.schema import tables
 DEFAULT_PARTITION = "predictions_default"
 _NAMES = "predictions_%Y%m%d"
 _LOCK = 0x6C6C_0002
-"""Key of the PostgreSQL advisory lock that lets one process make partitions at a time."""
+"""Key of the PostgreSQL advisory lock for creating and dropping partitions."""
 LOCK_TIMEOUT_MILLISECONDS = 3000
-"""Attaching waits for long reads of the log, and later readers queue behind it; so it gives up and retries later."""
+"""Attaching waits for long reads of the log, and later readers queue behind it; so it times out and is retried."""
 DROP_TIMEOUT_MILLISECONDS = 50
 """Dropping waits for all readers and writers of the log, and later ones queue behind it."""
 
 
 def ensure_partitions(database: Database, today: date, *, days_ahead: int = 7) -> tuple[date, ...]:
-    """Make the partitions of `today` and of the days ahead that do not exist yet; returns the days made.
+    """Create the missing partitions of `today` and of the days ahead; return their days.
 
-    A day of which rows went to the default partition already stays there.
+    A day with rows in the default partition stays there.
 
     Raises:
-        UnavailableError: a read of the log takes seconds; later partitions are not made, and nothing is lost.
+        UnavailableError: a read of the log takes seconds; later partitions are not created, and no row is lost.
     """
     if not database.is_postgresql:
         return ()
@@ -37,8 +37,8 @@ def ensure_partitions(database: Database, today: date, *, days_ahead: int = 7) -
 
 
 def _ensure(database: Database, day: date) -> bool:
-    """Whether the partition was made: each in a transaction of its own, because attaching one reads the default
-    partition while nobody else may."""
+    """Create a partition in its own transaction, because attaching it reads the default partition under an exclusive
+    lock; return whether it was created."""
     with database.write() as connection:
         limit_lock_wait(connection, LOCK_TIMEOUT_MILLISECONDS)
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
@@ -49,7 +49,7 @@ def _ensure(database: Database, day: date) -> bool:
 
 
 def days_with_partition(database: Database, before: date) -> list[date]:
-    """The days before that one which have a partition of their own, oldest first; SQLite has none."""
+    """Return the days before `before` that have a partition, oldest first; SQLite has none."""
     if not database.is_postgresql:
         return []
     query = sa.text(
@@ -70,19 +70,19 @@ def drop_partition(
     environments: Sequence[str],
     before: Callable[[sa.Connection], None],
 ) -> int | None:
-    """Drop the predictions of a day as a whole, if none of them is from another environment than these.
+    """Drop the partition of a day, if all its predictions are from these environments.
 
     Args:
         database: PostgreSQL.
-        day: which has a partition.
-        environments: whose predictions may go.
-        before: called in the transaction before it blocks other transactions.
+        day: of the partition.
+        environments: with expired predictions.
+        before: called in the transaction before it locks the log.
 
     Returns:
-        How many predictions went; None: others are among them, and nothing was done.
+        The number of dropped predictions; None: the day has predictions of other environments and was not dropped.
 
     Raises:
-        BusyError: a read of the log takes so long that others would have to wait; nothing was done.
+        BusyError: the lock was not free within its short timeout; the partition was not dropped.
     """
     partition = _partition(day)
     others = partition.c.environment.not_in(environments)
@@ -95,8 +95,8 @@ def drop_partition(
         limit_lock_wait(connection, DROP_TIMEOUT_MILLISECONDS)
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         before(connection)
-        # Now nobody writes. What was written since we looked, late and from far away, may be of an environment that
-        # keeps it.
+        # The lock excludes writers. Late rows, written since the check above, may be of an environment that keeps
+        # them.
         connection.execute(sa.text(f"LOCK TABLE ONLY {tables.predictions.name} IN ACCESS EXCLUSIVE MODE"))
         late = sa.select(sa.literal(1)).where(others, partition.c.commit_order >= log_position)
         if connection.execute(late.limit(1)).first() is not None:
@@ -111,7 +111,7 @@ def _partition(day: date) -> sa.TableClause:
 
 
 def missing_days(connection: sa.Connection, days: list[date]) -> list[date]:
-    """Those of the days that have no partition."""
+    """Return the days without a partition."""
     tables_there = set(sa.inspect(connection).get_table_names())
     return [day for day in days if _name(day) not in tables_there]
 
@@ -122,7 +122,7 @@ def _in_default(connection: sa.Connection, day: date) -> bool:
 
 
 def _make(connection: sa.Connection, day: date) -> None:
-    """Made apart and then attached, which (unlike PARTITION OF) lets others read and write the log meanwhile."""
+    """Create a table and attach it; unlike PARTITION OF, this does not block reads and writes of the log."""
     name, log = _name(day), tables.predictions.name
     connection.execute(sa.text(f"CREATE TABLE {name} (LIKE {log} INCLUDING DEFAULTS INCLUDING CONSTRAINTS)"))
     bounds = f"FROM ('{day}') TO ('{day + timedelta(days=1)}')"

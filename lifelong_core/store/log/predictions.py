@@ -1,4 +1,4 @@
-"""The prediction log: written once per micro-batch, before the answers leave; read in commit order or as windows."""
+"""The prediction log: written once per micro-batch, before the answers are sent; read in commit order or as windows."""
 
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
@@ -37,12 +37,12 @@ class Predictions:
         self._database = database
 
     def append(self, entries: Sequence[LogEntry]) -> tuple[bool, ...]:
-        """Write the predictions of a micro-batch; they are committed when this returns, and so survive what the
-        database's durability says: the death of any process, or a power failure too.
+        """Write and commit the predictions of a micro-batch. They survive the failures of the database's `durability`:
+        the end of any process, or a power failure, too.
 
         Returns:
             For each entry whether it was written. False: a request with its key is in the log, or came earlier in
-            `entries`; nothing of the entry was written, and `request(key)` tells what was answered to the first.
+            `entries`; nothing of the entry was written, and `request(key)` returns the first answer.
 
         Raises:
             InvalidInputError: an entry has no predictions, its logits are not one row of finite numbers, or its
@@ -56,35 +56,35 @@ class Predictions:
             return insert_entries(connection, entries)
 
     def deliver(self, entries: Sequence[LogEntry]) -> DeliveryOutcome:
-        """Write what waited in a spool; harmless to repeat. Environments that are not there yet are created.
+        """Write the entries of a spool; idempotent. Missing environments are created.
 
-        Left out are predictions that are in the log, those of a group that was erased after they were made, and those
-        of a request that was answered before (same key, same body). A request whose key belongs to another body is
-        logged without it.
+        Predictions are left out if they are in the log, if their group was erased after they were made, or if their
+        request was answered before (same key, same body). A request whose key belongs to another body is logged
+        without its key.
 
         Raises:
-            InvalidInputError: an entry holds a value that the log does not take.
+            InvalidInputError: an entry holds a value that is not valid for the log.
             UnavailableError: the database does not answer; whether the entries were written is then unknown.
         """
         with self._database.write() as connection:
             return deliver_entries(connection, entries)
 
     def get(self, prediction_id: UUID) -> Prediction | None:
-        """The prediction with that id; None if it is not in the log."""
+        """Return the prediction with that id; None if it is not in the log."""
         with self._database.read() as connection:
             return _by_ids(connection, [prediction_id]).get(prediction_id)
 
     def request(self, key: RequestKey) -> StoredRequest | None:
-        """What was answered to the request with that key; None if there was none."""
+        """Return the logged request with that key; None: there is none."""
         return self.requests([key]).get(key)
 
     def requests(self, keys: Collection[RequestKey]) -> dict[RequestKey, StoredRequest]:
-        """What was answered to the requests with these keys, by one query for most micro-batches."""
+        """Return the logged requests with these keys, by one query for most micro-batches."""
         wanted = set(keys)
         rows: list[Row] = []
         with self._database.read() as connection:
             for some in batched(list(wanted)):
-                # Column by column: of whole keys SQLite would make a list and read the table.
+                # One condition per column: for tuples of columns SQLite would scan the table.
                 query = sa.select(_requests).where(
                     _requests.c.model_id.in_({key.model_id for key in some}),
                     _requests.c.request_id.in_({key.request_id for key in some}),
@@ -93,7 +93,7 @@ class Predictions:
             return {stored.key: stored for stored in _stored_requests(connection, rows)}
 
     def find_request(self, model_id: int, request_id: str) -> list[StoredRequest]:
-        """The requests with that id in any environment, for a caller that does not name it; sorted by environment."""
+        """Return the requests with that id in all environments, sorted by environment."""
         query = sa.select(_requests).where(
             _requests.c.model_id == model_id, _requests.c.request_id == request_id
         )
@@ -102,7 +102,7 @@ class Predictions:
         return sorted(found, key=lambda request: request.key.environment)
 
     def log_position(self) -> int:
-        """Rows with a commit order below it are all visible, and no more will appear there."""
+        """Return the log position: all rows of smaller commit order are visible, and none will follow."""
         with self._database.read() as connection:
             return read_log_position(connection)
 
@@ -116,16 +116,16 @@ class Predictions:
         log_position: int | None = None,
         classes: int | None = None,
     ) -> Window:
-        """The newest predictions of a population made at or after `since`, at most `limit`, oldest first.
+        """Return the newest predictions of a population made at or after `since`, at most `limit`, oldest first.
 
         Args:
             model_id: of the model.
             environment: its name.
-            limit: largest number of predictions, those that are left out included.
-            since: aware; predictions made before are left out.
-            log_position: that of an earlier window, to read exactly that window again; None: the present one.
-            classes: of the model: rows that cannot be judged are left out and counted (see `quarantine`).
-                None: all rows as they are.
+            limit: largest number of predictions, quarantined ones included.
+            since: aware; earlier predictions are left out.
+            log_position: that of an earlier window, to read the same window again; None: the present one.
+            classes: number of classes of the model; unusable rows are left out and counted (see `quarantine`).
+                None: no row is left out.
 
         Raises:
             InvalidInputError: without `classes`, rows differ in their number of logits.
@@ -146,17 +146,16 @@ class Predictions:
     def read_since(
         self, position: LogPosition | None, *, limit: int
     ) -> tuple[list[Prediction], LogPosition | None]:
-        """The next rows of the log in commit order, over all models, and the position behind them.
+        """Return the next rows of the log in commit order, over all models, and the position behind them.
 
-        Whoever starts at None and goes on from each returned position sees every row exactly once, whenever it was
-        committed.
+        A reader that starts at None and continues from each returned position gets every row exactly once.
 
         Args:
-            position: as returned by the call before; None: the beginning.
+            position: as returned by the previous call; None: the beginning.
             limit: largest number of rows.
 
         Returns:
-            No rows and the same position when there is nothing new yet.
+            The rows and the new position; no rows and the same position if there are no new rows.
         """
         with self._database.read() as connection:
             query = sa.select(_log).where(_log.c.commit_order < read_log_position(connection))
@@ -170,7 +169,7 @@ class Predictions:
     def count_between(
         self, model_id: int, environment: str, log_position_from: int, log_position_to: int
     ) -> int:
-        """How many predictions of a population appeared between two log positions."""
+        """Count the predictions of a population committed between two log positions."""
         query = (
             sa.select(sa.func.count())
             .select_from(_log)
@@ -189,17 +188,16 @@ class Predictions:
         limit: int,
         classes: int | None = None,
     ) -> Window:
-        """The predictions of a population that appeared between two log_positions, in the order of the commits.
+        """Return the predictions of a population committed between two log positions, in commit order.
 
-        Late ones are among them, whenever they were made: reading from one log position to the next gives each once.
+        Late predictions are included: reading from each log position to the next returns every prediction once.
 
         Args:
             model_id: of the model.
             environment: its name.
-            log_position_from: the first commit order that counts.
-            log_position_to: the first one that does not.
-            limit: largest number of predictions, those that are left out included; where there are more, those
-                that appeared last.
+            log_position_from: first commit order, inclusive.
+            log_position_to: last commit order, exclusive.
+            limit: largest number of predictions, quarantined ones included; of more, the last committed ones are read.
             classes: as for `window`.
         """
         query = (
@@ -213,11 +211,11 @@ class Predictions:
         return _window_of(rows, log_position_to, classes)
 
     def populations(self, since: datetime) -> list[tuple[int, str]]:
-        """Every (model id, existing environment) with a prediction made at or after `since`, sorted."""
+        """Return every (model id, existing environment) with a prediction made at or after `since`, sorted."""
         first = first_id_at(since)
         models, environments = tables.models.c.id, tables.environments.c.name
-        # One look into the index for each pair, where DISTINCT would read the whole log; with LIMIT instead of EXISTS,
-        # which PostgreSQL would turn into a join that reads it too.
+        # One index lookup per pair, where DISTINCT would read the whole log; with LIMIT, since PostgreSQL would turn
+        # EXISTS into a join that reads the whole log, too.
         newest = (
             sa.select(_log.c.id)
             .where(_log.c.model_id == models, _log.c.environment == environments, _log.c.id >= first)
@@ -230,13 +228,13 @@ class Predictions:
         query = sa.select(models, environments).select_from(
             tables.models.join(tables.environments, sa.true())
         )
-        # What a worker logged in the moment in which its model was removed belongs to no population.
+        # Rows that a worker logged during the removal of its model belong to no population.
         query = query.where(tables.models.c.removed_at.is_(None))
         with self._database.read() as connection:
             return sorted((row[0], row[1]) for row in connection.execute(query.where(newest.is_not(None))))
 
     def ensure_partitions(self, today: date) -> tuple[date, ...]:
-        """Prepare the log for today and the week ahead; returns the days that were missing. SQLite needs nothing."""
+        """Create missing partitions for today and the week ahead; return their days. SQLite has no partitions."""
         return ensure_partitions(self._database, today)
 
 

@@ -1,4 +1,4 @@
-"""Which rows of the log can be judged. The others are left out, row by row, and counted; the log keeps them."""
+"""Quarantine: rows that no estimate can use are left out of windows and counted; the log keeps them."""
 
 from collections.abc import Sequence
 
@@ -9,17 +9,17 @@ from lifelong_core.store.engine.columns import unpack_logit_rows
 
 
 def usable_rows(blobs: Sequence[bytes], *, classes: int) -> tuple[Logits, Mask]:
-    """The rows that say something of a class, and which they are.
+    """Return the logits of the usable rows, and the mask of those rows.
 
-    Left out are rows with another number of classes (another model wrote under this name), with a value that is not
-    finite, and with equal logits only (a model that answers without having looked).
+    Rows are unusable if they have another number of classes (from another model of this name), a value that is not
+    finite, or equal logits only (no information on the class).
 
     Args:
-        blobs: N rows of logits as the log holds them.
-        classes: of the model.
+        blobs: N rows of logits in the encoding of the log.
+        classes: number of classes of the model.
 
     Returns:
-        Logits of the usable rows, shape (K, classes), and a mask, shape (N,), with K of them true.
+        Logits of the usable rows, shape (K, classes), and the mask, shape (N,), with K true values.
     """
     mask = np.array([len(blob) for blob in blobs], dtype=np.int64) == 4 * classes
     fitting = unpack_logit_rows([blobs[index] for index in np.flatnonzero(mask).tolist()], classes=classes)

@@ -1,4 +1,4 @@
-"""Requests that were answered lately, on the local disk: repetitions are recognised while the database is away."""
+"""Recently answered requests on the local disk, to recognise repetitions while the database is unavailable."""
 
 import hashlib
 import logging
@@ -22,11 +22,11 @@ Result = TypeVar("Result")
 
 _SCHEMA_VERSION = 1
 _BUSY_SECONDS = 0.2
-"""How long one process waits for another that writes; a write takes a tenth of a millisecond."""
+"""Longest wait of one process for a write of another, which takes about 0.1 ms."""
 _TABLE = "CREATE TABLE requests (key BLOB PRIMARY KEY, answered_at INTEGER NOT NULL, entry BLOB NOT NULL)"
 _ADD = "INSERT OR REPLACE INTO requests VALUES (?, ?, ?)"
 _FIND = "SELECT entry FROM requests WHERE key = ? AND answered_at >= ?"
-# Row ids grow with time. The limit is inside, so that not the whole table is read.
+# Row ids increase with time. The limit is in the inner query, so that the whole table is not read.
 _FORGET = (
     "DELETE FROM requests WHERE rowid IN (SELECT rowid FROM"
     " (SELECT rowid, answered_at FROM requests ORDER BY rowid LIMIT ?) WHERE answered_at < ?)"
@@ -37,20 +37,20 @@ logger = logging.getLogger(__name__)
 
 
 class RecentRequests:
-    """A small SQLite file that the workers of one machine share; any thread may use it.
+    """A small SQLite file shared by the workers of one machine; thread-safe.
 
-    It holds keys as hashes, and of the answers what is needed to give them again; no group, no image. It only helps:
-    what goes wrong with it is in `problem` and in the log of the process, and is never raised.
+    It holds hashed keys and the data to repeat the answers, without groups and images. It is best effort: its errors
+    are in `problem` and in the log of the process, and are never raised.
 
     Attributes:
-        problem: why the file could not be used when it was last tried.
+        problem: error of the latest use of the file; None: it succeeded.
 
     Args:
-        path: of the file; its folder is made.
-        database_url: in which database the requests are logged; those of another one are not found.
-        keep_seconds: how long a request is remembered.
-        maximum_bytes: size from which on the oldest requests are forgotten.
-        clock: seconds since 1970.
+        path: of the file; its folder is created.
+        database_url: of the database of the log; requests of other databases are ignored.
+        keep_seconds: time for which a request is kept.
+        maximum_bytes: size above which the oldest requests are deleted.
+        clock: returns seconds since 1970.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class RecentRequests:
         self.problem: str | None = None
 
     def add(self, entries: Sequence[LogEntry]) -> None:
-        """Remember the requests of these entries; those without a key are left out."""
+        """Store the requests of these entries; entries without a key are left out."""
         now = int(self._clock())
         rows = [
             (self._hash(entry.request), now, _encoded(entry))
@@ -85,11 +85,11 @@ class RecentRequests:
             self._try(lambda connection: self._insert(connection, rows, now))
 
     def find(self, keys: Collection[RequestKey]) -> dict[RequestKey, StoredRequest]:
-        """What was answered on this machine to requests with these keys."""
+        """Return the requests with these keys that this machine answered."""
         return self._try(lambda connection: self._select(connection, keys)) or {}
 
     def close(self) -> None:
-        """Let go of the file; a later call opens it again."""
+        """Close the file; a later call opens it again."""
         with self._lock:
             self._disconnect()
 
@@ -108,7 +108,7 @@ class RecentRequests:
             raise
 
     def _prune(self, connection: sqlite3.Connection, now: int) -> None:
-        """Forget at most twice as many as were added: each call is short, and the file does not grow for ever."""
+        """Delete at most twice as many rows as were added: each call is short, and the size of the file is bounded."""
         pages, free, size = (
             connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("page_count", "freelist_count", "page_size")
@@ -156,7 +156,7 @@ class RecentRequests:
             )
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
-                # Outlives any process; a power failure may damage it, and it is begun anew.
+                # The file survives the end of any process. After damage by a power failure, a new one replaces it.
                 connection.execute("PRAGMA synchronous = OFF")
                 if _version(connection) != _SCHEMA_VERSION:
                     _create(connection)
@@ -173,7 +173,7 @@ class RecentRequests:
         self.problem = problem
         self._disconnect()
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-            # It is damaged, or no database: it is begun anew.
+            # The file is damaged or no database: a new one replaces it.
             for suffix in ("", "-wal", "-shm"):
                 with suppress(OSError):
                     Path(f"{self._path}{suffix}").unlink()
@@ -191,7 +191,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 def _create(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    if _version(connection) != _SCHEMA_VERSION:  # else another process has been faster
+    if _version(connection) != _SCHEMA_VERSION:  # else another process created it first
         connection.execute("DROP TABLE IF EXISTS requests")
         connection.execute(_TABLE)
         connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
@@ -199,7 +199,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _encoded(entry: LogEntry) -> bytes:
-    """The entry without its key, of which there is a hash, and without groups."""
+    """Encode the entry without its key, which is stored as a hash, and without groups."""
     predictions = tuple(
         one if one.group_hash is None else replace(one, group_hash=None) for one in entry.predictions
     )

@@ -30,7 +30,7 @@ class Prediction(ArrayValue):
 
 @dataclass(frozen=True)
 class RequestKey:
-    """The key that identifies a repeated request."""
+    """Key by which a repeated request is recognised."""
 
     model_id: int
     environment: str
@@ -39,18 +39,18 @@ class RequestKey:
 
 @dataclass(frozen=True)
 class LogEntry:
-    """The predictions of one request, logged together or not at all."""
+    """The predictions of one request, logged atomically."""
 
     predictions: tuple[Prediction, ...]
     request: RequestKey | None = None
     body_digest: bytes = b""
     token_id: int | None = None
-    """of the token with which the request came; None: without one"""
+    """id of the token of the request; None: no token"""
 
 
 @dataclass(frozen=True)
 class StoredRequest:
-    """What was answered to a request with this key, and to which body."""
+    """A logged request: its key, the digest of its body, and its predictions."""
 
     key: RequestKey
     body_digest: bytes
@@ -59,7 +59,7 @@ class StoredRequest:
 
 @dataclass(frozen=True, order=True)
 class LogPosition:
-    """A position in commit order. No row appears before it any more, so a reader misses none.
+    """A position in commit order; all rows before it are final.
 
     Commit order is not id order, because ids are made before the commit.
     """
@@ -75,11 +75,11 @@ class Window(ArrayValue):
     ids: tuple[UUID, ...]
     logits: Logits
     groups: NDArray[np.generic] | None
-    """shape (N,): a key per sample, predictions without a group are their own; None if none has a group."""
+    """shape (N,): a key per sample, its own id without a group; None if no sample has a group."""
     log_position: int
-    """Rows committed at or after this commit order were left out: reading again up to it gives the same window."""
+    """Rows committed at or after this commit order are left out; reading up to it again returns the same window."""
     quarantined: int = 0
-    """Rows that were read and left out because no estimate may use them."""
+    """Number of rows that were read and left out as unusable."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ LabelOutcome: TypeAlias = Literal["stored", "unchanged", "corrected", "unknown"]
 
 @dataclass(frozen=True, eq=False)
 class LabelledPredictions(ArrayValue):
-    """Predictions whose true class has become known, newest last; row i of every array is one prediction."""
+    """Labelled predictions, newest last; row i of every array is one prediction."""
 
     ids: tuple[UUID, ...]
     labels: Integers
@@ -106,4 +106,4 @@ class LabelledPredictions(ArrayValue):
     groups: NDArray[np.generic] | None = None
     """as those of a `Window`"""
     quarantined: int = 0
-    """how many more there are, which have another number of logits than the model has classes"""
+    """number of rows left out because their number of logits is not the number of classes"""

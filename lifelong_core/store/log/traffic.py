@@ -1,4 +1,4 @@
-"""How many predictions came when, and with which token."""
+"""Counts of predictions by token and by hour."""
 
 from datetime import datetime
 from uuid import UUID
@@ -14,7 +14,7 @@ _summaries = tables.window_summaries
 
 
 class TrafficCounts:
-    """Counts predictions of one population by the id of the token that sent them; None: without a token."""
+    """Counts predictions of one population, by the id of their token (None: without a token) or by hour."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -22,7 +22,7 @@ class TrafficCounts:
     def senders(
         self, model_id: int, environment: str, *, first: UUID, log_position: int
     ) -> dict[int | None, int]:
-        """Of the predictions from the id `first` on that were committed before `log_position`."""
+        """Count by token the predictions from the id `first` on that were committed before `log_position`."""
         query = (
             sa.select(_log.c.token_id, sa.func.count())
             .where(_log.c.model_id == model_id, _log.c.environment == environment, _log.c.id >= first)
@@ -35,7 +35,7 @@ class TrafficCounts:
     def senders_before(
         self, model_id: int, environment: str, *, first: UUID, limit: int
     ) -> dict[int | None, int]:
-        """Of the newest predictions before the id `first`, at most `limit`."""
+        """Count by token the newest predictions before the id `first`, at most `limit`."""
         newest = (
             sa.select(_log.c.token_id)
             .where(_log.c.model_id == model_id, _log.c.environment == environment, _log.c.id < first)
@@ -51,7 +51,7 @@ class TrafficCounts:
     def hours(
         self, model_id: int, environment: str, quantifier_digest: str, *, since: datetime
     ) -> dict[datetime, int]:
-        """The number of predictions of each hour from `since` on, by its beginning, as the summaries know it."""
+        """Number of predictions by start of the hour, from `since` on, as counted in the summaries."""
         count = _summaries.c.samples + _summaries.c.quarantined
         query = sa.select(_summaries.c.bucket, count).where(
             _summaries.c.model_id == model_id,

@@ -1,6 +1,6 @@
-"""Writing to the log: the predictions of a micro-batch and the keys of its requests, in one transaction.
+"""Writes the predictions of a micro-batch and the keys of its requests to the log, in one transaction.
 
-The statements are written out for each database: building them anew for every batch took twice as long as the commit.
+The statements are constants for each database: building them for every batch took twice as long as the commit.
 """
 
 from collections.abc import Collection, Sequence
@@ -33,7 +33,7 @@ _SQLITE_REQUEST = f"{_REQUEST} VALUES (?, ?, ?, ?, ?, ?){_UNLESS_THERE} RETURNIN
 _SQLITE_COMMIT_ORDER = "UPDATE commit_clock SET value = value + 1 RETURNING value"
 _SQLITE_PREDICTION = f"{_PREDICTION} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SQLITE_MISSING_PREDICTION = f"{_SQLITE_PREDICTION}{_UNLESS_THERE}"
-# One statement for all rows, each parameter a column in the binary format (%b): half the time of executemany.
+# One statement for all rows, with one binary parameter (%b) per column: half the time of executemany.
 _POSTGRESQL_REQUESTS = (
     f"{_REQUEST} SELECT * FROM"  # noqa: S608 - of constants, as those below
     " unnest(%b::int[], %b::text[], %b::text[], %b::bytea[], %b::bytea[], %b::date[])"
@@ -49,7 +49,7 @@ _POSTGRESQL_PREDICTIONS = (
     " request_id)"
 )
 _POSTGRESQL_MISSING_PREDICTIONS = f"{_POSTGRESQL_PREDICTIONS}{_UNLESS_THERE}"
-# Both at once, the predictions of requests that are new: one statement is a transaction, and one round trip.
+# Writes the keys, and the predictions of new requests: one statement is one transaction and one round trip.
 _POSTGRESQL_ENTRIES = (
     f"WITH new AS ({_POSTGRESQL_REQUESTS}), logged AS ({_POSTGRESQL_PREDICTIONS}"  # noqa: S608
     " WHERE rows.request_id IS NULL"
@@ -58,10 +58,10 @@ _POSTGRESQL_ENTRIES = (
 
 
 def insert_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> tuple[bool, ...]:
-    """Write the entries whose request is new, on PostgreSQL by one statement; says for each whether it was.
+    """Write the entries with new requests, on PostgreSQL by one statement; return for each whether it was written.
 
     Raises:
-        InvalidInputError: an entry has no predictions, or holds a value that the log does not take.
+        InvalidInputError: an entry has no predictions, or holds a value that is not valid for the log.
     """
     check_entries(entries)
     first_of_key = _first_of_key(entries)
@@ -77,11 +77,11 @@ def insert_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> tu
 
 @dataclass(frozen=True)
 class Repetition:
-    """A request that was answered twice, by machines that could not know of each other.
+    """A request that two machines answered independently, for example during an outage.
 
     Attributes:
-        predictions: ids of the predictions that are not logged.
-        first: ids of the predictions in the log that answered the same request first.
+        predictions: ids of its predictions that are not logged.
+        first: ids of the logged predictions that answered it first.
     """
 
     predictions: tuple[UUID, ...]
@@ -91,16 +91,16 @@ class Repetition:
 def insert_missing_entries(
     connection: sa.Connection, entries: Sequence[LogEntry]
 ) -> tuple[int, list[Repetition]]:
-    """Write what may be in the log already, or in part: after a commit whose outcome was not known, from the spool.
+    """Write entries from the spool; after a commit of unknown outcome, some of them may be in the log already.
 
-    Every prediction is written unless it is there, with two exceptions for a request whose key another one has. One
-    with the same body is a repetition and is left out. One with another body is logged without its key.
+    Every missing prediction is written, with two exceptions for a request whose key another request has: with the same
+    body it is a repetition and is left out; with another body it is logged without its key.
 
     Returns:
-        The number of predictions that were not there, and the repetitions.
+        The number of predictions written, and the repetitions.
 
     Raises:
-        InvalidInputError: an entry has no predictions, or holds a value that the log does not take.
+        InvalidInputError: an entry has no predictions, or holds a value that is not valid for the log.
     """
     check_entries(entries)
     first_of_key = _first_of_key(entries)
@@ -157,7 +157,7 @@ def _ids_of(entry: LogEntry) -> tuple[UUID, ...]:
 
 
 def check_entries(entries: Sequence[LogEntry]) -> None:
-    """Make sure that the log takes these entries.
+    """Check that the entries are valid for the log.
 
     Raises:
         InvalidInputError: an entry has no predictions, logits are not one row of at least two finite float32, or a
@@ -248,7 +248,7 @@ def _postgresql_rows(entries: Sequence[LogEntry]) -> list[tuple[Any, ...]]:
 
 
 def _request_rows(entries: dict[RequestKey, LogEntry]) -> list[tuple[Any, ...]]:
-    # In the same order in every process: two that write the same keys wait for each other, but never in a circle.
+    # Sorted, so that concurrent writers of the same keys do not deadlock.
     keys = sorted(entries, key=lambda key: (key.model_id, key.environment, key.request_id))
     return [_request_row(key, entries[key]) for key in keys]
 
