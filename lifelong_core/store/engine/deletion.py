@@ -72,7 +72,7 @@ class Batches:
 
 @contextmanager
 def _without_garbage_collection() -> Generator[None, None, None]:
-    """Disable garbage collection in the block: a full one takes 100 ms in a large process, and would hold the lock."""
+    """Disable garbage collection in the block: a full one takes 100 ms in a large process, under the write lock."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -34,7 +34,7 @@ class Contents:
 
     @property
     def newest(self) -> Segment | None:
-        """The segment that takes appends; None: there is none."""
+        """The segment for appends; None: there is none."""
         return next(reversed(self._segments.values()), None)
 
     @property

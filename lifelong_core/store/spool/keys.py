@@ -68,7 +68,7 @@ class KeyIndex:
         return [(i, self._segments[location >> 32], location & 0xFFFF_FFFF) for i, location in found]
 
     def forget_before(self, segment: int) -> None:
-        """Remove runs of deleted segments, those below `segment`; a run goes with its newest segment."""
+        """Remove runs in which all segments are deleted, that is, below `segment`."""
         self._runs = [run for run in self._runs if run.newest >= segment]
 
     def _location(self, segment: int, offset: int) -> int:
