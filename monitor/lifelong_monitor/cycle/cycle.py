@@ -22,7 +22,7 @@ from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.store.engine.leases import Lease
 from lifelong_core.store.registry.records import Model, Registry
 from lifelong_monitor.cycle.context import load_context
-from lifelong_monitor.cycle.new_samples import collect_new_samples
+from lifelong_monitor.cycle.new_samples import NewSamples, collect_new_samples
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.reports import Inputs, document_of
 from lifelong_monitor.cycle.subject import Subject, load_subject
@@ -227,29 +227,12 @@ class _Population:
         self,
         subject: Subject,
         fitted: FittedQuantifier | LabeledLogits,
-        taken: CycleWindow,
+        window: CycleWindow,
         moment: _Moment,
     ) -> tuple[AdaptationReport, Inputs]:
-        """The pure judgement, with all that it needs beside the window."""
-        settings = self.settings
-        policy = AdaptationPolicy(**settings.policy_for(self.environment).model_dump())
-        policy = replace(policy, mode=self.store.monitors.strictest_mode(self.environment, policy.mode))
-        gathered = collect_new_samples(
-            self.store,
-            self.model.id,
-            self.environment,
-            log_position=taken.log_position,
-            classes=subject.classes,
-            first=taken.rows,
-            before=moment.last,
-            inputs=Inputs(
-                subject.calibration_set_id,
-                settings.quantifier,
-                limit=settings.evidence_samples,
-                quarantined=taken.quarantined,
-                hours=taken.hours,
-            ),
-        )
+        """Load what `adapt` needs beside the window, and judge the window."""
+        policy = self._policy()
+        samples = self._new_samples(subject, window, moment.last)
         context = load_context(
             self.store,
             subject.model,
@@ -257,31 +240,52 @@ class _Population:
             served=subject.served,
             pinned=subject.pinned,
             at=moment.started_at,
-            others_since=moment.due_at - settings.window_age if policy.pooling else None,
+            others_since=moment.due_at - self.settings.window_age if policy.pooling else None,
         )
 
         def judge(context: AdaptationContext) -> AdaptationReport:
             return adapt(
                 fitted,
-                taken.data,
+                window.data,
                 subject.head.head,
                 policy,
-                new_buckets=gathered.buckets,
-                evidence=gathered.evidence,
+                new_buckets=samples.buckets,
+                evidence=samples.evidence,
                 context=context,
-                groups=taken.groups,
-                times=taken.times,
-                method=settings.quantifier,
+                groups=window.groups,
+                times=window.times,
+                method=self.settings.quantifier,
                 rng=_seed(subject.model, self.environment, moment.due_at),
             )
 
         report = judge(context)
-        if (
-            report.outcome == "swap"
-        ):  # swaps are rare, and to count who sent the window takes longer than to judge it
-            traffic = load_traffic(self.store, self.model.id, self.environment, taken, fitted)
+        if report.outcome == "swap":  # only then: counting the senders takes longer than judging the window
+            traffic = load_traffic(self.store, self.model.id, self.environment, window, fitted)
             report = judge(replace(context, traffic=traffic))
-        return judge_window(report, taken), gathered.inputs
+        return judge_window(report, window), samples.inputs
+
+    def _policy(self) -> AdaptationPolicy:
+        """The policy of this environment, in the strictest mode of all monitors."""
+        policy = AdaptationPolicy(**self.settings.policy_for(self.environment).model_dump())
+        return replace(policy, mode=self.store.monitors.strictest_mode(self.environment, policy.mode))
+
+    def _new_samples(self, subject: Subject, window: CycleWindow, last: Cycle | None) -> NewSamples:
+        return collect_new_samples(
+            self.store,
+            self.model.id,
+            self.environment,
+            log_position=window.log_position,
+            classes=subject.classes,
+            first=window.rows,
+            before=last,
+            inputs=Inputs(
+                subject.calibration_set_id,
+                self.settings.quantifier,
+                limit=self.settings.evidence_samples,
+                quarantined=window.quarantined,
+                hours=window.hours,
+            ),
+        )
 
     def _finish(
         self,
