@@ -209,7 +209,8 @@ def test_the_design_loop_is_imported_only_where_a_task_has_a_recommendation() ->
     importing = {
         file.relative_to(package).as_posix()
         for file in package.rglob("*.py")
-        if re.search(
+        if file.parent.name != "jobs"  # they run in processes of their own
+        and re.search(
             r"^from lifelong_(core\.design|monitor\.realised\.(recommended_metrics|metric_inputs))",
             file.read_text(),
             re.MULTILINE,
@@ -218,5 +219,4 @@ def test_the_design_loop_is_imported_only_where_a_task_has_a_recommendation() ->
     assert importing == {
         "realised/recommended_metrics.py",
         "realised/metric_inputs.py",
-        "jobs/validate.py",
     }
