@@ -25,7 +25,7 @@ PROBABILITY_TOLERANCE = 1e-4
 """looser, because a softmax in float32 over many classes does not sum to 1 exactly"""
 SINGLE_ROW_TOLERANCE = 2e-6
 HALF_PRECISION_TOLERANCE = 1e-3
-"""How far the sums of one row, and of several rows, of probabilities may be from 1."""
+"""Tolerances of the sums of probabilities, for a single row and for several rows."""
 
 
 def as_logits(values: ArrayLike, *, classes: int | None = None, field: str = "logits") -> Logits:
@@ -101,7 +101,7 @@ def as_labels(values: ArrayLike, *, classes: int, field: str = "labels") -> Inte
     array = _numeric(values, field)
     if array.ndim != 1:
         raise InvalidInputError(f"expected shape (N,), got {array.shape}.", field=field)
-    with np.errstate(invalid="ignore"):  # NaN becomes some number, which the comparison finds
+    with np.errstate(invalid="ignore"):  # NaN becomes some number, which differs from the value
         labels = array.astype(np.int64)
     if not np.array_equal(labels, array):
         raise InvalidInputError(
@@ -155,7 +155,7 @@ def as_probabilities(
     if array.ndim != 2 or array.shape[1] < 2 or (classes is not None and array.shape[1] != classes):
         raise InvalidInputError(f"expected shape (N, {classes or 'C'}), got {array.shape}.", field=field)
     with np.errstate(invalid="ignore", over="ignore"):
-        # What is not finite makes a sum that is not close to 1.
+        # A value that is not finite gives a sum that is not close to 1.
         is_one = np.abs(array @ np.ones(array.shape[1]) - 1) <= PROBABILITY_TOLERANCE
     if not (is_one.all() and array.min(initial=0) >= 0):
         legal = is_one & (array >= 0).all(axis=1)
@@ -216,7 +216,7 @@ def as_bandwidth(value: float, *, smallest: float) -> float:
 
 
 def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") -> NDArray[np.generic] | None:
-    """Group keys of shape (N,), or None when every sample stands for itself.
+    """Group keys of shape (N,); None: every sample is its own group.
 
     Raises:
         InvalidInputError: another shape than (samples,), or keys that are Python objects, which may have no order.

@@ -583,13 +583,13 @@ class Settings(BaseSettings):
 
     @property
     def environment_modes(self) -> dict[str, str]:
-        """The mode of each environment whose mode is not the common one."""
+        """Modes by environment, for environments with another mode than the common one."""
         modes = {name: self.policy_for(name).mode for name in self.environment_policies}
         return {name: mode for name, mode in modes.items() if mode != self.policy.mode}
 
     @property
     def modes_in_words(self) -> str:
-        """The common mode, what it does, and the environments with another one.
+        """The common mode with its effect, and the environments with another mode.
 
         Examples:
             >>> Settings(environment_policies={"clinic": PolicySettings(mode="shadow")}).modes_in_words
@@ -599,7 +599,7 @@ class Settings(BaseSettings):
         return f"{self.policy.mode} ({_MODES[self.policy.mode]}){', but ' + own if own else ''}"
 
     def unknown_environments(self, known: Collection[str]) -> list[str]:
-        """Environments that the settings name and that do not exist, as sentences; the first prediction creates one.
+        """Sentences on environments in the settings that do not exist; the first prediction creates an environment.
 
         Args:
             known: names of the existing environments.

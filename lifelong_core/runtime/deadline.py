@@ -51,7 +51,7 @@ class DeadlineThread:
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin to make calls."""
+        """Start the thread."""
         self._thread.start()
 
     @property

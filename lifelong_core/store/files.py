@@ -48,7 +48,7 @@ def replace_file(path: Path) -> Generator[Path, None, None]:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder and its parents, accessible to their owner only; on the disk when this returns."""
+    """Create a folder and its missing parents, accessible to their owner only; on the disk when this returns."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     for one in (*reversed(missing), folder):
         one.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
@@ -57,7 +57,7 @@ def make_folder(folder: Path) -> None:
 
 
 def make_data_folder(folder: Path) -> None:
-    """Create the data folder of the product and its parents, accessible to their owner only.
+    """Create the data folder of the product and its missing parents, accessible to their owner only.
 
     Raises:
         ConfigurationError: it cannot be created.

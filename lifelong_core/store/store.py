@@ -134,7 +134,7 @@ class Store:
         )
 
     def remove_model(self, reference: str, *, actor: str) -> Model:
-        """Remove a model that nothing uses, with its calibration sets, heads and artifacts.
+        """Remove an unused model, with its calibration sets, heads and artifacts.
 
         Raises:
             NotFoundError: there is no such model.
@@ -152,11 +152,11 @@ class Store:
 
         Raises:
             ConfigurationError: the URL is unusable, or folder or file cannot be written.
-            SchemaError: a newer version of the product made the database.
+            SchemaError: the schema is from a newer version of the product.
             UnavailableError: the database does not answer.
         """
         from lifelong_core.store.schema.migration import (
-            upgrade,  # takes a tenth of a second that no start can spare
+            upgrade,  # takes 0.1 s, too long for every start
         )
 
         database = Database(database_url, durability="power")

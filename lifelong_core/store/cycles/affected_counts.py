@@ -48,7 +48,7 @@ class AffectedFigures:
 
 @dataclass(frozen=True)
 class UncountedSwap:
-    """A swap whose affected decisions were not counted, or not those of its whole period."""
+    """A swap whose affected decisions are not counted over its whole period yet."""
 
     cycle_id: UUID
     activated_at: datetime

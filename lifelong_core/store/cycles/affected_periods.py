@@ -37,7 +37,7 @@ class AffectedPeriod:
     since: datetime
     """time of the change of prevalence in the cycle's report, else the beginning of its window"""
     activated_at: datetime | None
-    """when the head came in force; None: it never did"""
+    """time of the head's activation; None: it was never in force"""
     until: datetime
     """end of the period, exclusive; of predictions after the activation, only decisions of older heads are compared"""
     is_whole: bool = True

@@ -58,7 +58,7 @@ class RankedPrediction:
 
 
 class Ranking:
-    """Keeps the most costly of the added predictions, 28 bytes for each.
+    """The most costly of the added predictions, 28 bytes for each.
 
     Args:
         limit: largest number of predictions; None: all.

@@ -108,10 +108,10 @@ def has_own_head(connection: sa.Connection, model_id: int, environment: str | No
 
 
 def expect_sequence(connection: sa.Connection, model: Model, environment: str | None, expected: int) -> None:
-    """Make sure that the newest activation is the one that the caller saw (0: there was none).
+    """Make sure that the newest activation has the expected sequence (0: there is none).
 
     Raises:
-        ConflictError: it is another one.
+        ConflictError: it has another sequence.
     """
     newest = _newest(connection, model.id, environment)
     sequence = 0 if newest is None else newest.sequence

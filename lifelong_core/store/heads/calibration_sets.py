@@ -200,7 +200,7 @@ def insert_calibration_set(
 ) -> CalibrationSet:
     """Add the set, whose arrays are the artifact `digest`, within a transaction that changes the registry.
 
-    `details` go to the audit log, beside what identifies the set.
+    The audit log gets `details` and the identity of the set.
     """
     check_classes(labelled, task_with_id(connection, model.task_id))
     sets = tables.calibration_sets
@@ -236,7 +236,7 @@ def insert_calibration_set(
 def activate_set_of_head(
     connection: sa.Connection, model: Model, head: PostProcessingHead, *, actor: str
 ) -> None:
-    """Make the set that a head was fitted on the active one, within a transaction that changes the registry.
+    """Activate the calibration set of a head, within a transaction that changes the registry.
 
     Otherwise the next cycle would fit a head on the previous set and replace the chosen head. A head that names no set
     of the model changes nothing.

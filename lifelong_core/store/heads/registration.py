@@ -219,7 +219,7 @@ def _beside_promoted(
 
 
 def _baseline(store: Store, model: Model) -> LabeledLogits | None:
-    """The set that a new one is compared with: the active one or, if that was forced, the newest unforced one."""
+    """The reference set for a new one: the active one or, if that was forced, the newest unforced one."""
     added = store.audit.list(action="calibration_sets.add", subject=model.reference, limit=100)
     forced: dict[int, bool] = {}
     for entry in added:  # newest first: the last entry of a set counts

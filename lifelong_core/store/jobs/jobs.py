@@ -2,7 +2,7 @@
 
 A claim holds a job for a limited time; the holder renews it while it works. After the holder dies, the job is claimed
 again, up to MOST_ATTEMPTS times. Each claim gets a larger token, and the transaction that ends a job compares the
-token, so that a holder that lost its claim changes nothing.
+token, so that a holder without the claim cannot change the job.
 
 As with leases, the database's clock decides only when another process may claim a job. A claim from the future comes
 from a clock that was set back, and counts as expired. A late holder may still end a job without a newer claim.

@@ -71,7 +71,7 @@ def artifacts_of(job: Job) -> set[str]:
 
 
 def is_needed(connection: sa.Connection, digest: str, ended: datetime) -> bool:
-    """Whether an artifact is referred to by anything except jobs that ended before that time."""
+    """Whether a model, a calibration set, or a job that had not ended by this time refers to an artifact."""
     needing = (
         sa.select(tables.models.c.id).where(tables.models.c.artifact == digest),
         sa.select(tables.calibration_sets.c.id).where(tables.calibration_sets.c.digest == digest),

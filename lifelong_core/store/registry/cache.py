@@ -19,7 +19,7 @@ _LEFTOVER_SECONDS = 3600
 
 
 class RegistryCache:
-    """Keeps one registry, with a checksum; all processes on one data directory share the file.
+    """A file with one registry and a checksum; all processes on one data directory share it.
 
     The file holds hashes of tokens, never a secret; only its owner may read it.
 

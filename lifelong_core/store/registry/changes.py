@@ -15,7 +15,7 @@ REOPEN_SECONDS = 1.0
 class Changes:
     """Waits until the registry may have changed. On SQLite this is a fixed time: the caller's query is cheap there.
 
-    One thread waits; `close` may come from another.
+    One thread waits; another may call `close`.
     """
 
     def __init__(self) -> None:

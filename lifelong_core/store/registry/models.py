@@ -104,7 +104,7 @@ class Models:
             return model_referenced(connection, reference)
 
     def promote(self, reference: str, *, actor: str, details: dict[str, Any] | None = None) -> Model:
-        """Make a model the one that serves requests of its task without a model name.
+        """Make a model the promoted one of its task: it serves requests that name no model.
 
         `promote_calibrated` also compares it with the promoted one. `details` go to the audit log.
 

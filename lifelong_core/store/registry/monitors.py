@@ -146,7 +146,7 @@ class Monitors:
             ]
 
     def strictest_mode(self, environment: str, own: Mode) -> Mode:
-        """The effective mode of an environment: the most restrictive one of the living monitors.
+        """The effective mode of an environment: the most restrictive mode of the living monitors.
 
         Args:
             environment: name of the environment.

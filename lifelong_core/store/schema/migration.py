@@ -31,7 +31,7 @@ def upgrade(database: Database, revision: str = "head") -> Migration:
 
     Raises:
         ConfigurationError: the folder or the file cannot be written.
-        SchemaError: a newer version of the product made the database.
+        SchemaError: the schema is from a newer version of the product.
         UnavailableError: the database does not answer.
     """
     file = sqlite_file(database.url)

@@ -147,7 +147,7 @@ SELECTED = (_log.c.commit_order, _log.c.id, _log.c.logits, _log.c.group_hash)
 
 
 def read_cursor(connection: sa.Connection, key: SummaryKey) -> Cursor | None:
-    """The cursor of a key; None: nothing has been summarised yet."""
+    """The cursor of a key; None: no summary was started."""
     row = connection.execute(sa.select(_cursors).where(*key.match(_cursors))).one_or_none()
     return None if row is None else Cursor(row.commit_order, row.last_id, row.is_grouped, row.revision)
 
@@ -202,7 +202,7 @@ def from_hour_to_hour(first: datetime, last: datetime) -> tuple[UUID, sa.ColumnE
 
 
 def hours_of(ids: Sequence[UUID]) -> NDArray[np.int64]:
-    """The hours since 1970 in which these predictions were made, shape (N,)."""
+    """Hours of these predictions since 1970, shape (N,)."""
     return np.array([one.int >> 80 for one in ids], dtype=np.int64) // HOUR_MILLISECONDS
 
 
