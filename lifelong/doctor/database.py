@@ -71,8 +71,7 @@ def check_audit_log(installation: Installation) -> Iterator[Finding]:
     if anchor is not None and (fault := audit.fault_of(anchor)) is not None:
         yield failure(
             fault.text[:1].upper() + fault.text[1:],
-            f"If an older backup was restored, remove {file.path}; else somebody changed the log: compare with a"
-            " backup.",
+            f"If an older backup was restored, remove {file.path}; else the log was changed: compare with a backup.",
         )
     yield ok(f"{found.entries} entries as they were written{'' if anchor is None else ', none cut off'}.")
 

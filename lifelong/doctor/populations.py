@@ -30,7 +30,7 @@ def check_environments(installation: Installation) -> Iterator[Finding]:
         yield warning(
             f"there are {len(known)} environments; from {settings.maximum_environments} on, predictions with a new name"
             " are refused.",
-            "Look who adds them (`lifelong environments list`): delete those that are mistakes, bind tokens to"
+            "Find out what adds them (`lifelong environments list`): delete those that are mistakes, bind tokens to"
             " environments, or raise LIFELONG_MAXIMUM_ENVIRONMENTS.",
         )
     yield ok(f"{len(known)}; the mode here is {settings.modes_in_words}.")

@@ -104,5 +104,5 @@ def _why(job: Job) -> str:
         message = (job.error or {}).get("message") or ""
     except UnavailableError as error:
         message = error.message
-    line = message.splitlines()[0] if message else "nobody knows why."
+    line = message.splitlines()[0] if message else "the reason is unknown."
     return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}..."

@@ -61,7 +61,7 @@ def _explain_sqlite(error: sqlite3.Error, file: Path) -> LifelongError:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return UnavailableError(
             f"the database file {file} is locked by another process.",
-            hint=f"Try again; if it stays, find who holds it (a backup, a shell): `fuser {file}`.",
+            hint=f"Try again; if it stays, find the process that holds it (a backup, a shell): `fuser {file}`.",
         )
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(file.parent)):
         return UnavailableError(

@@ -230,7 +230,7 @@ def _kept(
     if environment in found.pins:
         return KeptHead(environment, version, "pinned", f"it is {_pinned(found.pins[environment])}.")
     if target is None:
-        reason = f"{present}, and so nobody knows which class mix it assumes."
+        reason = f"{present}: the class mix that it assumes is unknown."
         return KeptHead(environment, version, "damaged", reason)
     return None
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lifelong_core.errors import UnavailableError
 
-_MENDS = {
+_HINTS = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "Free some space on its disk."),
     **dict.fromkeys(
         (errno.EROFS, errno.EACCES, errno.EPERM), "See to it that this user can write to the folder."
@@ -32,5 +32,5 @@ def translate_error(folder: Path) -> Generator[None, None, None]:
     try:
         yield
     except OSError as error:
-        hint = _MENDS.get(error.errno or 0, "Look after its disk.")
+        hint = _HINTS.get(error.errno or 0, "Look after its disk.")
         raise UnavailableError(f"the spool {folder} cannot be used: {error.strerror}.", hint=hint) from error

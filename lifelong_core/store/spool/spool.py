@@ -274,7 +274,7 @@ class Spool:
 
     def _busy(self) -> UnavailableError:
         return UnavailableError(
-            f"somebody else held the spool {self._folder} for {PATIENCE_SECONDS:g} s.",
+            f"another process held the spool {self._folder} for {PATIENCE_SECONDS:g} s.",
             hint="Try again; if it stays, find the worker that hangs.",
         )
 

@@ -98,7 +98,7 @@ class Classifier:
                 raise UnavailableError(
                     f"the model takes longer than {self.limit.seconds:g} s.",
                     field="image",
-                    hint="Try again later; if it always happens with this image, keep it for whoever made the model.",
+                    hint="Try again later; if it always happens with this image, send it to the model's developers.",
                 ) from error
             raise InvalidInputError(
                 f"the model fails on an input of shape {batch.shape}: {describe_failure(error)}",

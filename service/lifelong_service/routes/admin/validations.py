@@ -167,7 +167,7 @@ def _recommendation_version(store: Store, task: Task) -> int:
     attached = store.recommendations.current(task.name)
     if attached is None:
         raise ConflictError(
-            f"nobody has said yet by what the models of {task.name} are judged.",
+            f"the task {task.name} has no recommendation, so there are no metrics to judge its models by.",
             field="task",
             hint=f"Attach a recommendation: POST /v1/admin/tasks/{task.name}/recommendations.",
         )
