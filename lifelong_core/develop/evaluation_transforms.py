@@ -26,9 +26,9 @@ Document = dict[str, Any]
 
 
 class TimmDataConfig(BaseModel):
-    """What `timm.data.resolve_data_config` returns; the defaults are timm's.
+    """The data config that `timm.data.resolve_data_config` returns, with timm's defaults.
 
-    The same fields stand in `pretrained_cfg` of a model's `config.json`, among others that do not concern images.
+    `pretrained_cfg` in a model's `config.json` has the same fields, and others that do not concern images.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,12 +42,12 @@ class TimmDataConfig(BaseModel):
 
 
 def timm_data_config(name: str, *, size: int | None = None, test_size: bool = False) -> TimmDataConfig:
-    """The data config of one of timm's models, without its weights; nothing is downloaded.
+    """Return the data config of a timm model, without its weights; nothing is downloaded.
 
     Args:
         name: architecture, or architecture and tag: `resnet34`, `resnet34.a1_in1k`.
-        size: edge of the model's input in pixels; None: the one of the config.
-        test_size: take the input size and crop for testing where the config has them.
+        size: edge of the model's input in pixels; None: the edge in the config.
+        test_size: use the input size and crop for testing if the config has them.
 
     Raises:
         InvalidInputError: timm has no such model.
@@ -72,7 +72,7 @@ def timm_data_config(name: str, *, size: int | None = None, test_size: bool = Fa
 
 
 def read_timm_data_config(document: Mapping[str, Any]) -> TimmDataConfig:
-    """The data config in a JSON object: one that `resolve_data_config` made, or a model's `config.json`.
+    """Return the data config in a JSON object: a result of `resolve_data_config`, or a model's `config.json`.
 
     Raises:
         pydantic.ValidationError: a field is unknown or has a wrong value.
@@ -86,10 +86,10 @@ def read_timm_data_config(document: Mapping[str, Any]) -> TimmDataConfig:
 
 
 def describe_timm_transform(config: TimmDataConfig) -> Document:
-    """The preprocessing document of timm's `create_transform(**config, is_training=False)`.
+    """Return the preprocessing document of timm's `create_transform(**config, is_training=False)`.
 
     Raises:
-        InvalidInputError: the transform does something that preprocessing cannot, such as padding.
+        InvalidInputError: the transform has a step that preprocessing lacks, such as padding.
     """
     channels, height, width = config.input_size
     if channels not in _COLOURS:
@@ -131,7 +131,7 @@ def describe_timm_transform(config: TimmDataConfig) -> Document:
 
 
 def describe_torchvision_transform(name: str) -> Document:
-    """The preprocessing document of torchvision's evaluation transform; nothing is downloaded.
+    """Return the preprocessing document of torchvision's evaluation transform; nothing is downloaded.
 
     Args:
         name: classifier (`resnet34`, with its default weights) or weights (`ResNet34_Weights.IMAGENET1K_V1`).

@@ -1,9 +1,9 @@
 """Makes torchvision, and so timm, importable beside a CPU build of torch.
 
-A torchvision wheel that is built for CUDA cannot load its compiled operators beside a CPU build of torch. Its Python
-code registers shapes for two of them all the same, and the import fails with "operator torchvision::nms does not
-exist". Declaring the two schemas first lets the import succeed. The operators themselves (non-maximum suppression, for
-detection) stay without an implementation; classifiers and transforms do not use them.
+A torchvision wheel for CUDA cannot load its compiled operators with a CPU build of torch. Its Python code still
+registers shapes for two of them, and the import fails with "operator torchvision::nms does not exist". The import
+succeeds if the two schemas are declared first. The operators (non-maximum suppression, for detection) have no
+implementation then; classifiers and transforms do not use them.
 """
 
 from importlib import import_module
@@ -18,7 +18,7 @@ _declarations: list[Any] = []
 
 
 def declare_missing_operators() -> bool:
-    """Import torchvision; where that fails for want of its operators, declare them and import it again.
+    """Import torchvision; if its operators are missing, declare them and import it again.
 
     Returns:
         Whether the declarations were needed.

@@ -1,11 +1,11 @@
 """Change points of the prevalence in a window in order of time.
 
 The search has two steps. The first partitions some hundred blocks of the window. The posterior of each sample under the
-prevalence of the whole window is the efficient score of the mixture, so a change of the prevalence moves its mean, and
-the best partition of whitened block means shows the change (optimal partitioning; the threshold is the tail of a
-squared Brownian bridge, so that an unchanged window has a change point with a probability below 0.01). The second step
-refines each change to single pieces by the likelihood ratio of the two mixtures before and after, which also gives the
-interval of its time.
+prevalence of the whole window is the efficient score of the mixture. A change of the prevalence moves its mean, so the
+best partition of whitened block means locates the change (optimal partitioning; the threshold is the tail of a squared
+Brownian bridge, so that an unchanged window has a change point with a probability below 0.01). The second step refines
+each change to single pieces by the likelihood ratio of the mixtures before and after, which also gives the interval of
+its time.
 """
 
 import math
@@ -39,11 +39,11 @@ class ChangePoint:
     """A change of the prevalence within a window."""
 
     samples_ago: int
-    """samples of the window after the change, 1 or more"""
+    """number of samples of the window after the change, at least 1"""
     low: int
     high: int
-    """interval of `samples_ago`, at CONFIDENCE; for a window of buckets it includes the buckets in which the change may
-    lie"""
+    """interval of `samples_ago`, at CONFIDENCE; for a window of buckets it includes all buckets that may contain the
+    change"""
     size: float
     """L1 distance, 0 to 2, between the prevalences before and after, each up to the neighbouring change"""
     size_low: float
@@ -60,7 +60,7 @@ class ChangePoint:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_document` wrote.
+        """Read a document of `to_document`.
 
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value.
@@ -94,7 +94,7 @@ class Segmentation:
     """other possible first pieces of the last segment, each with its weight: the share of the squared difference of the
     estimates that enters the variance"""
     pattern: Pattern | None = None
-    """pattern of changes that come and go and are not followed; then there is one segment"""
+    """pattern of temporary changes, which are not change points; then there is one segment"""
     scatter: Floats | None = None
     """shape (C, C), covariance of the mean prevalence of the window due to the pattern"""
 
@@ -105,7 +105,7 @@ def find_change_points(window: OrderedWindow, *, level: float, times: Floats | N
     Args:
         window: pieces in order of time.
         times: shape (P,), ascending, seconds since 1970 (UTC) of the begin of each piece, to detect rhythms.
-        level: largest probability of a change point where there is no change, positive.
+        level: largest probability of a false change point, positive.
     """
     scores = EfficientScores.of(window)
     begins, effect = scores.partition(level, (0,))
@@ -156,7 +156,7 @@ def _change_point(window: OrderedWindow, split: Split, effect: float) -> ChangeP
     error = np.sqrt(effect * (before.variance(direction) + after.variance(direction)))
     reach = -float(normal_quantile((1 - CONFIDENCE) / 2)) * float(error)
     ago = window.ends[-1] - window.ends
-    # A change within a piece shows at its begin or its end.
+    # A change within a piece is located at its begin or its end.
     earliest = split.low - (window.sizes[split.low - 1] > 1)
     latest = split.high + (window.sizes[split.high] > 1)
     return ChangePoint(

@@ -105,7 +105,7 @@ class EfficientScores:
             return 1.0
         number = self.window.groups_in(0, self.window.pieces)
         if number < LEAST_GROUPS:
-            # Their scatter cannot be told from the change that is looked for: each says as much as one sample.
+            # Their scatter cannot be distinguished from a change: each group counts as one sample.
             return max(1.0, float(self.window.sizes.sum()) / number)
         sizes = np.add.reduceat(self.window.sizes, segments)
         means = np.add.reduceat(self.sums, segments, axis=0) / sizes[:, np.newaxis]

@@ -1,4 +1,4 @@
-"""Fluctuations: a window whose prevalence comes and goes, its lasting changes, and the uncertainty of its mean."""
+"""Fluctuations: a window with temporary changes of the prevalence, its lasting changes, and the error of its mean."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,12 +58,12 @@ class Fluctuation:
         return cls(scores.bounds, sums, sizes, moments, begins, found)
 
     def lasting_change(self, level: float) -> int | None:
-        """First piece after a lasting change in spite of jitter; None: there is none."""
+        """First piece after a lasting change beyond the jitter; None: there is none."""
         segment = find_lasting_change(self.sums, self.sizes, self.begins, level)
         return None if segment is None else int(self.pieces[self.begins[segment]])
 
     def change_beside_rhythm(self, price: float) -> list[Split]:
-        """Last change after removal of the rhythm, to whole blocks."""
+        """Last change after removal of the rhythm, located to whole blocks."""
         if self.times is None or self.pattern is None:
             return []
         rest = remove_rhythm(self.sums, self.sizes, self.times, self.pattern)
@@ -91,20 +91,18 @@ class Fluctuation:
 
 
 def scatter_since(window: OrderedWindow, changes: Sequence[int], *, since: int) -> Floats:
-    """Covariance of the prevalence from a piece on, (C, C), where each segment's prevalence is a random draw."""
+    """Covariance of the prevalence after a piece, (C, C), if each segment's prevalence is a random draw."""
     later = [since, *(piece for piece in changes if piece > since)]
     if since == 0 or len(later) > 1:
         return _scatter_of_mean(window, [*later, window.pieces])
-    # One segment shows no scatter: the mix jitters as it did before, and longer segments even it out.
+    # One segment has no scatter of its own: that of the earlier mix is used, and decreases with the segment's length.
     before, after = window.ends[since], window.ends[-1] - window.ends[since]
     earlier = [piece for piece in changes if piece < since]
     return _scatter_of_mean(window, [0, *earlier, since]) * (float(before) / float(after))
 
 
 def _scatter_of_mean(window: OrderedWindow, bounds: Sequence[int]) -> Floats:
-    """Covariance of the mean prevalence, (C, C), of segments between these pieces, whose prevalences are random
-    draws.
-    """
+    """Covariance of the mean prevalence, (C, C), of segments between these pieces with random prevalences."""
     pairs = list(pairwise(bounds))
     found = np.array([Mixture.of(window, begin, end).prevalence for begin, end in pairs])
     shares = np.diff(window.ends[[*bounds]])

@@ -50,7 +50,7 @@ class Mixture:
         densities, counts = window.part(begin, end)
         uniform: Floats = np.full(window.classes, 1 / window.classes)
         weights = mixture_weights(densities, counts, uniform)
-        # A prevalence of exactly 0 would make one sample decide where the change is.
+        # With a prevalence of exactly 0, a single sample would determine the place of the change.
         prevalence = smooth(weights, float(counts.sum()))
         likelihood = float(counts @ np.log(densities @ weights))
         return cls(prevalence, likelihood, densities, counts)
@@ -77,7 +77,7 @@ class ChangeSearch:
     """fewest samples of a segment"""
 
     def refine(self, begins: Sequence[int]) -> list[Split]:
-        """Move each change to its most likely piece; remove changes that gain too little, and replace two by one."""
+        """Move each change to its most likely piece; remove changes of small gain, and replace two by one."""
         starts = list(begins)
         position = 1
         splits = dict[int, Split]()
@@ -123,16 +123,16 @@ class ChangeSearch:
         return Split(begin, low, at, high, end, gain)
 
     def _comes_of_many(self, split: Split) -> bool:
-        """Whether each side has enough groups that no single group makes the change."""
+        """Whether each side has enough groups that no single group causes the change."""
         return all(
             self.window.groups_in(*part) >= LEAST_GROUPS
             for part in ((split.begin, split.at), (split.at, split.end))
         )
 
     def _instead(self, starts: Sequence[int], position: int, split: Split, end: int) -> int | None:
-        """Split that replaces the one before `position` and this one equally well; None: there is none.
+        """Place that replaces the change before `position` and this one equally well; None: there is none.
 
-        A block that a change divides may have become a segment of its own.
+        A block that a change divides may have become a separate segment.
         """
         if position < 2:
             return None

@@ -1,6 +1,6 @@
 """A window as pieces in order of time, for the search for change points.
 
-A piece is never divided: it is a row, successive rows of one group, or a bucket given by its summary.
+A piece is indivisible: a row, successive rows of one group, or a bucket given by its summary.
 """
 
 import math
@@ -70,7 +70,7 @@ class OrderedWindow:
         """Build pieces from the summaries that have samples; `whole_pieces` maps them to all summaries.
 
         Raises:
-            InvalidInputError: another quantifier made one, or only some know their groups.
+            InvalidInputError: one is of another quantifier, or only some have groups.
         """
         parts = [summary for summary in summaries if summary.samples]
         whole = WindowSummary.merge(parts)
@@ -140,7 +140,7 @@ class OrderedWindow:
             centres: shape (P, K).
 
         Returns:
-            shape (G, K); an array without rows where there are no groups.
+            shape (G, K); an array without rows if there are no groups.
         """
         if self.group_piece is None:
             return np.zeros((0, values.shape[1]))

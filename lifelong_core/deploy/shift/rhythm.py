@@ -1,4 +1,4 @@
-"""Patterns of a prevalence that comes and goes: jitter, and rhythms of the day or the week."""
+"""Patterns of temporary changes of the prevalence: jitter, and rhythms of the day or the week."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
@@ -18,9 +18,9 @@ LEAST_EXPLAINED = 0.5
 LEAST_CHANGES = 4
 """Fewest changes that distinguish jitter from successive changes."""
 LEAST_RETURN = 0.25
-"""Successive changes of jitter around a mean undo each other: their correlation is -1/2."""
+"""Smallest negative correlation (absolute value) of successive changes that indicates jitter; 1/2 around a mean."""
 HARMONICS = 4
-"""Harmonics of a day; enough to follow a shift of work that begins and ends at a given hour."""
+"""Harmonics of a day; enough for a work shift that begins and ends at a given hour."""
 _LEAST_SEGMENTS = 2
 """Fewest segments before a change of a jittering prevalence."""
 OUTSTANDING = 2.0
@@ -57,7 +57,7 @@ def find_pattern(
     lengths = np.add.reduceat(sizes, begins)
     if lengths[-1] > LONGEST_AFTER * lengths[:-1].max():
         return None
-    # One change that stays may be larger than all that the mix jitters.
+    # One lasting change may be larger than all changes by jitter.
     largest = int((steps**2).sum(axis=1).argmax())
     return "jitter" if _undo_each_other(steps) or _undo_each_other(steps, without=largest) else None
 
@@ -71,11 +71,11 @@ def _undo_each_other(steps: Floats, without: int | None = None) -> bool:
 def find_lasting_change(sums: Floats, sizes: Floats, begins: Sequence[int], level: float) -> int | None:
     """First segment of a jittering window after a lasting change; None: there is none.
 
-    The change far exceeds all others, or the segments on either side of it differ more than they scatter there, by an
-    F-test whose degrees of freedom count the directions of the jitter (Box 1954).
+    The change far exceeds all others, or the segments on both sides differ by more than their scatter, by an F-test
+    whose degrees of freedom count the directions of the jitter (Box 1954).
 
     Args:
-        sums: as for `find_pattern`, like the next two.
+        sums: as for `find_pattern`, as are `sizes` and `begins`.
         sizes: shape (B,).
         begins: first blocks of the segments.
         level: largest probability of a false lasting change by the F-test.
@@ -139,7 +139,7 @@ def _explained(sums: Floats, sizes: Floats, times: Floats, inputs: Floats, perio
     rest = (blocks - 1 - width) * dimensions
     ratio = (total - left) / (width * dimensions) / max(left / rest, _TINY)
     beyond_chance = total - (blocks - 1) * dimensions
-    # A mix that jitters resembles some rhythm in every window, but one period does not foretell the other.
+    # Jitter resembles some rhythm in every window, but one period does not predict the other.
     missed = _missed(design, target, np.floor((times - times[0]) / period))
     explains = total - missed >= LEAST_EXPLAINED * beyond_chance
     if beyond_chance <= 0 or not explains or f_tail(width * dimensions, rest, ratio) >= LEVEL:

@@ -12,10 +12,10 @@ SHORTEST_SEGMENT = 60.0
 
 
 def change_threshold(dimensions: float, *, level: float, shortest_share: float) -> float:
-    """Threshold for twice the log likelihood gain of one change, which chance exceeds with probability `level`.
+    """Threshold for twice the log likelihood gain of one change, exceeded by chance with probability `level`.
 
-    The tail of the largest |B(t)|^2 / (t (1 - t)) over shortest_share <= t <= 1 - shortest_share, B a Brownian bridge
-    in that many dimensions (Csoergoe and Horvath 1997, theorem A.3.4; Estrella 2003).
+    It is a quantile of the largest |B(t)|^2 / (t (1 - t)) over shortest_share <= t <= 1 - shortest_share, B a Brownian
+    bridge in that many dimensions (Csoergoe and Horvath 1997, theorem A.3.4; Estrella 2003).
 
     Args:
         dimensions: dimensions of the sequence, positive.
@@ -61,7 +61,7 @@ def best_partition(sums: Floats, weights: Floats, *, penalty: float, shortest: f
 
     Args:
         sums: shape (B, K), sums of whitened deviations in each block.
-        weights: shape (B,), positive; samples of each block where samples are all that varies.
+        weights: shape (B,), positive; samples of each block if there is no other variation.
         penalty: penalty for each change, positive.
         shortest: least weight of a segment.
     """

@@ -31,7 +31,7 @@ class ShiftTest(FlatDocument):
 
 
 def sequential_shift_test(log_e_value: float, average_run_length: float) -> ShiftTest:
-    """Whether the evidence over all looks reaches an alarm.
+    """Test whether the evidence over all looks reaches an alarm.
 
     Examples:
         >>> sequential_shift_test(11.0, 175_200).rejected, sequential_shift_test(13.0, 175_200).rejected
@@ -51,7 +51,7 @@ def prevalence_shift_test(
 ) -> ShiftTest:
     """Test "the population has the assumed prevalence" with an estimate and its covariance.
 
-    The test is valid for one window: on repeated looks, each raises false alarms at the level.
+    The test is valid for one window: with repeated looks, each look adds false alarms at the level.
 
     Args:
         estimate: estimate of the population's prevalence.
@@ -71,7 +71,7 @@ def prevalence_shift_test(
     known = estimate.degrees_of_freedom > 0
     statistics = np.where(known, np.abs(estimate.prevalence - assumed_prevalence) / errors, 0.0)
     p_values = 2 * t_probability(np.where(known, estimate.degrees_of_freedom, 1.0), -statistics)
-    # With two classes both say the same.
+    # With two classes both tests are equal.
     tests = 1 if statistics.size == 2 else statistics.size
     p_value = min(1.0, tests * float(p_values.min()))
     return ShiftTest(float(statistics.max()), p_value, None, level, p_value < level)

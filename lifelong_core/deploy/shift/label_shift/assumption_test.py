@@ -1,8 +1,8 @@
 """Test of "only the prevalence changed": whether a mix of the calibration classes explains a window.
 
 A prevalence shift leaves p(logits | class) unchanged (thesis Def. 6.4), so the mean of any feature over the window is,
-up to chance, the mean of its class means under some prevalence. Three tests look for a feature whose mean no prevalence
-explains; the p-value is three times the smallest one (Bonferroni):
+up to random error, the mean of its class means under some prevalence. Three tests look for a feature with a mean that
+no prevalence explains; the p-value is three times the smallest one (Bonferroni):
 
 - steps: all classes' scores cut into cells, as one over-identified system of moments (Hansen 1982), with an F
   distribution because the covariance is estimated from a limited number of samples (Hotelling 1931);
@@ -40,10 +40,10 @@ from lifelong_core.errors import InvalidInputError
 from lifelong_core.scientific import f_tail, normal_quantile, t_probability
 
 RELIABLE_FROM = 500
-"""Calibration samples from which on the test keeps its level."""
+"""Least number of calibration samples with which the test keeps its level."""
 
 RELIABLE_WINDOW = 100
-"""Independent samples of the window from which on the test keeps its level."""
+"""Least number of independent samples in the window with which the test keeps its level."""
 
 _BLOCK = 8192
 _SMALLEST_AXIS = 1e-3
@@ -168,7 +168,7 @@ def assumption_test(
     weights = smooth(prevalence, samples)
     step_test = _step_test(reference.steps, steps, weights, samples)
     wave_test = _wave_test(reference.waves, waves, weights, samples)
-    # No detector has exactly equal means in all classes: what is not known about the mix moves it a little.
+    # No detector has exactly equal means in all classes: the error of the mix moves it slightly.
     by_class = reference.drifts.means
     moved = by_class.T @ uncertainty @ by_class
     errors = np.sqrt(np.diag(reference.drifts.covariance(weights, samples) + moved))
@@ -195,8 +195,8 @@ def assumption_test(
 def _mix(spread: ClassSpread, means: Floats, samples: float) -> tuple[Floats, Floats]:
     """Prevalence (C,) that explains the steps by least squares, and its covariance (C, C).
 
-    The squares have no covariance weights, because these depend on the prevalence. With weights, a class with few
-    calibration samples would lose its share to its noisy mean, and with the share the noise in the covariance.
+    The squares have no covariance weights, because these depend on the prevalence. With weights, the noisy mean of a
+    class with few calibration samples would reduce its share, and so its noise in the covariance.
     """
     classes = spread.counts.size
     if means.size == 0:
@@ -211,8 +211,8 @@ def _mix(spread: ClassSpread, means: Floats, samples: float) -> tuple[Floats, Fl
 def _step_test(spread: ClassSpread, means: Floats, weights: Floats, samples: float) -> ComponentTest:
     """Test of over-identification by the generalised method of moments, with the covariance at these class weights.
 
-    Where the best prevalence lies on the border of the simplex, each class at 0 adds a degree of freedom: given its
-    face, the distance to the simplex has as many degrees of freedom as there are directions off that face.
+    If the best prevalence is on the border of the simplex, each class at 0 adds a degree of freedom: given its face,
+    the distance to the simplex has as many degrees of freedom as there are directions off that face.
     """
     if means.size == 0:
         return ComponentTest("steps", 0.0, 1.0)
@@ -260,7 +260,7 @@ def _wave_test(spread: ClassSpread, means: Floats, prevalence: Floats, samples: 
     first, second, third = (float((sizes**power).sum()) for power in (1, 2, 3))
     if first < _NO_VARIANCE:
         return ComponentTest("waves", statistic, 1.0)
-    # Hall (1983), Buckley and Eagleson (1988): a chi square, moved and stretched, with the same three moments.
+    # Hall (1983), Buckley and Eagleson (1988): a shifted and scaled chi square with the same three moments.
     degrees = second**3 / third**2
     value = degrees + (statistic - first) * np.sqrt(degrees / second)
     freedom = spread.degrees_of_freedom(prevalence, samples, np.ones(means.size))

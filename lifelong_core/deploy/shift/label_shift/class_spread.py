@@ -1,4 +1,4 @@
-"""Spread of a window's mean features around a mix of the calibration classes' means, by chance alone."""
+"""Random spread of a window's mean features around a mix of the calibration classes' means."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -10,8 +10,8 @@ from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.numerics.grouping import independent_cases, sort_into_runs
 
 PSEUDO_SAMPLES = 2.0
-"""A class's covariance includes this many samples of all classes together: a feature that is absent in twenty samples
-may occur once in thirty."""
+"""Weight of the covariance over all classes in that of one class, in samples: a feature that is absent in twenty
+samples may occur once in thirty."""
 
 DOUBTED = 4.0
 """The variance of a class's mean counts this many samples fewer, but at least half of them, because the features were
@@ -28,7 +28,7 @@ class GroupedResiduals:
     labels: Integers
     """shape (N,)"""
     first: Integers
-    """shape (G,), where each group starts"""
+    """shape (G,), index of the first row of each group"""
 
     def covariance(self, shares: Floats) -> Floats:
         """Covariance, (K, K), of the sum over all rows, each times the share of its class (C,), sampled group by
@@ -50,7 +50,7 @@ class ClassSpread:
     covariances: Floats
     """shape (C, K, K)"""
     everywhere: Floats
-    """shape (K, K), covariance over all classes alike"""
+    """shape (K, K), covariance over all classes with equal weights"""
     freedom: Floats
     """shape (C,), samples (or groups, if any) of each class minus one, at least one"""
     grouped: GroupedResiduals | None
@@ -71,8 +71,7 @@ class ClassSpread:
         return cls(counts, means, covariances, everywhere, freedom, _grouped(residuals, data))
 
     def covariance(self, prevalence: Floats, samples: float) -> Floats:
-        """Covariance, (K, K), of the mean over a window minus the mix of class means, without the effect of a changed
-        mix.
+        """Covariance, (K, K), of a window's mean minus the mix of class means, without the effect of a changed mix.
 
         Args:
             prevalence: shape (C,), positive.

@@ -1,4 +1,4 @@
-"""Disagreements of a window with every mix of the classes: which drift, which class's scores, and new classes."""
+"""Disagreements of a window with every mix of the classes: drifts, scores of single classes, and new classes."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,8 +16,7 @@ _NOTABLE = 2.5
 
 
 _LARGEST_FACTOR = 1.2
-"""Up to this factor, and down to its inverse, the reported factor of scaled logits is accurate within 5 % (on real
-logits)."""
+"""Between this factor and its inverse, the reported factor of scaled logits is accurate within 5 % (on real logits)."""
 
 
 def worst_first(found: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
@@ -29,7 +28,7 @@ def worst_first(found: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
 def drift_disagreements(
     detectors: DriftDetectors, sizes: Floats, errors: Floats, names: Sequence[str] | None
 ) -> list[Disagreement]:
-    """Disagreements for all drifts; that of moved or scaled logits with the amount it has if it is the only drift.
+    """Return disagreements for all drifts; moved or scaled logits have an amount, valid if they are the only drift.
 
     Args:
         detectors: detectors, with the effect of a standard step on each.
@@ -60,9 +59,9 @@ def _drift_disagreement(drift: Drift, size: float, steps: float, names: Sequence
         )
         text = f"The logits are scaled by about {_rounded(factor)}{beyond}."
         return Disagreement("scaled_logits", None, size, factor, text)
-    # No amounts from here on. Noise moves a detector in proportion to neither its variance nor its deviation: the
-    # step of 0.5 extrapolates to up to 3.5 times as much. One sample between the classes moves it by more or less,
-    # depending on where it lies: 10 % of them gave 9 to 32 %.
+    # No amounts for the other drifts. The effect of noise on a detector is proportional neither to its variance nor to
+    # its deviation: the step of 0.5 extrapolates to up to 3.5 times as much. The effect of a sample between the classes
+    # depends on its position: 10 % of such samples gave 9 to 32 %.
     if drift.kind == "noisy_logits":
         text = f"The logits are {'noisier' if amount > 0 else 'less noisy'} than in calibration."
         return Disagreement("noisy_logits", None, size, None, text)
@@ -83,9 +82,9 @@ def step_disagreements(
     covariance: Floats,
     names: Sequence[str] | None,
 ) -> list[Disagreement]:
-    """Disagreements of each class's scores, in level or spread, with the best mix.
+    """Return disagreements of each class's scores, in level or spread, with the best mix.
 
-    Sizes are conservative: the fit of the mix absorbs a part of the chance that `covariance` includes in full.
+    Sizes are conservative: the fit of the mix absorbs a part of the random error that `covariance` includes in full.
 
     Args:
         feature_map: map of features to classes.
@@ -119,7 +118,7 @@ def step_disagreements(
 def _far_from_every_class(
     columns: slice, spread: ClassSpread, means: Floats, covariance: Floats
 ) -> list[Disagreement]:
-    """Disagreement where more samples are far from every class centre than in the most scattered class."""
+    """Return a disagreement if more samples are far from every class centre than in the most scattered class."""
     if columns.start == columns.stop:
         return []
     last = columns.stop - 1

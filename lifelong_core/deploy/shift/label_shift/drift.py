@@ -48,11 +48,11 @@ class Drift:
 class DriftDetectors:
     """One linear function of the features per drift, with its mean in each class.
 
-    Each detector is the combination of features that a drift moves most, in standard errors, among those with equal
-    means in all classes (a score test, with the prevalence as nuisance parameter). Detectors are cross-fitted: they are
-    fitted without one fold of the calibration set, and their class means come from that fold. Otherwise a detector
-    would fit the noise of these means, and reject too often. Where cross-fitting is impossible, as with one sample of a
-    class, there are no detectors.
+    Each detector is the combination of features with equal means in all classes that a drift moves most, in standard
+    errors (a score test, with the prevalence as nuisance parameter). Detectors are cross-fitted: they are fitted
+    without one fold of the calibration set, and their class means come from that fold. Otherwise a detector would fit
+    the noise of these means, and reject too often. If cross-fitting is impossible, as with one sample of a class, there
+    are no detectors.
     """
 
     drifts: tuple[Drift, ...]
@@ -123,9 +123,9 @@ def _drifted(logits: Logits, features: FeatureMap) -> Iterator[tuple[Drift, Logi
 
 
 def _directions(moved: Sequence[Floats], labels: Integers, classes: int, used: Mask) -> Floats:
-    """Effect of each drift on the mean features (J, M); all classes with a sample among those used count equally.
+    """Effect of each drift on the mean features (J, M); all classes with a sample in `used` have equal weight.
 
-    Where no sample is used, as with large groups, all samples count.
+    If `used` selects no sample, as with large groups, all samples count.
     """
     used = used if used.any() else np.ones_like(used)
     present = np.unique(labels[used])
@@ -148,7 +148,7 @@ def _most_sensitive(rows: Floats, labels: Integers, classes: int, directions: Fl
     targets = remove_directions(tangents(means), whiten, directions @ whiten.T)
     weights = targets @ whiten
     spread = np.sqrt(((residuals @ (weights * scale).T) ** 2).sum(axis=0))[:, np.newaxis]
-    # Combinations that hardly vary would only enlarge rounding and the difference between folds.
+    # Combinations with almost no variance would only amplify rounding errors and differences between folds.
     usable = spread > _LEAST_SPREAD * np.linalg.norm(weights * scale, axis=1, keepdims=True)
     return np.divide(weights, spread, out=np.zeros_like(weights), where=usable & (spread > 0))
 

@@ -20,13 +20,13 @@ FOLDS = 10
 
 CELLS_PER_SCORE = 6
 MOST_CUTS = 200
-"""Most cuts of all classes' scores together; with more than 40 classes each has fewer cells, beyond 200 none."""
+"""Largest number of cuts of all classes' scores; with more than 40 classes each has fewer cells, beyond 200 none."""
 
 LARGEST_SCALED_LOGIT = 8.0
 """Centred logits are clipped at this many robust standard deviations from their median."""
 
 _LEAST_GAP = 1e-6
-"""Scores with a smaller difference are equal: rounding alone must not move a sample to another cell."""
+"""Scores with a smaller difference count as equal: rounding must not move a sample to another cell."""
 
 _PAIRS_FROM = 400
 _SEED = 20_110_607
@@ -53,9 +53,9 @@ class FeatureMap:
 
     The scores are the log odds of each class against all others, after temperature scaling, the log odds of the most
     probable class, and the distance to the nearest class centre. The waves use the centred logits themselves, each in
-    units of its robust spread, because probabilities hardly show a moved logit. The map is a deterministic function of
-    the calibration set: the random frequencies come from a fixed seed, and their order over the classes (by mean logit)
-    does not depend on the numbers of the classes.
+    units of its robust spread, because a moved logit hardly changes probabilities. The map is a deterministic function
+    of the calibration set: the random frequencies come from a fixed seed, and their order over the classes (by mean
+    logit) does not depend on the numbers of the classes.
     """
 
     temperature: float
@@ -81,7 +81,7 @@ class FeatureMap:
         spread = _robust_spread(rows, middle)
         scaled = _scaled(rows, middle, spread)
         centres = class_means(scaled, data).T
-        # One parameter: what is fitted to the calibration samples must not know them by heart.
+        # Only one parameter, to avoid overfitting to the calibration samples.
         fitted = fit_weighted(data.logits, data.labels, np.ones(data.samples), bias=False)
         temperature = float(np.mean(fitted.temperature))
         balanced = 1 / data.counts[data.labels]
@@ -114,8 +114,8 @@ class FeatureMap:
     def of_calibration(self, data: LabeledLogits) -> Floats:
         """Features of the calibration samples as for new samples, shape (N, M).
 
-        Distances of each fold are to class centres without it, because a sample is nearer to a centre that it is part
-        of. With many classes of few samples this matters more than chance.
+        Distances of each fold are to class centres that are fitted without it, because a sample is nearer to a centre
+        that includes it. With many classes of few samples, this effect is larger than random error.
         """
         features = self(data.logits)
         scaled = _scaled(centre_rows(data.logits), self.middle, self.spread)
@@ -154,7 +154,7 @@ def _nearest(scaled: Floats, centres: Floats) -> Floats:
 def _far_beyond(squares: Floats, cuts: Floats) -> Floats:
     """Soft steps at the cuts, shape (N, K): 1 / (1 + (cut / distance)^10).
 
-    Hard steps would let samples of equal logits jump together when a fold moves the centres a little.
+    With hard steps, all samples of equal logits would change their cell when a fold moves the centres slightly.
     """
     ratios = np.minimum(squares[:, np.newaxis] / cuts, _LARGEST_RATIO) ** _SHARPNESS
     return ratios / (1 + ratios)
@@ -216,9 +216,9 @@ def _score_cuts(scores: Floats, data: LabeledLogits) -> tuple[Floats, ...]:
 
 
 def _far_cuts(squares: Floats, weights: Floats) -> Floats:
-    """Cuts of the distance; none where it has few values, as with logits that encode only the decision.
+    """Cuts of the distance; none if it has few values, as with logits that encode only the decision.
 
-    Such values move with the centres and not with the sample, which cross-fitting would show as a difference.
+    Such values depend on the centres only, so that cross-fitting would show a difference between the folds.
     """
     distinct = 1 + int((np.diff(np.sort(squares)) > _LEAST_GAP).sum())
     return cut_points(squares, weights, _FAR_SHARES if distinct >= _FEWEST_DISTANCES else ())
@@ -227,7 +227,7 @@ def _far_cuts(squares: Floats, weights: Floats) -> Floats:
 def cut_points(values: Floats, weights: Floats, shares: Sequence[float]) -> Floats:
     """Midpoints between distinct values that divide the weight most nearly in these shares.
 
-    With a cut on a value of many samples, rounding would decide their cell.
+    At a cut equal to the value of many samples, rounding would determine their cell.
     """
     order = np.argsort(values, kind="stable")
     ascending = values[order]

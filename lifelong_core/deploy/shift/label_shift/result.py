@@ -78,7 +78,7 @@ class AssumptionTest:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_document` wrote.
+        """Read a document of `to_document`.
 
         Raises:
             InvalidInputError: a field is missing or unknown.
@@ -92,7 +92,7 @@ class AssumptionTest:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote.
+        """Read a string of `to_json`.
 
         Raises:
             InvalidInputError: not JSON, or a field is missing or unknown.
@@ -103,7 +103,7 @@ class AssumptionTest:
 def _items(
     document: Mapping[str, Any], field: str, kind: type[ComponentTest] | type[Disagreement]
 ) -> list[dict[str, Any]]:
-    """List of objects under this field, each with exactly the fields of its kind."""
+    """Return the list of objects in this field, each with exactly the fields of its kind."""
     names = {item.name for item in fields(kind)}
     items = document[field]
     if not isinstance(items, list):

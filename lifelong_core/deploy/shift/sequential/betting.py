@@ -1,26 +1,26 @@
-"""Bets against "the mean score lies in the zone": what a bucket pays for them, and which bets to place.
+"""Bets against "the mean score lies in the zone": their choice, and their payoff for a bucket.
 
-A bet is a vector w of C numbers, its toll h(w) the most that w.(mean score - expectation) can be in the zone. Let
-Y = w.(score - expectation) - h(w). While the truth lies in the zone, E[Y | past] <= 0 for every bet that was chosen
-before the bucket was seen. Scores lie on the simplex, so that Y >= -r with r = w.expectation + h(w) - min(w). By the
-inequality of Fan, Grama and Liu (2015, lemma 4.1), for l = r in [0, 1),
+A bet is a vector w of C numbers; its toll h(w) is the largest w.(mean score - expectation) in the zone. Let
+Y = w.(score - expectation) - h(w). If the true mean score lies in the zone, E[Y | past] <= 0 for every bet that is
+chosen before the bucket is seen. Scores lie on the simplex, so that Y >= -r with r = w.expectation + h(w) - min(w). By
+the inequality of Fan, Grama and Liu (2015, lemma 4.1), for l = r in [0, 1),
 
     exp(Y - k(l) Y^2) <= 1 + Y,    k(l) = (-log(1 - l) - l) / l^2,
 
-so that the product of the left sides over samples is a test supermartingale: bounded by fair bets, it grows by no more
-than a factor 1 on average (Howard et al. 2021; Waudby-Smith and Ramdas 2024 bet likewise). Its logarithm is
-sum Y - k(l) sum Y^2: it needs only the first two moments of a bucket's scores, whatever the bucket's size.
+so that the product of the left sides over samples is a test supermartingale: bounded by fair bets, it grows on average
+by at most a factor of 1 (Howard et al. 2021; Waudby-Smith and Ramdas 2024). Its logarithm is sum Y - k(l) sum Y^2: it
+needs only the first two moments of a bucket's scores, for any size of the bucket.
 
 Samples of one group may depend on each other: the summed Y of a group of m samples still has E <= 0, and is at least
--m r, so that with l = (largest m) r the same holds with sums over groups in place of samples. Nothing is assumed about
-the dependence within a group.
+-m r, so that with l = (largest m) r the same holds for sums over groups instead of samples. The dependence within a
+group is arbitrary.
 
-The optimal length of a bet (Kelly 1956) is its gain over the second moment of Y that comes with the gain, not over the
-assumed one: where a class with a tiny assumed prevalence returns, its samples score a hundred times farther off than
-the assumed spread. That distance is unknown in advance; but scores lie on the simplex, and where they are sharp, a
-gain of w.(mean score - expectation) = g comes with a second moment greater by g times max(w) + min(w) - 2
-w.expectation. A head that assumes exactly none of a class gives it scores of zero, whose mean has no information: this
-class shows only in the lower scores of the others.
+The optimal length of a bet (Kelly 1956) is its gain divided by the second moment of Y under that gain, not by the
+assumed one: if a class with a tiny assumed prevalence returns, its samples deviate a hundred times more than the
+assumed spread. That deviation is unknown in advance; but scores lie on the simplex, and if they are sharp, a gain of
+w.(mean score - expectation) = g increases the second moment by g times max(w) + min(w) - 2 w.expectation. A head that
+assumes a prevalence of exactly 0 gives scores of 0 for the class, whose mean has no information: the class is only
+detectable by lower scores of the others.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.deploy.shift.sequential.scores import BucketScores
 
 LARGEST_STAKE = 0.5
-"""Largest share of the capital that one sample or group can cost; larger bets are scaled down."""
+"""Largest share of the capital that a bet can lose by one sample or group; larger bets are scaled down."""
 
 SHIFTS = (0.015, 0.04, 0.1, 0.25)
 """Changes of a class's mean score, beyond the zone's edge, that the fixed bets target."""
@@ -39,7 +39,7 @@ _SMALLEST_SPREAD = 1e-3
 """Lower bound of the scores' spread in a direction, relative to the mean over directions."""
 
 _ROUNDING = 1e-12
-"""Scores with a smaller difference are equal."""
+"""Scores with a smaller difference count as equal."""
 
 
 def log_growth(
@@ -48,7 +48,7 @@ def log_growth(
     """Logarithm of the factor by which a bucket multiplies the capital of each bet, shape (J,).
 
     Args:
-        bets: shape (J, C), chosen without looking at the bucket's scores.
+        bets: shape (J, C), chosen independently of the bucket's scores.
         tolls: shape (J,), of the bets.
         expectation: shape (C,).
         bucket: at least one sample.
@@ -69,7 +69,7 @@ def log_growth(
 
 
 def fixed_bets(reference: ScoreReference, tolerance: float) -> Floats:
-    """Bets on each class's mean score leaving the zone upwards or downwards by each of SHIFTS, shape (J, C).
+    """Bets that each class's mean score is above or below the zone by each of SHIFTS, shape (J, C).
 
     For a calibrated head this is the most powerful direction against a class that becomes more or less prevalent at
     the expense of all others equally: its likelihood ratio is linear in the score of that class. Bets on equal scores
@@ -100,10 +100,10 @@ def learned_bets(
 ) -> tuple[Floats, Floats]:
     """Bets that the scores continue their recent deviation, and the tolls, shapes (K, C) and (K,).
 
-    The direction that grows fastest leads from the zone's nearest point to the recent deviation, nearest in units of
-    the scores' covariance; a bet as long as that distance is the (approximate) optimum of Kelly while scores spread as
-    assumed, a shorter one where the deviation makes them spread more. Deviations inside the zone are not worth a bet:
-    all zeros.
+    The direction of fastest growth is from the zone's nearest point to the recent deviation, nearest in units of the
+    scores' covariance. The length of that distance is the (approximate) optimum of Kelly for the assumed spread of the
+    scores; if the deviation increases the spread, the bet is shorter. For deviations inside the zone, bets are all
+    zeros.
 
     Args:
         reference: reference of the head.

@@ -1,18 +1,18 @@
-"""Sequential evidence that the prevalence differs from the assumed one, valid over endless looks.
+"""Sequential evidence that the prevalence differs from the assumed one, valid for any number of looks.
 
 Each bet (see `betting`) has its own capital M. It starts at 0, gets one unit before every look, and is multiplied by
 the payoff of the bucket: M <- (M + 1) L. It is the sum of the test supermartingales that start at each look, an
-e-detector (Shin, Ramdas and Rinaldo 2024): while the truth lies in the zone, E[M_t] <= t, at stopping times too. The
-same holds for the weighted mean over bets. An alarm at the level A therefore comes after A looks or more on average,
-and within the first t looks with probability t / A or less, for buckets of any size. Each sample must be in one bucket
-only; samples may come late, in any order.
+e-detector (Shin, Ramdas and Rinaldo 2024): if the true mean score lies in the zone, E[M_t] <= t, also at stopping
+times. The same holds for the weighted mean over bets. False alarms at the level A therefore occur on average after at
+least A looks, and within the first t looks with a probability of at most t / A, for buckets of any size. Each sample
+must be in exactly one bucket; samples may arrive late and in any order.
 
 The assumptions: given all earlier buckets, the population's prevalence differs from the assumed one by a move of at
-most `tolerance` of the samples between classes; the outputs within a class are those of the calibration set (the
-assumption test checks this); and the calibration set is not one of the one in a hundred outside their own zone. A
+most `tolerance` of the samples between classes; the outputs within a class are distributed as in the calibration set
+(the assumption test checks this); and the calibration set is within its own zone, which holds for 99 of 100. A
 prevalence that jitters from bucket to bucket around the assumed one by more than the tolerance violates this, because
-the samples of one bucket then depend on each other. The evidence is therefore tempered by the scatter of earlier
-buckets beyond their sampling error. This is approximate, because the scatter must be learned first.
+the samples of one bucket then depend on each other. The evidence is therefore reduced by the scatter of earlier buckets
+beyond their sampling error. This is approximate, because the scatter must be estimated first.
 """
 
 import math
@@ -33,22 +33,22 @@ from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 
 MEMORIES = np.array([1_000.0, 4_000.0, 16_000.0])
-"""Memory of the learned bets, in samples; older samples fade exponentially."""
+"""Memory of the learned bets, in samples; weights of older samples decrease exponentially."""
 
 LEARNED_WEIGHT = 0.5
-"""Weight of the learned bets in the mean over all bets; the fixed ones have the rest."""
+"""Weight of the learned bets in the mean over all bets; the fixed bets have the remaining weight."""
 
 LARGEST_LOG_CAPITAL = 30.0
-"""Limit of the log capital: after a shift has ended, its evidence must end too."""
+"""Limit of the log capital, so that the evidence decreases after a shift has ended."""
 
 SCATTER_LOOKS = 100.0
-"""Memory of the scatter of the buckets' means, in looks; older looks fade exponentially."""
+"""Memory of the scatter of the buckets' means, in looks; weights of older looks decrease exponentially."""
 
 PRIOR_LOOKS = 5.0
 """Initial looks without excess scatter."""
 
 LARGEST_RISE = 5.0
-"""Limit of one look's scatter, relative to the mean so far: a shift is a single jump."""
+"""Limit of one look's scatter, relative to the mean so far, because a shift is a single jump."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,24 +56,25 @@ class ShiftEvidence(ArrayValue):
     """State of the sequential test after some looks; its size does not depend on their number."""
 
     key: str
-    """digest of what the test depends on: quantifier, head and policy"""
+    """digest of the inputs of the test: quantifier, head and policy"""
     looks: int
     """buckets with at least one sample"""
     samples: int
     log_capitals: Floats
     """shape (J,), log(1 + M) of each bet, the fixed ones first"""
     memory_sums: Floats
-    """shape (K, C), faded sums of (score - expectation)"""
+    """shape (K, C), exponentially weighted sums of (score - expectation)"""
     memory_samples: Floats
-    """shape (K,), faded numbers of samples"""
+    """shape (K,), exponentially weighted numbers of samples"""
     last_deviation: Floats
     """shape (C,), mean of (score - expectation) in the last bucket"""
     last_variance: Floats
     """shape (C,), variance of that mean, from the scatter of its samples or groups"""
     scatter: float
-    """faded sum over looks of (difference between successive buckets' means, squared) / (its expectation by chance)"""
+    """exponentially weighted sum over looks of (difference between successive buckets' means, squared) / (its expected
+    value without scatter)"""
     scatter_looks: float
-    """faded number of these looks"""
+    """exponentially weighted number of these looks"""
 
     def __post_init__(self) -> None:
         """Check every field, and freeze the arrays.
@@ -157,7 +158,7 @@ class ShiftEvidence(ArrayValue):
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_document` wrote.
+        """Read a document of `to_document`.
 
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value.
@@ -180,9 +181,9 @@ def update_evidence(
             another version of the product.
         reference: reference of the head that gave the scores.
         buckets: new buckets, with each sample in exactly one; empty buckets are skipped.
-        key: digest of all that the test depends on.
-        tolerance: share of the population, 0 to 1, that may move between classes without this being a shift. (No
-            class's prevalence changes by more, the L1 distance by at most twice as much.)
+        key: digest of all inputs of the test.
+        tolerance: share of the population, 0 to 1, that may move between classes without a shift. (The prevalence of
+            each class changes by at most this share, the L1 distance by at most twice as much.)
 
     Raises:
         InvalidInputError: a bucket has another number of classes, or the tolerance is no share.
@@ -271,7 +272,7 @@ class _Bettor:
         )
 
     def look(self, evidence: ShiftEvidence, bucket: BucketScores) -> ShiftEvidence:
-        """Place the bets that the evidence suggests, and update their capitals with the bucket."""
+        """Choose the bets from the evidence, and update their capitals with the bucket."""
         expectation = self.reference.expectation
         samples = bucket.samples
         deviation = bucket.sums - samples * expectation
@@ -306,7 +307,7 @@ class _Bettor:
             bucket,
             evidence.dispersion,
         )
-        # Where nothing is bet, nothing is staked: the unit would only pile up, look after look.
+        # A bet of zeros gets no unit: otherwise its capital would grow by one with each look.
         before = np.expm1(evidence.log_capitals) + bets.any(axis=1)
         after = np.log(before, out=np.full(self.bets, -np.inf), where=before > 0) + growth
         return np.logaddexp(0, np.minimum(after, LARGEST_LOG_CAPITAL))

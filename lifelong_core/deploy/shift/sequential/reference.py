@@ -23,7 +23,7 @@ IMPLAUSIBLE = 1e-4
 """Reference samples whose distance from the expectation has a smaller probability have another prevalence."""
 
 NEAREST_STEPS = 4
-"""More steps hardly shorten the distance."""
+"""Steps of the search for the nearest point; more steps hardly reduce the distance."""
 
 _TINY = np.finfo(np.float64).tiny
 
@@ -55,16 +55,16 @@ class ScoreReference(ArrayValue):
     def of(cls, calibration: LabeledLogits, head: PostProcessingHead) -> Self:
         """Compute the reference of a head from the calibration set of its model.
 
-        A head looks better than it is on its own training samples. If it was fitted on these, each sample is scored by
-        a head fitted without the sample's fold. The classes are sampled separately, and the calibration set's groups
-        are respected.
+        Scores of a head on its own training samples are optimistic. If it was fitted on this set, each sample is scored
+        by a head fitted without the sample's fold. The error includes separate sampling of the classes, and the groups
+        of the calibration set.
 
-        A few equal samples must not make their class certain: n samples can miss a share of the class, of the order of
-        1 / n, with other scores. The error therefore includes one sample more of each class, scored like another class
-        on average, or as its own class for certain, each of these C scores with equal weight. The assumption is that
-        the missed share has no other scores than these. In particular it has no high score in a class whose own samples
-        have low ones: where the head assumes a tiny prevalence of a class, all its scores are low, and so is their
-        uncertainty; otherwise the return of the class would be within it.
+        The error must not vanish for few equal samples: n samples can miss a share of the class, of the order of 1 / n,
+        with other scores. It therefore includes one additional sample of each class, with the mean score of another
+        class or with certainty for its own class, each of these C scores with equal weight. The assumption is that the
+        missed share has no other scores. In particular it has no high score in a class whose own samples have low ones:
+        if the head assumes a tiny prevalence of a class, all its scores and their uncertainty are low; otherwise the
+        zone would include the return of the class.
 
         Raises:
             InvalidInputError: calibration set and head have different classes.
@@ -99,9 +99,8 @@ class ScoreReference(ArrayValue):
         """Replace the expectation by the mean of unlabelled samples with the assumed prevalence.
 
         A calibration set outside its own zone (one in a hundred) causes repeated false alarms. Many unlabelled samples
-        of the population for which the head was fitted, e.g. 50,000 of the development site, prevent this and make the
-        zone small. The caller must ensure that they have the assumed prevalence: a shift that is already in them stays
-        undetected.
+        of the head's population, e.g. 50,000 of the development site, prevent this and make the zone small. The caller
+        must ensure that they have the assumed prevalence: a shift within them stays undetected.
 
         Raises:
             InvalidInputError: fewer than two samples, another number of classes, or a mean so far from the
@@ -113,7 +112,7 @@ class ScoreReference(ArrayValue):
             )
         mean = unlabelled.mean
         error = unlabelled.squares_around(mean) / unlabelled.samples**2
-        # (sum m)^2 / sum m^2 groups of equal size would say as much (Kish 1965); one group shows no spread at all.
+        # Equivalent to (sum m)^2 / sum m^2 groups of equal size (Kish 1965); one group has no spread.
         freedom = unlabelled.samples**2 / unlabelled.products.sum() - 1
         if freedom <= 0:
             raise InvalidInputError("expected samples of several groups.", field="unlabelled")
@@ -151,8 +150,8 @@ class ScoreReference(ArrayValue):
     def nearest(self, deviations: Floats, metric: Floats, tolerance: float) -> Floats:
         """Points of the zone (its ellipsoid and its tolerated moves) near to deviations of shape (K, C), same shape.
 
-        Each step of the method of Frank and Wolfe (1956) goes towards the zone's extreme point in the direction of the
-        remainder, to the best point on the way. Any point of the zone is valid; the nearest makes the best bet.
+        Each step of the method of Frank and Wolfe (1956) moves towards the zone's extreme point in the direction of the
+        residual, to the best point on this line. Any point of the zone is valid; the nearest gives the best bet.
         """
         points = np.zeros_like(deviations)
         for _ in range(NEAREST_STEPS):
@@ -160,7 +159,7 @@ class ScoreReference(ArrayValue):
             moved = direction @ self.class_means
             reached = direction @ self.error
             squares = reached * direction
-            # Where nothing but rounding is left of the sum, it must not be divided by.
+            # A sum that is only rounding error must not be a divisor.
             length = np.sqrt(np.maximum(squares.sum(axis=1), _LOST * np.abs(squares).sum(axis=1) + _TINY))
             gained = self.class_means.T[moved.argmax(axis=1)] - self.class_means.T[moved.argmin(axis=1)]
             step = tolerance * gained + self._radius / length[:, np.newaxis] * reached - points
@@ -176,7 +175,7 @@ class ScoreReference(ArrayValue):
 
     def _intervals(self, confidence: float) -> Floats:
         """Half widths of intervals that are valid for all classes at once (Bonferroni), shape (C,)."""
-        tests = 1 if self.classes == 2 else self.classes  # with two classes both say the same
+        tests = 1 if self.classes == 2 else self.classes  # with two classes both intervals are equal
         quantile = t_quantile(self.degrees_of_freedom, 1 - (1 - confidence) / (2 * tests))
         return quantile * np.sqrt(np.maximum(np.diag(self.error), 0))
 
@@ -213,8 +212,8 @@ def _sampling_error(
     shares = np.zeros((owner.size, classes))
     np.add.at(shares, index, residuals)
     shares *= np.sqrt(independent / np.maximum(independent - 1, 1))[owner][:, np.newaxis]
-    # One sample more of each class, whose score is one of C alike: the mean score of any other class, or its own class
-    # for certain. Their mean square around the class's mean score, class by class, without an array of C^3 numbers.
+    # One additional sample of each class with one of C equally likely scores: the mean score of another class, or
+    # certainty for its own. Mean square around the class's mean score, by class, without an array of C^3 numbers.
     weights = prevalence**2 / (independent * (independent + 1) * classes)
     certain = np.eye(classes) - means
     mixed = np.outer(means.sum(axis=1), means @ weights)
@@ -222,7 +221,7 @@ def _sampling_error(
     added += (classes * means * weights) @ means.T + (certain * weights) @ certain.T
     sums = np.zeros((int(member.max()) + 1, classes))
     np.add.at(sums, member[firsts], shares)
-    # Row k: the variances that class k brings.
+    # Row k: the variances due to class k.
     others = (means**2).sum(axis=1) - 2 * means.T * means.sum(axis=1) + classes * means.T**2
     by_class = weights[:, np.newaxis] * (others + certain.T**2)
     np.add.at(by_class, owner, shares**2)

@@ -64,7 +64,7 @@ class BucketScores(ArrayValue):
 
     @property
     def mean(self) -> Floats:
-        """Mean score, shape (C,); not a number where there is no sample."""
+        """Mean score, shape (C,); NaN without samples."""
         return self.sums / self.samples if self.samples else np.full(self.classes, np.nan)
 
     def __add__(self, other: Self) -> Self:
@@ -110,14 +110,14 @@ def bucket_scores(
     Args:
         head: head whose probabilities are the scores.
         logits: shape (N, C), N >= 0.
-        counts: shape (N,), samples per row; None: one each. Rows that represent slightly different samples blur the
-            scores; the effect on their mean must stay far below the tolerance.
-        groups: shape (N,); samples of one group may depend on each other, and all samples of a row are of its group.
-            Groups should not cross buckets: where they do, make the buckets longer.
-        design_effect: without the groups themselves: number of dependent samples equivalent to one independent sample.
-        largest: without the groups themselves: samples of the largest group, or a bound on them; at least the value
-            from groups and design effect, which is the default. The bound on the loss of a bet by a bucket is strict
-            only if no group is larger; a design effect is a mean over groups, so the largest group may exceed it.
+        counts: shape (N,), samples per row; None: one each. Rows that represent slightly different samples reduce the
+            accuracy of the scores; the effect on their mean must stay far below the tolerance.
+        groups: shape (N,); samples of one group may depend on each other, and all samples of a row are in its group.
+            Groups should not span several buckets: if they do, use longer buckets.
+        design_effect: if `groups` is None: number of dependent samples equivalent to one independent sample.
+        largest: if `groups` is None: samples of the largest group, or an upper bound; at least the value from groups
+            and design effect, which is the default. The bound on the loss of a bet by a bucket is strict only if no
+            group is larger; a design effect is a mean over groups, so the largest group may exceed it.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
